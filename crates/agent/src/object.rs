@@ -48,7 +48,7 @@ pub fn load(open: OpenObject, place: &str) -> Result<Object, Problem> {
         Problem::failed(
             "kernel-refuses",
             place,
-            format!("the kernel does not take it: {error:#}{tail}"),
+            format!("the kernel rejects it: {error:#}{tail}"),
             "a program that passes the kernel's verifier",
             "this kernel may lack a feature that the program needs: compare `uname -r` with its documentation",
         )

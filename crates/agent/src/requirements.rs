@@ -17,7 +17,7 @@ pub type Right = (&'static str, u32);
 /// Networks: registering algorithms, attaching programs to the connections of a cgroup.
 pub const NET_ADMIN: Right = ("CAP_NET_ADMIN", 12);
 
-/// Much; all that eBPF needs among it.
+/// Implies all capabilities that eBPF needs.
 pub const SYS_ADMIN: Right = ("CAP_SYS_ADMIN", 21);
 
 /// Programs that read the kernel's structures.
@@ -84,7 +84,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 /// Checks that this process has one of the capabilities in each list.
 ///
 /// # Errors
-/// If not, for want of which right.
+/// It has not; the error names the missing capability.
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
     let missing = |found: String, hint: &str| Problem::missing("no-right", "this process", found, "root", hint);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,11 +1,11 @@
-//! In which numbers does BBR calculate?
+//! The fixed-point arithmetic of BBR, with the units of Linux.
 //!
-//! Linux's: a bandwidth is a number of packets per microsecond in units of 2^-24 (down to 0.7 kbit/s and up to 3 Tbit/s
-//! with packets of 1500 bytes), a gain is a number of 256ths. Products are formed in 128 bits, so that nothing wraps.
+//! A bandwidth is in packets per microsecond, in units of 2^-24 (from 0.7 kbit/s to 3 Tbit/s with packets of 1500
+//! bytes); a gain is in units of 1/256. Products have 128 bits, so that they do not wrap.
 
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-/// log2 of a bandwidth of one packet per microsecond.
+/// A bandwidth of one packet per microsecond is 2 to this power.
 const BANDWIDTH_SHIFT: u32 = 24;
 
 /// Pacing aims this many percent below the bandwidth, so that queues drain.
@@ -16,15 +16,15 @@ const PACING_MARGIN_PERCENT: u128 = 1;
 pub(crate) struct Gain(u32);
 
 impl Gain {
-    /// Nothing.
+    /// 0.
     pub const ZERO: Gain = Gain(0);
-    /// Neither faster nor slower.
+    /// 1.
     pub const UNIT: Gain = Gain(256);
-    /// 2/ln 2, the least that doubles the rate of delivery each round; rounded up, as in Linux.
+    /// 2/ln 2: the smallest gain that doubles the delivery rate each round; rounded up, as in Linux.
     pub const STARTUP: Gain = Gain(256 * 2885 / 1000 + 1);
-    /// The inverse of that: drains in one round the queue of Startup's last round.
+    /// ln 2 / 2: drains the queue of Startup's last round in one round.
     pub const DRAIN: Gain = Gain(256 * 1000 / 2885);
-    /// A quarter more.
+    /// 1.25.
     pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
 
     /// A gain in hundredths, rounded down.
@@ -68,7 +68,7 @@ impl Gain {
 pub(crate) struct Bandwidth(u32);
 
 impl Bandwidth {
-    /// Nothing known.
+    /// Unknown.
     pub const ZERO: Bandwidth = Bandwidth(0);
 
     /// A packet per 17 s.

@@ -45,7 +45,7 @@ const BETA_UNIT: u64 = 64;
 const BETA_MIN: u64 = BETA_UNIT / 8;
 const BETA_MAX: u64 = BETA_UNIT / 2;
 
-/// Longer round-trip times are cut to this value, in microseconds: 3.4 s.
+/// Longer round-trip times are clamped to this value, in microseconds: 3.4 s.
 const RTT_LIMIT: u64 = u32::MAX as u64 / ALPHA_MAX;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -131,7 +131,8 @@ impl Delays {
 }
 
 impl Illinois {
-    /// Illinois that is Reno below `win_thresh`, and grows fastest after `theta` round trips with little delay.
+    /// Creates Illinois, which equals Reno below `win_thresh` and grows fastest after `theta` round trips with little
+    /// delay.
     pub fn new(win_thresh: Packets, theta: u64) -> Illinois {
         Illinois {
             win_thresh,

@@ -76,7 +76,7 @@ pub struct Controller {
     pub name: String,
     /// One-line description.
     pub about: String,
-    /// Its parameters: name, and effect with unit and default.
+    /// Parameters: name, and effect with unit and default.
     pub params: Vec<(String, String)>,
 }
 

@@ -75,7 +75,7 @@ pub enum EngineEvent<'a> {
         experiments: usize,
         /// Experiments that were copied now.
         copied: usize,
-        /// Experiments that were there before.
+        /// Experiments that were complete before.
         present: usize,
         /// Experiments that are still to be run.
         missing: usize,
@@ -92,7 +92,7 @@ pub enum EngineEvent<'a> {
         expected: &'a str,
         /// Remedy.
         hint: &'a str,
-        /// All in a sentence.
+        /// Description in a sentence.
         message: String,
     },
 }

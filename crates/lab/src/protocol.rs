@@ -44,7 +44,7 @@ pub enum Command {
     },
     /// A flow of another host is over: flows that continue until then open no more connections.
     Over {
-        /// Its name.
+        /// Name.
         flow: String,
     },
     /// Stop, and report the results.
@@ -55,7 +55,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Kernel settings to make first, by name (`net.ipv4.tcp_wmem`), in the host's network namespace.
+    /// Kernel settings to apply first, by name (`net.ipv4.tcp_wmem`), in the host's network namespace.
     pub sysctls: BTreeMap<String, String>,
     /// The experiment.
     pub experiment: Experiment,
@@ -133,7 +133,7 @@ pub const LINKS: [&str; 2] = ["forward", "reverse"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outgoing {
-    /// Its index in the plan.
+    /// Index in the plan.
     pub flow: usize,
     /// Address of the host that receives it.
     pub to: IpAddr,
@@ -191,7 +191,7 @@ pub struct Qdiscs {
     pub at: Vec<(Span, Vec<String>)>,
 }
 
-/// Queue disciplines that play a link.
+/// Queue disciplines that implement a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
@@ -227,7 +227,7 @@ pub enum HostEvent {
     },
     /// A flow is complete: all its copies have finished.
     Over {
-        /// Its name.
+        /// Name.
         flow: String,
     },
     /// A transfer.

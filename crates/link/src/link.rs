@@ -70,7 +70,7 @@ struct Sending {
 struct End {
     /// Time at which its last bit leaves.
     departure: Time,
-    /// Its place in the order of arrivals, or with reordering its earliest arrival: no packet behind it arrives before.
+    /// Place in the order of arrivals, or with reordering its earliest arrival: no packet behind it arrives before.
     due: Time,
 }
 

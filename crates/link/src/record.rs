@@ -1,4 +1,4 @@
-//! Optional record of each packet's fate, known when the packet leaves the queue or is dropped.
+//! Optional record of each packet's outcome, known when the packet leaves the queue or is dropped.
 
 use thalweg_units::Span;
 
@@ -16,7 +16,7 @@ pub enum DropCause {
 }
 
 impl DropCause {
-    /// Its name in the table `packets`.
+    /// Name in the table `packets`.
     pub fn name(self) -> &'static str {
         match self {
             DropCause::Random => "random",
@@ -32,7 +32,7 @@ impl DropCause {
 pub enum Fate {
     /// It has left the queue.
     Left {
-        /// Its time in the queue.
+        /// Time in the queue.
         sojourn: Span,
         /// Whether the queue has set its ECN field to CE.
         is_marked: bool,

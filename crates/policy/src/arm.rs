@@ -76,7 +76,7 @@ impl Arms {
     /// The arms in their order.
     ///
     /// # Errors
-    /// If `default` is not among them, one is there twice, or there are more than [`MAX_ARMS`].
+    /// `default` is not among them, one occurs twice, or there are more than [`MAX_ARMS`].
     pub fn new(arms: Vec<Arm>, default: &str) -> Result<Arms, ArmsError> {
         if arms.len() > MAX_ARMS {
             return Err(ArmsError::TooMany(arms.len()));

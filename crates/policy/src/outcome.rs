@@ -109,7 +109,7 @@ impl Outcome {
 pub struct Loss {
     /// The destination.
     pub prefix: Prefix,
-    /// Its algorithm.
+    /// Algorithm.
     pub arm: ArmId,
     /// Segments sent so far, retransmissions and those without payload included.
     pub segments_out: Packets,

@@ -54,7 +54,7 @@ pub struct ArmView {
     /// Gain over the system's default, as a difference of rewards: 0.1 is a tenth of the time or the rate. `None`:
     /// unknown, or the policy uses other terms.
     pub gain: Option<Interval>,
-    /// Its cost, if the policy uses costs.
+    /// Cost, if the policy uses costs.
     pub cost: Option<f64>,
 }
 

@@ -35,7 +35,7 @@ pub enum Change {
     Preferred {
         /// The previous algorithm; `None`: none was preferred yet.
         from: Option<String>,
-        /// Its name now.
+        /// Name now.
         to: String,
     },
     /// The path has changed: what was learned about it is forgotten.
@@ -53,7 +53,7 @@ pub enum Change {
     HoldoutRestored,
     /// An algorithm is not chosen any more.
     LeftOut {
-        /// Its name.
+        /// Name.
         arm: String,
     },
     /// The host became short of CPU.

@@ -69,7 +69,7 @@ impl Prefix {
         self.family == other.family && self.length <= other.length && other.cut(self.length) == self
     }
 
-    /// Its first address.
+    /// First address.
     pub fn address(self) -> IpAddr {
         match self.family {
             Family::V4 => Ipv4Addr::from_bits((self.bits >> 96) as u32).into(),

@@ -1,4 +1,4 @@
-//! Rows of the table `packets`: the fate of each packet that was offered to a link.
+//! Rows of the table `packets`: the outcome of each packet that was offered to a link.
 //!
 //! A row is emitted when the packet leaves the queue or is dropped; at the end of the experiment, if it is still there.
 //! A packet that the link duplicates has one row, of its original. A packet that a router has merged is one packet.
@@ -17,7 +17,7 @@ pub(crate) struct Recording {
     repetition: u64,
     link: &'static str,
     offered: u64,
-    /// Packets whose fate is still unknown, by number.
+    /// Packets whose outcome is still unknown, by number.
     pending: BTreeMap<u64, PacketRow>,
 }
 
@@ -51,7 +51,7 @@ impl Recording {
         self.offered += 1;
     }
 
-    /// Emits the rows of packets whose fate has become known.
+    /// Emits the rows of packets whose outcome is now known.
     pub(crate) fn emit(&mut self, link: &mut Link<Box<Packet>>, sink: &mut dyn Sink) {
         for (number, fate) in link.outcomes() {
             let Some(mut row) = self.pending.remove(&number) else { continue };

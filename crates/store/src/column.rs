@@ -10,7 +10,7 @@ const MAX_TEXTS: usize = 256;
 /// The values of one column.
 #[derive(Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Kind of its values.
     pub kind: Kind,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_plan::plan::{Capacity, Experiment};
 
-/// Name of an experiment's files: 16 hexadecimal digits that stand for all that decides its result.
+/// Name of an experiment's files: 16 hexadecimal digits, a hash of everything that determines its result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(String);

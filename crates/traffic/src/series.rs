@@ -36,7 +36,7 @@ impl Series {
         Series { flow, copy, opened: 0, active: 0, is_closed: false, start_jitter, stream }
     }
 
-    /// Whether it opens no more connections, and none is open.
+    /// Whether all of its connections have been opened and closed.
     pub fn is_over(&self) -> bool {
         self.is_closed && self.active == 0
     }

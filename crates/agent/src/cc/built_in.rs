@@ -11,10 +11,10 @@ use thalweg_store::Problem;
 /// An algorithm that the agent carries.
 #[derive(Debug)]
 pub struct BuiltIn {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     object: &'static [u8],
-    /// Its registrations, by the number of arguments of the kernel's `cong_control`.
+    /// Registrations, by the number of arguments of the kernel's `cong_control`.
     registrations: [(usize, &'static str); 2],
     /// Whether the algorithm calls the kernel's own BBR.
     calls_bbr: bool,

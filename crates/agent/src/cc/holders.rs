@@ -6,7 +6,7 @@ use std::fs;
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
+    /// Number.
     pub pid: i32,
     /// Name of the process.
     pub name: String,

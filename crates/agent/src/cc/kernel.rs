@@ -11,7 +11,7 @@ use thalweg_store::Problem;
 
 /// A kernel that can register algorithms in eBPF, seen by a process that may.
 pub struct StructOpsKernel {
-    /// Its types.
+    /// Types.
     pub btf: Btf<'static>,
 }
 
@@ -108,10 +108,10 @@ pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     }
 }
 
-/// Can algorithms in eBPF be registered?
+/// Checks that the kernel can register algorithms in eBPF (struct_ops).
 ///
 /// # Errors
-/// If not.
+/// It cannot.
 pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
         return Err(Problem::missing(
@@ -130,7 +130,7 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
 /// registrations of other processes.
 ///
 /// # Errors
-/// If not, for want of which right.
+/// It has not; the error names the missing capability.
 pub fn check_rights() -> Result<(), Problem> {
     requirements::check_rights(&[&[NET_ADMIN], &[SYS_ADMIN]])
 }

@@ -120,7 +120,7 @@ fn wait_for_end(signals: &mut Signals, name: &str) {
         if signal != SIGHUP {
             break;
         }
-        log::info(&format!("{name}: SIGHUP; there are no settings to be read again"));
+        log::info(&format!("{name}: SIGHUP ignored: there are no settings to reload"));
     }
 }
 

@@ -26,7 +26,7 @@ pub enum State {
 /// An algorithm in eBPF.
 #[derive(Clone, Debug)]
 pub struct Registered {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The kernel's id.
     pub state: State,

@@ -1,6 +1,6 @@
 //! Opens and loads a user's object in a separate process first: libraries that read damaged objects can crash.
 //!
-//! Errors are not reported from there. The caller does the same afterwards, and meets them itself.
+//! Errors are not reported from there. The caller then repeats the work, and reports them.
 
 use super::object::Algorithm;
 use crate::object;

@@ -6,7 +6,7 @@ use crate::text::on_one_line;
 use serde::Serialize;
 use thalweg_store::Problem;
 
-/// Such a default.
+/// A network namespace whose default algorithm is no longer registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StaleDefault {
     /// The algorithm.

@@ -31,7 +31,7 @@ impl Capacity {
         Capacity { sets: count.div_ceil(WAYS).next_power_of_two() }
     }
 
-    /// For as many as a machine with so much memory should spend memory on.
+    /// Returns the default capacity of a machine with this memory.
     pub fn on_machine(memory_bytes: u64) -> Capacity {
         let count = u32::try_from(memory_bytes / MEMORY_PART / CONNECTION_BYTES)
             .unwrap_or(u32::MAX)

@@ -18,9 +18,9 @@ const MAX_CGROUPS: usize = 20_000;
 /// The cgroup whose connections are recorded.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Its path.
+    /// Path.
     pub path: PathBuf,
-    /// Its folder.
+    /// Folder.
     pub folder: File,
     /// The kernel's number of it: its inode.
     pub number: u64,

@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 10;
 /// The wall-clock time at a moment of CLOCK_MONOTONIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// UNIX time less monotonic time.
+    /// UNIX time minus monotonic time.
     offset_us: i128,
     steps: u64,
 }

@@ -41,7 +41,7 @@ pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     }
 }
 
-/// In memory order.
+/// Returns the bytes of two words in memory order.
 fn bytes(words: [u64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_ne_bytes());

@@ -73,7 +73,7 @@ impl Program {
     /// Attaches the program to the connections of a cgroup, until the link is dropped.
     ///
     /// # Errors
-    /// If it does not let it.
+    /// The kernel refuses it.
     pub fn attach(&self, cgroup: &Recorded) -> Result<Link, Problem> {
         let program = self.object.progs_mut().find(|program| program.name() == FLOWS).expect("it is there");
         program.attach_cgroup(cgroup.folder.as_raw_fd()).map_err(|error| {

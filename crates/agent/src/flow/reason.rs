@@ -28,7 +28,7 @@ pub enum Reason {
     Application,
     /// Left alone: a route has set the algorithm.
     Route,
-    /// Left alone: the peer's address is this host's.
+    /// Left alone: the peer's address is a loopback address.
     Loopback,
     /// Left alone: the peer's address is private or shared.
     Private,
@@ -38,7 +38,7 @@ pub enum Reason {
     Keep,
     /// An override names the algorithm.
     Override,
-    /// The kernel refused to set the algorithm that was to be set.
+    /// The kernel did not set the drawn algorithm.
     Refused,
 }
 
@@ -64,7 +64,7 @@ impl Reason {
         Reason::ALL.get((flags >> SHIFT & 15) as usize).copied().unwrap_or_default()
     }
 
-    /// Its name in metrics, JSON and records.
+    /// Name in metrics, JSON and records.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Undecided => "undecided",

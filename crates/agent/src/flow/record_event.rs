@@ -14,12 +14,12 @@ pub const RTT_OCTAVES: usize = 18;
 /// The histogram is omitted below this number of samples.
 pub const RTT_FEW: u32 = 20;
 
-/// Which row it is for.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A connection, whole.
+    /// A connection that has closed.
     Close,
-    /// A connection so far; it is time for a row.
+    /// An open connection, whose interim row is due.
     Interim,
     /// A sample of an open connection, for display.
     Look,
@@ -69,7 +69,7 @@ pub mod state {
 trait Member: Sized {
     fn read(bytes: &mut &[u8]) -> Self;
 
-    /// Its numbers, in order.
+    /// Numbers, in order.
     fn visit(&self, take: &mut impl FnMut(u64));
 
     /// The member of the next of these numbers.
@@ -338,7 +338,7 @@ pub struct Settings {
     pub interim_us: u64,
     /// Depth of the recorded cgroup below the root.
     pub cgroup_level: u64,
-    /// The number of sets of connections, less 1.
+    /// Number of sets of connections, minus 1.
     pub set_mask: u64,
     /// 1 if RTTs are counted in buckets.
     pub has_histograms: u64,

@@ -39,7 +39,7 @@ impl<'a> Attachment<'a> {
     /// Attaches the program to the connections of a cgroup below `mount`.
     ///
     /// # Errors
-    /// If it does not let it, or the extension reports an error.
+    /// The kernel refuses it, or the extension reports an error.
     pub fn new(
         kernel: &'a LoadedPrograms,
         observed: &'a Observed,

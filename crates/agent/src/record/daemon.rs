@@ -225,7 +225,7 @@ impl Reload<'_> {
         recorder.flush(Instant::now());
         let result = self.try_to_reload(recorder);
         if let Err(problem) = &result {
-            log::error(&format!("the settings could not be read again, and the earlier ones stay: {problem}"));
+            log::error(&format!("the settings could not be reloaded, and the earlier ones remain in use: {problem}"));
         }
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }

@@ -26,7 +26,7 @@ pub enum Privacy {
 }
 
 impl Privacy {
-    /// Its name on the command line and in the status.
+    /// Name on the command line and in the status.
     pub fn name(self) -> &'static str {
         match self {
             Privacy::Whole => "whole",

@@ -34,7 +34,7 @@ impl Prepared {
     /// Checks the machine and the options. `sets`: whether algorithms will be set.
     ///
     /// # Errors
-    /// If the machine lacks something, an option is invalid, or another program is in the way.
+    /// If the machine lacks something, an option is invalid, or another program prevents it.
     pub fn new(options: &Options, sets: bool) -> Result<Prepared, Problem> {
         requirements::check_files(FILES_OF_RECORDER)?;
         requirements::check_version()?;

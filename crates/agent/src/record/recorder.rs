@@ -14,9 +14,9 @@ use crate::show::tally::Tally;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The daemon's thread: events in, rows out.
+/// State of the daemon's thread, which converts events to rows.
 pub struct Recorder {
-    /// Makes rows.
+    /// Converts events to rows.
     pub row_builder: RowBuilder,
     /// Level of detail of rows.
     pub detail: Detail,
@@ -24,7 +24,7 @@ pub struct Recorder {
     pub clock: Clock,
     /// Destination of rows; `None`: they are not written.
     pub writer: Option<Writer>,
-    /// Counts them.
+    /// Counters of rows.
     pub tally: Tally,
     /// State for clients.
     pub observed: Arc<Observed>,
@@ -32,7 +32,7 @@ pub struct Recorder {
     pub untracked: Untracked,
     /// Called for events, at ticks and when recording ends.
     pub extension: Box<dyn Extension>,
-    /// For how much of the time the machine was off CPU.
+    /// Measures the share of the time in which the machine was off-CPU.
     pub off_cpu: Arc<OffCpu>,
 }
 

@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Rows of connections that stay open are late by less than this fraction of their interval.
 const WALKS_PER_INTERIM: u32 = 4;
 
-/// Walks are no more frequent than this.
+/// Minimum interval between scans.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Samples of a scan that are handed over together, and the number of such batches in the channel.
@@ -37,7 +37,7 @@ const BATCHES: usize = 4;
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// The daemon's rounds.
+/// The main loop of the daemon.
 pub struct Rounds<'a> {
     recorder: &'a RefCell<Recorder>,
     events: RefCell<EventQueue>,

@@ -45,9 +45,9 @@ pub struct RowBuilder {
     arms: Vec<Rc<str>>,
     names: HashMap<[u64; 2], Rc<str>>,
     last_name: Last<[u64; 2]>,
-    /// By the recorded part of the address.
+    /// Texts of addresses, by the recorded part of the address.
     texts: HashMap<IpAddr, Rc<str>>,
-    /// Of local addresses, and of peers' addresses.
+    /// The latest local address, and the latest peer's address.
     last_texts: [Last<IpAddr>; 2],
     last_cgroup: Last<u64>,
 }
@@ -76,7 +76,7 @@ impl<K: PartialEq> Last<K> {
 }
 
 impl RowBuilder {
-    /// For records of this machine.
+    /// Creates a builder for records of this machine.
     pub fn new(
         addresses: Addresses,
         sampled_one_in: u64,

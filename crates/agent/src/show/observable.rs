@@ -35,13 +35,13 @@ pub trait Observable: Send + Sync {
     fn open(&self, selection: &Selection) -> OpenConnections;
 }
 
-/// A question to the agent: one JSON line on its socket. The answer is one JSON line too, and ends the conversation.
+/// A request to the agent: one JSON line on its socket. The agent answers with one JSON line and closes the socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "get", rename_all = "snake_case")]
 pub enum Request {
     /// Requests the state of recording. The answer is a [`Snapshot`].
     Status,
-    /// Which connections are open? The answer is [`OpenConnections`].
+    /// Requests the open connections. The answer is [`OpenConnections`].
     Open {
         /// Sort key.
         #[serde(default)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Snapshot {
     /// The agent's version.
     pub version: String,
-    /// Its process.
+    /// Process.
     pub pid: u32,
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
@@ -111,7 +111,7 @@ pub struct Usage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Program {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Number of runs.
     pub runs: u64,

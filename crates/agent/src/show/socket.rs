@@ -56,7 +56,7 @@ impl Server {
             Problem::failed(
                 "socket",
                 &path.display().to_string(),
-                format!("the socket cannot be made: {error}"),
+                format!("the socket cannot be created: {error}"),
                 "a path where root may create one",
                 &format!("--socket {DEFAULT}"),
             )

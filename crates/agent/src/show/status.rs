@@ -71,7 +71,7 @@ fn text(snapshot: &Snapshot) -> String {
         head += &format!("rows cannot be written now: {trouble}\n");
     }
     if let Some(trouble) = &snapshot.reload_trouble {
-        head += &format!("the settings as they are on the disk are not used: {trouble}\n");
+        head += &format!("the settings on disk are not in use: {trouble}\n");
     }
     head + &text
 }
@@ -145,7 +145,7 @@ recording
             "79 open now, of cgroup /sys/fs/cgroup, one in 10: 9,000 left out\n",
             "3 events that the kernel could not hand over, 1,024 rows that could not be written, \
              connections while no program was attached (2 times)\n",
-            "\nthe settings as they are on the disk are not used: tune.toml, line 3: unknown field `alhpa`\n",
+            "\nthe settings on disk are not in use: tune.toml, line 3: unknown field `alhpa`\n",
             "was set once\n",
             "not served\n",
         ] {

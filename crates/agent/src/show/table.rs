@@ -6,7 +6,7 @@ use super::words::{age, short, time};
 
 /// A column: its heading, the key that sorts by it, and what it shows.
 pub struct Column {
-    /// Its heading.
+    /// Heading.
     pub heading: &'static str,
     /// The key that sorts by it, and the sort order; `None`: the table cannot be sorted by it.
     pub key: Option<(char, SortBy)>,

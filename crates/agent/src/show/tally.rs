@@ -53,7 +53,7 @@ impl Tally {
     }
 }
 
-/// A histogram of an algorithm. It is there once there was a value for it.
+/// A histogram of an algorithm, created with its first value.
 #[derive(Default)]
 struct Histogram(Option<LocalHistogram>);
 

@@ -52,7 +52,7 @@ impl Terminal {
     /// line.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// The terminal is closed.
     pub fn show(&mut self, lines: &[String], bold: usize) -> io::Result<()> {
         let (rows, columns) = self.size();
         let mut screen = String::from("\x1b[H");
@@ -70,7 +70,7 @@ impl Terminal {
     /// Waits for a key; `None` after the timeout or a signal. The end of the input counts as Ctrl-D.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// The terminal is closed.
     pub fn key(&mut self, patience: Duration) -> io::Result<Option<char>> {
         let mut inputs = [PollFd::new(&self.input, PollFlags::IN)];
         let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };

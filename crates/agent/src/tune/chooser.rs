@@ -123,7 +123,7 @@ impl Chooser {
             lines.push(format!("what was learned before is about {differs}: learning starts over"));
         }
         if !stay.is_empty() {
-            log::warning(&format!("needs a restart, and stays as it was: {}", stay.join(", ")));
+            log::warning(&format!("not changed, because it needs a restart: {}", stay.join(", ")));
         }
         Ok(lines)
     }

@@ -97,9 +97,9 @@ pub struct GuardKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreeKeys {
-    /// Of IPv4.
+    /// Prefix length of IPv4 destinations.
     pub v4: Option<u8>,
-    /// Of IPv6.
+    /// Prefix length of IPv6 destinations.
     pub v6: Option<u8>,
 }
 
@@ -209,7 +209,7 @@ impl OverrideKeys {
     }
 }
 
-/// An arm that there is not.
+/// The error for an arm that does not exist.
 pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
     let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
     let expected = format!("one of the arms {}", names.join(", "));

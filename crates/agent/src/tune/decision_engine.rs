@@ -121,7 +121,7 @@ impl DecisionEngine {
     /// Restores the learned state of a namespace.
     ///
     /// # Errors
-    /// If that means something else now: names what differs.
+    /// The learned state was made with other settings; the error names them.
     pub fn restore_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
         self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
@@ -246,7 +246,7 @@ impl DecisionEngine {
         self.write_namespace_rows(now, kernel);
     }
 
-    /// These namespaces are there: their connections are chosen for from the first one on.
+    /// Registers network namespaces, so that algorithms are chosen from their first connection on.
     pub fn scan_namespaces(&mut self, names: BTreeMap<u32, String>, now: Time) {
         self.names = names;
         let unregistered: Vec<u32> =

@@ -55,9 +55,9 @@ pub struct Decided {
 pub struct Arm {
     /// The algorithm.
     pub cc: String,
-    /// Its probability, for a connection that the peer opens; empty: nothing is chosen.
+    /// Probability, for a connection that the peer opens; empty: nothing is chosen.
     pub weight_in: Option<f64>,
-    /// Its probability for a connection that this host opens; empty: nothing is chosen.
+    /// Probability for a connection that this host opens; empty: nothing is chosen.
     pub weight_out: Option<f64>,
     /// Connections that have closed.
     pub connections: u64,
@@ -67,7 +67,7 @@ pub struct Arm {
     pub greedy: u64,
     /// Gain over the default, as a difference of logarithms.
     pub gain: Option<Interval>,
-    /// Its cost, if the policy uses costs.
+    /// Cost, if the policy uses costs.
     pub cost: Option<f64>,
     /// Smallest round-trip time.
     pub rtt_min_us: Option<u64>,

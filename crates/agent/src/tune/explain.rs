@@ -182,7 +182,7 @@ impl DecisionEngine {
         if self.setup.is_dry_run { format!("In a dry run nothing is set. {sentence}") } else { sentence }
     }
 
-    /// The algorithm of connections where an algorithm that the policy wants cannot be set. `None`: all can be set.
+    /// The algorithm of connections where an algorithm of the policy cannot be set. `None`: all can be set.
     pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
         let wanted = guard.weights(prefix, Class::default(), now);
         let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();

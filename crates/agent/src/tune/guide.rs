@@ -27,7 +27,7 @@ const LOWAT_BYTES: u64 = 131_072;
 pub struct Check {
     /// Name of the setting.
     pub name: &'static str,
-    /// Its value; empty: this kernel does not have it.
+    /// Value; empty: this kernel does not have it.
     pub found: Option<String>,
     /// Whether it can stay.
     pub is_good: bool,
@@ -186,7 +186,7 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
         name,
         is_good,
         why: format!(
-            "The largest {what}, of which half counts: {} {verb}, so that over 100 ms no connection is faster than \
+            "Half of the largest {what} holds payload: {} {verb}, so that over 100 ms no connection is faster than \
              {rate}bit/s, whatever its algorithm.",
             bytes(window)
         ),
@@ -244,7 +244,10 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
     let is_good = share < 0.02 || has_rule;
     Some(Check {
         name: "CPU",
-        found: Some(format!("{:.1} % of the time since the start went to other machines", 100.0 * share)),
+        found: Some(format!(
+            "{:.1} % of the CPU time since the start went to other virtual machines (steal)",
+            100.0 * share
+        )),
         is_good,
         why: "Where a hypervisor has others run, stock BBR falls behind for good; bbr_cpu does not.".to_owned(),
         how: (!is_good)

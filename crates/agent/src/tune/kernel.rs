@@ -15,7 +15,7 @@ pub struct Choice {
     /// Lengths of the prefixes of IPv4 that may have rows, the longest first; at most
     /// [`LENGTHS`](super::wire::LENGTHS).
     pub lengths_v4: Vec<u8>,
-    /// The same of IPv6.
+    /// Lengths of the prefixes of IPv6 that may have rows, the longest first.
     pub lengths_v6: Vec<u8>,
     /// Whether decisions are made but not set.
     pub is_dry: bool,
@@ -23,15 +23,15 @@ pub struct Choice {
     pub takes_private: bool,
     /// Time for which the kernel continues to choose after the death of the daemon.
     pub grace: Duration,
-    /// For how long at most a client's connections that are open together share one choice.
+    /// Maximum time for which a client's simultaneous connections share one choice.
     pub together: Duration,
-    /// Whether, and when, a connection at work is moved to another algorithm.
+    /// Condition under which an open connection switches to another algorithm.
     pub loss_rule: Option<LossRule>,
     /// Minimum size of a connection that is learned from.
     pub least: Bytes,
 }
 
-/// The rule of bpftune's.
+/// The rule of bpftune: connections with many losses switch to another algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRule {
     /// Connections that retransmit more than 2^-shift of their segments are switched; at least 1.

@@ -19,7 +19,7 @@ const MAX_LINES: u32 = 100;
 pub struct Logged {
     /// The network namespace; none: all.
     pub netns: Option<u32>,
-    /// Its name; `None`: the agent's own, or unknown.
+    /// Name; `None`: the agent's own, or unknown.
     #[serde(default)]
     pub netns_name: Option<String>,
     /// The change.

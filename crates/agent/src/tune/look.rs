@@ -23,7 +23,7 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
                 if problem.code == NOT_RECORDING
                     && let Some(watchdog) = WatchdogStatus::find(socket)
                 {
-                    // The error that follows counts.
+                    // A write error is ignored: the error below is reported.
                     let _ = print(&if *json { watchdog.json() } else { watchdog.text() });
                 }
             })?;

@@ -98,7 +98,7 @@ impl Outcomes {
 
     fn outcome(&self, event: &RecordEvent, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
         let span = |us: u64| Span::from_micros(us);
-        // One transfer, and no more, of which the network set the pace.
+        // The connection's only transfer, whose rate the network determined.
         let transfer = event.last_transfer().filter(|transfer| {
             transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !measures::is_paced_by_application(transfer)
         });

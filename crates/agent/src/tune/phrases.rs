@@ -28,7 +28,7 @@ pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
         parts.push(format!("{} left alone ({})", count(sum), counts.join(", ")));
     }
     if of(Reason::Undecided) > 0 {
-        parts.push(format!("{} while no agent was there to choose", count(of(Reason::Undecided))));
+        parts.push(format!("{} while no agent was running", count(of(Reason::Undecided))));
     }
     parts.join(", ")
 }

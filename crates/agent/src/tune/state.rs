@@ -88,7 +88,7 @@ impl State {
     /// Locks the file for this process, and reads it.
     ///
     /// # Errors
-    /// If another process has it, it cannot be made, or what is there cannot be understood.
+    /// Another process has locked it, it cannot be created, or its content is invalid.
     pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
         let place = path.display().to_string();
         let failed = |error: io::Error| {

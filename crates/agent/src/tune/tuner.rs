@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thalweg_store::Problem;
 
-/// The host's time off CPU is that of so long.
+/// Period over which the host's time off-CPU is measured.
 const AWAY_US: u64 = 10_000_000;
 
 /// The kernel side, with the decision engine.

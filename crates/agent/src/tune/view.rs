@@ -91,7 +91,7 @@ pub struct Closed {
     pub held_out: u64,
     /// Connections that are not part of the comparison.
     pub untouched: u64,
-    /// These, by the reason.
+    /// Number of these, by reason.
     pub because: BTreeMap<String, u64>,
 }
 
@@ -230,7 +230,7 @@ impl Closed {
 }
 
 impl Status {
-    /// A screenful.
+    /// The status as text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("tuning{}\n", if self.dry_run { ", but in a dry run: nothing is set" } else { "" });
         let mut line = |name: &str, what: String| writeln!(text, "  {name:<13} {what}").expect("a string grows");

@@ -42,7 +42,7 @@ impl Namespace {
         (sender, receiver)
     }
 
-    /// Its number.
+    /// Number.
     #[allow(dead_code, reason = "some tests need none")]
     pub fn number(&self) -> u64 {
         let link = std::fs::read_link(format!("/proc/{}/ns/net", self.holder.id())).expect("a namespace");

@@ -147,7 +147,7 @@ fn sighup_rereads_settings_and_does_not_stop_recording() {
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     hang_up();
     wait_until("it is refused", || agent.status()["reload_trouble"].as_str().is_some_and(|why| why.contains("0644")));
-    assert!(agent.status_text().contains("the settings as they are on the disk are not used"));
+    assert!(agent.status_text().contains("the settings on disk are not in use"));
     std::fs::remove_file(&key).unwrap();
     hang_up();
     wait_until("it is read", || agent.status()["reload_trouble"].is_null());

@@ -1,4 +1,4 @@
-//! The smallest round-trip time, and how far ProbeRTT is.
+//! The smallest round-trip time, and the progress of ProbeRTT.
 
 use crate::Conn;
 use crate::jiffies::Jiffies;

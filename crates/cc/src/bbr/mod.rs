@@ -11,11 +11,11 @@
 //!   +---> STARTUP ----+    doubles the rate each round, until the bandwidth
 //!   |         |       |    stops growing
 //!   |         v       |
-//!   |       DRAIN ----+    gives back what that queued
+//!   |       DRAIN ----+    empties the queue that STARTUP has built
 //!   |         |       |
 //!   |         v       |
-//!   +---> PROBE_BW ---+    cycles around the bandwidth: a bit more, a bit less,
-//!   |      ^    |     |    six times just it
+//!   +---> PROBE_BW ---+    paces at 1.25, then 0.75, then six times 1 times the
+//!   |      ^    |     |    bandwidth, each for a round trip
 //!   |      |    |     |
 //!   |      +----+     |
 //!   |                 |
@@ -23,21 +23,21 @@
 //!                          for 200 ms
 //! ```
 //!
-//! | file | question |
+//! | file | contents |
 //! | --- | --- |
-//! | `round` | When has a round trip passed? |
-//! | `startup` | Is the pipe full? |
-//! | `probe_bw` | Is there more bandwidth? |
-//! | `probe_rtt` | What is the round-trip time without queues? |
-//! | `policer` | Does a policer limit the rate? |
-//! | `inflight` | How much is to be in flight, and how much will be? |
-//! | `loss_bound` | How far do losses bound what is in flight? |
-//! | `auto_gain` | How large is the probing gain, when losses and queueing set it (`bbr_auto`)? |
-//! | `window` | How large is cwnd? |
-//! | `settings` | What can be set, and what has Linux? |
-//! | `wrapped` | What may an algorithm around BBR see and change? |
-//! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
-//! | `crate::pacing` | At which rate may packets leave? |
+//! | `round` | counting of round trips |
+//! | `startup` | detection of a full pipe, and DRAIN |
+//! | `probe_bw` | cycle of pacing gains |
+//! | `probe_rtt` | measurement of the round-trip time without queues |
+//! | `policer` | detection of a policer |
+//! | `inflight` | target for the data in flight |
+//! | `loss_bound` | bound on the data in flight after losses |
+//! | `auto_gain` | probing gain as a function of losses and queueing (`bbr_auto`) |
+//! | `window` | cwnd |
+//! | `settings` | parameters, with Linux's values as defaults |
+//! | `wrapped` | interface for an algorithm that wraps BBR |
+//! | `crate::aggregation` | estimate of ACK aggregation |
+//! | `crate::pacing` | pacing rate |
 //! | `crate::fixed_point` | In which numbers does BBR calculate? |
 //!
 //! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14

@@ -194,7 +194,7 @@ impl BandwidthClock {
         BandwidthClock { ticks: 0, length: length.max(BANDWIDTH_ROUNDS), progress: 0, min_tick_us, next_tick_us: 0 }
     }
 
-    /// A round began.
+    /// Handles the start of a round.
     pub fn on_round(&mut self, now: Time) {
         self.progress += BANDWIDTH_ROUNDS;
         if self.progress >= self.length && now.as_micros() >= self.next_tick_us {

@@ -26,7 +26,7 @@ const REPROBE: u64 = UNIT / 2;
 const STARTUP_ROUNDS: u32 = 2;
 
 impl Bbr3 {
-    /// A round began.
+    /// Handles the start of a round.
     pub(super) fn update_mark_fraction(&mut self, conn: &Conn, window: &Window) {
         if !self.ecn.is_low {
             return;

@@ -60,7 +60,7 @@ impl Bbr3 {
         false
     }
 
-    /// A segment was deemed lost: was it one too many? (HandleLostPacket)
+    /// Handles a segment that was deemed lost: checks whether the loss rate is too high (HandleLostPacket).
     pub(super) fn judge_lost_segment(
         &mut self,
         conn: &Conn,

@@ -1,5 +1,5 @@
-//! BBR, version 3: a model of the path with two more dimensions than version 1: the volume that the path holds without
-//! loss, and its present delivery.
+//! BBR, version 3. In addition to bandwidth and round-trip time (version 1), the model of the path contains the volume
+//! that can be in flight without loss, and short-term bounds.
 //!
 //! The long-term model describes the capacity of the path: the highest bandwidth of the last two probes, the smallest
 //! round-trip time, and the volume at which a probe caused too much loss. The short-term model describes its present
@@ -12,37 +12,37 @@
 //!   +---> STARTUP ------------+    doubles the rate each round, until the bandwidth
 //!   |         |               |    stops growing or losses are frequent
 //!   |         v               |
-//!   |       DRAIN ------------+    gives back what that queued
+//!   |       DRAIN ------------+    empties the queue that STARTUP has built
 //!   |         |               |
 //!   |         v               |
 //!   |   PROBE_BW              |
-//!   |    DOWN --> CRUISE      |    a bit less, until the queue is gone; then just the bandwidth
+//!   |    DOWN --> CRUISE      |    0.9 times the bandwidth until the queue is empty, then 1 times
 //!   |     ^         |         |
 //!   |     |         v         |    after 2 to 3 s, or as many rounds as the BDP has packets (63 at most):
-//!   |     UP <-- REFILL ------+    a round at the bandwidth, then 25 % more
+//!   |     UP <-- REFILL ------+    one round at the bandwidth, then 1.25 times the bandwidth
 //!   |                         |
 //!   +------ PROBE_RTT <-------+    every 5 s without a smaller round-trip time: half a BDP for 200 ms
 //! ```
 //!
-//! | file | question |
+//! | file | contents |
 //! | --- | --- |
-//! | `round` | When has a round trip passed? |
-//! | `max_bw` | What is the highest bandwidth of the last two probes? |
-//! | `signals`, `congestion` | What was delivered and lost in the latest round, and what follows? |
-//! | `startup`, `full_pipe` | Is the pipe full? Is the queue that Startup made gone? |
-//! | `probe_bw`, `cycle` | In which phase of ProbeBW are we, and when does the next begin? |
-//! | `long_term` | How much may be in flight without much loss? |
-//! | `short_term`, `bounds` | How far do losses outside of a probe lower rate and volume? |
-//! | `probe_rtt`, `min_rtt` | What is the round-trip time without queues? |
-//! | `ecn`, `mark_fraction` | What do marks say where they are meant for a shallow queue? |
-//! | `inflight` | How much is to be in flight, and how much will be? |
-//! | `window`, `recovery` | How large is cwnd, and what was it before a loss? |
-//! | `wrapped` | What may a rule around BBR see and change? |
-//! | `sample` | What does an ACK tell? |
-//! | `variant` | Where do the draft and Linux differ? |
-//! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
-//! | `crate::pacing` | At which rate may packets leave? |
-//! | `crate::fixed_point` | In which numbers does BBR calculate? |
+//! | `round` | counting of round trips |
+//! | `max_bw` | highest bandwidth of the last two probes |
+//! | `signals`, `congestion` | delivery and losses of the latest round, and the response to them |
+//! | `startup`, `full_pipe` | detection of a full pipe, and Drain |
+//! | `probe_bw`, `cycle` | phases of ProbeBW |
+//! | `long_term` | volume that can be in flight without much loss |
+//! | `short_term`, `bounds` | bounds on rate and volume after losses outside of a probe |
+//! | `probe_rtt`, `min_rtt` | measurement of the round-trip time without queues |
+//! | `ecn`, `mark_fraction` | response to marks of a shallow queue |
+//! | `inflight` | target for the data in flight |
+//! | `window`, `recovery` | cwnd, and its value before a loss |
+//! | `wrapped` | interface for a rule that wraps BBR |
+//! | `sample` | rate sample of an ACK |
+//! | `variant` | differences between the draft and Linux |
+//! | `crate::aggregation` | estimate of ACK aggregation |
+//! | `crate::pacing` | pacing rate |
+//! | `crate::fixed_point` | fixed-point arithmetic |
 //!
 //! Sources: draft-ietf-ccwg-bbr-06 (6 July 2026), whose sections are given in parentheses; behaviour of the kernel that
 //! Google publishes with BBRv3 (its branch `v3`; the same on Linux 6.12 with the patch that distributions use).
@@ -51,10 +51,10 @@
 //! - Arithmetic does not wrap.
 //! - A burst is sized by the connection's own rule ([`min_burst`](crate::Controller::min_burst)); the two differ only
 //!   where the smallest round-trip time of the last 10 s is below 8 ms and above that of the last 5 minutes.
-//! - Nothing rehashes flows onto other paths (PLB).
+//! - Flows are not rehashed onto other paths (PLB).
 //!
-//! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, as Linux is told
-//! by the route feature `ecn_low`), `cpu_rule` (a rule for senders that share a CPU: see `bbr_cpu`).
+//! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, which Linux
+//! assumes if the route has the feature `ecn_low`), `cpu_rule` (a rule for senders that share a CPU: see `bbr_cpu`).
 //!
 //! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3
 //! Refill), `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the

@@ -1,14 +1,14 @@
-//! In which phase of ProbeBW are we, and when does the next begin? (5.3.3)
+//! The phases of ProbeBW, and when each one ends (5.3.3).
 //!
 //! ```text
 //!   phase   Down           Cruise       Refill     Up
 //!   gain    0.9            1            1          1.25
-//!   until   queue is gone  it is time   one round  no growth for three rounds, or too much loss
-//!                          to probe
+//!   until   queue is empty next probe   one round  no growth for three rounds, or too much loss
+//!                          is due
 //! ```
 //!
-//! It is time to probe 2 to 3 s after Down began, or after as many rounds as a Reno flow with this BDP would need
-//! between two losses, 63 at most.
+//! The next probe is due 2 to 3 s after Down began, or after the number of rounds between two losses of a Reno flow
+//! with this BDP (at most 63), whichever is earlier.
 
 use super::cycle::{AckPhase, Phase};
 use super::sample::Sample;
@@ -25,7 +25,7 @@ const MAX_ROUNDS: u64 = 63;
 const MIN_WAIT: Span = Span::from_secs(2);
 const RANDOM_WAIT_US: u64 = 1_000_000;
 
-/// Rounds that are drawn from, for a probe may come one round sooner.
+/// A probe is randomly 0 to N-1 rounds early.
 const RANDOM_ROUNDS: u64 = 2;
 
 /// A random number below `limit`.

@@ -1,8 +1,8 @@
-//! Is the pipe full? Is the queue that Startup made gone? (5.3.1, 5.3.2)
+//! Startup and Drain (5.3.1, 5.3.2).
 //!
-//! Startup sends ever faster while the bandwidth grows by a quarter per round. When it has not for three rounds, the
-//! pipe is deemed full; also when a round of recovery ends in which losses were detected by six ACKs and more than
-//! 2 % were lost. The phase Up of ProbeBW uses the same search.
+//! Startup doubles the rate while the bandwidth grows by at least a quarter per round. The pipe is deemed full after
+//! three rounds without such growth, or after a round of recovery in which six ACKs detected losses and more than 2 %
+//! were lost. The phase Up of ProbeBW uses the same detection.
 
 use super::sample::Sample;
 use super::state::{Bbr3, Mode};

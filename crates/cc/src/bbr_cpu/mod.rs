@@ -4,11 +4,11 @@
 //! BBR decides as usual. Then a rule checks its decision and the events since the previous ACK, and may raise the
 //! pacing rate, bound cwnd, end Startup, or postpone ProbeRTT. BBR never sees the pacing rate that a rule has set.
 //!
-//! | file | question |
+//! | file | contents |
 //! | --- | --- |
-//! | `rule` | What does a rule know, what may it change, and which one is it? |
-//! | `schedule` | What does pacing owe, and how much of that does the path take at once? |
-//! | `paper` | The rule of the paper that found the problem. |
+//! | `rule` | inputs and outputs of a rule, and its selection |
+//! | `schedule` | rule that sends what pacing owes, as far as the path holds it |
+//! | `paper` | rule of the paper that describes the problem |
 //!
 //! The same rules in C, around the kernel's own BBR and `bbr3` in eBPF, are in bpf/cc/cpu_rules;
 //! tests/vectors/bbr_cpu.json verifies that they agree.
@@ -16,8 +16,8 @@
 //! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`); of version 3 `cpu_rule` (1 `paper`, 2 `schedule`).
 //!
 //! Reported, besides what BBR reports: `boosted_acks` (ACKs so far at which the rate was raised) and, by the rule
-//! `schedule`, `owed_bytes` (what pacing owes), `stall_us` (the longest of late), `stall_bw_bps` (the bandwidth between
-//! stalls), `cap_packets` (what the path takes at once; 0 if no bound is known).
+//! `schedule`, `owed_bytes` (the debt of pacing), `stall_us` (the longest recent stall), `stall_bw_bps` (the bandwidth
+//! between stalls), `cap_packets` (bound on a burst; 0 if unknown).
 
 mod paper;
 mod rule;

@@ -50,7 +50,7 @@ const LOSS_RATIO: u64 = 50;
 const LOSS_EXCESS: u64 = 10;
 
 /// Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the
-/// second number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met
+/// second number; from there it grows by 1 in 256, slowly, as CUBIC does near the window of the last
 /// congestion.
 const CAP_KEPT_PERCENT: u64 = 70;
 const CAP_KNOWN_PERCENT: u64 = 90;

@@ -52,13 +52,13 @@ struct Epoch {
     origin: u64,
     /// Acknowledged segments that have not yet increased Reno's window.
     acked: u64,
-    /// The window that Reno would have.
+    /// Window of Reno under the same conditions.
     reno_cwnd: u64,
 }
 
 impl Curve {
-    /// `acked` segments were acknowledged while cwnd is `cwnd`: how many does a step take? `delay_min` is the smallest
-    /// round-trip time; the curve is read that much ahead, for that is when the effect arrives.
+    /// Returns the number of acknowledged segments per increment of cwnd, after `acked` more were acknowledged. The
+    /// curve is evaluated `delay_min`, the smallest round-trip time, ahead, because the effect is that much later.
     pub fn acks_per_step(&mut self, conn: &Conn, cwnd: Packets, acked: Packets, delay_min: Span) -> Packets {
         let (now, hz, cwnd) = (conn.jiffies, conn.hz, cwnd.0);
         if let Some(epoch) = &mut self.epoch {
@@ -141,7 +141,7 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), acked, reno_cwnd: cwnd }
     }
 
-    /// Segments per step so that cwnd meets the curve one round trip from now.
+    /// Segments per step so that cwnd reaches the curve one round trip from now.
     fn acks_per_step(&self, now: Jiffies, hz: Hz, cwnd: u64, delay_min: Span) -> u64 {
         let ticks = now.since(self.start) + hz.covering(delay_min);
         let t = u128::from(ticks.0) * 1024 / u128::from(hz.0);

@@ -1,4 +1,4 @@
-//! CUBIC: after congestion, a cubic function of time back to the window at which it occurred, and beyond.
+//! CUBIC: after congestion, cwnd is a cubic function of time that returns to the window of the congestion, and beyond.
 //!
 //! ```text
 //!   cwnd
@@ -11,11 +11,11 @@
 //!             0            K
 //! ```
 //!
-//! | file | question |
+//! | file | contents |
 //! | --- | --- |
-//! | `curve` | How fast does cwnd grow in congestion avoidance? |
-//! | `hystart` | When does slow start end before a loss ends it? |
-//! | `cube_root` | What is K, in integers? |
+//! | `curve` | growth of cwnd in congestion avoidance |
+//! | `hystart` | end of slow start before a loss (HyStart) |
+//! | `cube_root` | integer cube root, for K |
 //!
 //! `beta_ecn` is the milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have. Reno's window still
 //! grows by the alpha that belongs to 0.7.
@@ -24,18 +24,18 @@
 //!
 //! Deviations from RFC 9438, all of them Linux's:
 //! - beta is 717/1024 and C is 410/1024, in integers; K comes from a cube root that is off by 0.2 % on average.
-//! - Instead of the target, the answer is clamped: at most one step per two acknowledged segments, which is the same
-//!   1.5 times cwnd per round trip.
-//! - Reno's window grows by alpha = 8/15 for ever, and not by 1 once it has reached W_max.
+//! - Growth is limited to one segment per two acknowledged ones, instead of a target of at most 1.5 cwnd per round
+//!   trip; the effect is the same.
+//! - Reno's window always grows by alpha = 8/15, and not by 1 above W_max.
 //! - Without a W_max (slow start ended by HyStart) cwnd grows by at least 5 % per round trip.
-//! - A timeout forgets W_max and the smallest round-trip time.
+//! - A timeout resets W_max and the smallest round-trip time.
 //! - Slow start ends by HyStart, not by HyStart++.
 //!
 //! Deviations from Linux:
 //! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion), `k_s` (K; 0 outside congestion avoidance),
-//! `reno_cwnd_packets` (what Reno would have), `delay_min_us` (smallest round-trip time; 0 before the first),
+//! `reno_cwnd_packets` (Reno's window), `delay_min_us` (smallest round-trip time; 0 before the first),
 //! `hystart_found` (whether HyStart has ended slow start: 1 or 0).
 
 mod cube_root;

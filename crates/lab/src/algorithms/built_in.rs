@@ -22,10 +22,10 @@ pub const BBR_TUNED: &str = "bbr_tuned";
 /// BBR with a probing gain that follows the path.
 pub const BBR_AUTO: &str = "bbr_auto";
 
-/// The algorithms that the agent carries.
+/// Algorithms that the agent contains.
 pub const BUILT_IN: [&str; 4] = [BBR_CPU, BBR3, BBR_TUNED, BBR_AUTO];
 
-/// Does the agent carry an algorithm of this name?
+/// Returns whether the agent contains an algorithm of this name.
 pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }

@@ -22,29 +22,29 @@ const FOLDER: &str = "cc";
 pub(crate) enum Algorithm {
     /// Its kernel has it, as a module or built in.
     Kernel {
-        /// Its name.
+        /// Name.
         name: String,
     },
     /// A module in this file of the guest registers it.
     Module {
-        /// Its name.
+        /// Name.
         name: String,
         /// The file.
         file: String,
     },
     /// The agent loads it.
     Agent {
-        /// Its name.
+        /// Name.
         name: String,
         /// Argument of the agent's load command: a file of the guest, or a name.
         what: String,
-        /// Its parameters, each `PARAM=VALUE`.
+        /// Parameters, each `PARAM=VALUE`.
         settings: Vec<String>,
     },
 }
 
 impl Algorithm {
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &str {
         match self {
             Algorithm::Kernel { name } | Algorithm::Module { name, .. } | Algorithm::Agent { name, .. } => name,
@@ -63,7 +63,8 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
         let algorithm = algorithm_of(flow)?;
         if let Some(other) = needed.get(flow.cc.as_str()) {
             if *other != algorithm {
-                let message = format!("flows.{}.cc: another flow of this host wants another `{}`", flow.name, flow.cc);
+                let message =
+                    format!("flows.{}.cc: another flow of this host requests a different `{}`", flow.name, flow.cc);
                 return Err(Error::new("bad-cc", message, "give one of them another host, or another name"));
             }
             continue;

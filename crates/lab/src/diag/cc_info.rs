@@ -16,9 +16,9 @@ pub enum CcInfo {
     None,
     /// BBR, any version.
     Bbr {
-        /// Its estimate of the bottleneck's rate.
+        /// Estimate of the bottleneck's rate.
         bw_bps: u64,
-        /// Its estimate of the path's round-trip time.
+        /// Estimate of the path's round-trip time.
         min_rtt_us: u64,
         /// Gain of the pacing rate, in 1/256.
         pacing_gain: u32,

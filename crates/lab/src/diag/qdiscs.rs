@@ -51,7 +51,7 @@ struct Followed {
     key: Key,
     /// Bytes that the kernel counts per packet in addition to the IP packet.
     overhead_bytes: i64,
-    /// Its message in the latest dump; `None` if that dump lacked it.
+    /// Message in the latest dump; `None` if that dump lacked it.
     message: Option<QdiscMessage>,
     count: Count,
 }
@@ -67,7 +67,7 @@ struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QdiscMessage {
     key: Key,
-    /// Handle of the one that it is a child of, as far as it is one.
+    /// Handle of its parent, if it has one.
     parent: u32,
     /// `overhead` of its size table.
     size_table_overhead: Option<i32>,
@@ -131,10 +131,10 @@ impl Counters {
             followed.push(Followed { interface, handle, key, overhead_bytes: 0, message: None, count });
         }
         let mut counters = Counters { netlink, followed };
-        let mut all = Vec::new();
-        counters.dump(&mut |message| all.push(message))?;
+        let mut messages = Vec::new();
+        counters.dump(&mut |message| messages.push(message))?;
         for qdisc in &mut counters.followed {
-            qdisc.overhead_bytes = ETHERNET + i64::from(overhead(&all, qdisc.key));
+            qdisc.overhead_bytes = ETHERNET + i64::from(overhead(&messages, qdisc.key));
         }
         counters.read()?;
         Ok(counters)
@@ -208,10 +208,10 @@ pub(super) fn parse_handle(handle: &str) -> Option<u32> {
 }
 
 /// Returns the overhead of the size table that applies to a queue discipline: its own, or that of the nearest ancestor.
-fn overhead(all: &[QdiscMessage], mut key: Key) -> i32 {
+fn overhead(messages: &[QdiscMessage], mut key: Key) -> i32 {
     // Each step goes up one level; there are no more levels than queue disciplines.
-    for _ in 0..all.len() {
-        let Some(message) = all.iter().find(|message| message.key == key) else { break };
+    for _ in 0..messages.len() {
+        let Some(message) = messages.iter().find(|message| message.key == key) else { break };
         if let Some(overhead) = message.size_table_overhead {
             return overhead;
         }

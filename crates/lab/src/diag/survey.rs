@@ -26,7 +26,7 @@ pub struct Connection {
     pub local: SocketAddr,
     /// The peer.
     pub remote: SocketAddr,
-    /// Its congestion control.
+    /// Congestion control.
     pub algorithm: String,
     /// State of TCP and of the algorithm.
     pub socket: Socket,

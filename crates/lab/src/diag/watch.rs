@@ -141,10 +141,10 @@ struct Policer {
 
 impl Policer {
     /// Takes over the counters of its queue discipline and of the queue.
-    fn follow(&mut self, all: u64, queue: u64) {
+    fn follow(&mut self, total: u64, queue: u64) {
         let below = if self.has_queue { queue } else { 0 };
         // Some disciplines report a drop to the one above when they next have packets.
-        self.dropped = self.dropped.max(all.saturating_sub(below));
+        self.dropped = self.dropped.max(total.saturating_sub(below));
     }
 }
 
@@ -268,7 +268,7 @@ fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>
         Capacity::Profile {} => Capacity::Steps { steps: rates.to_vec() },
         other => other.clone(),
     };
-    let bad = |error| Error::new("bad-plan", format!("a link of the plan cannot be: {error}"), "write the plan again");
+    let bad = |error| Error::new("bad-plan", format!("a link of the plan is invalid: {error}"), "write the plan again");
     // Only the capacity of this link is used.
     let plan = plan::Link { capacity, queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
     Link::new(&plan, &plan::Traces::default(), 0).map(Some).map_err(bad)

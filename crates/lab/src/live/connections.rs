@@ -23,7 +23,7 @@ pub struct Connection {
     pub local: String,
     /// Address of the peer.
     pub remote: String,
-    /// Its congestion control.
+    /// Congestion control.
     pub algorithm: String,
     /// Acknowledged bits per second over the time in which it was sampled.
     pub goodput_bps: f64,
@@ -199,7 +199,7 @@ impl Observed {
         if away_percent >= AWAY_PERCENT || is_explained { Verdict::ShortOfCpu } else { Verdict::Fine }
     }
 
-    /// Was it busy for too little of the time, or bounded by the receiver or the send buffer for most of that?
+    /// Returns whether it was mostly idle, or mostly limited by the receive window or the send buffer while busy.
     fn is_held_back(&self) -> bool {
         let (before, after) = (&self.first.1.socket.info, &self.last.1.socket.info);
         let busy_us = after.busy_us.saturating_sub(before.busy_us) as f64;

@@ -22,11 +22,11 @@ pub struct Machine {
     pub steal_percent: Option<f64>,
     /// Share of time in which some task waited for a CPU. `None`: the kernel does not report it.
     pub pressure_percent: Option<f64>,
-    /// Part of the time in which the most hindered CPU did not run our clock although it should have.
+    /// Share of the time in which the clock thread of the most delayed CPU was due but did not run.
     pub stalled_percent: f64,
-    /// The longest time in which it did not.
+    /// Longest period in which it did not run.
     pub longest_stall_us: u64,
-    /// Do our clocks run before all ordinary tasks, so that only the hypervisor can be in their way?
+    /// Whether the clock threads precede all ordinary tasks, so that only the hypervisor can delay them.
     pub is_realtime: bool,
 }
 
@@ -39,10 +39,10 @@ impl Machine {
     }
 }
 
-/// Beats of a clock.
+/// Interval of the clock threads.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A beat that is later than this was not merely interrupted.
+/// A tick that is later than this counts as a stall, and not as an interrupt.
 const STALL: Duration = Duration::from_millis(2);
 
 /// A machine that is being watched.

@@ -45,9 +45,9 @@ impl Surveys {
         let namespace =
             |netns: u64, own: bool| Namespace { netns, name: names.get(&netns).cloned(), own, established: 0 };
         let mut open = vec![(namespace(thalweg_netns::own().unwrap_or_default(), true), Survey::open()?)];
-        let others = thalweg_netns::others();
-        let mut missed = Missed { namespaces: Vec::new(), hidden_processes: others.hidden };
-        for other in others.found {
+        let other_namespaces = thalweg_netns::others();
+        let mut missed = Missed { namespaces: Vec::new(), hidden_processes: other_namespaces.hidden };
+        for other in other_namespaces.found {
             let entry = namespace(other.number(), false);
             match other.within(|| Survey::open().map_err(io::Error::other)) {
                 Ok(survey) => open.push((entry, survey)),

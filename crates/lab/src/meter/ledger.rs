@@ -74,7 +74,7 @@ struct Flow {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     flow: usize,
-    /// Its number among the packets of its flow.
+    /// Number among the packets of its flow.
     number: u64,
     packets: u64,
     at: Time,

@@ -65,7 +65,7 @@ const SETTLING_NS: u64 = 1_000_000;
 /// Settings of a meter.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its clock; packets from before its start are ignored.
+    /// Clock; packets from before its start are ignored.
     pub clock: Clock,
     /// Sampling interval; zero: no samples.
     pub interval: Span,

@@ -94,7 +94,8 @@ pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     // The checksum of a packet within one machine is often computed on the way.
     let bytes = identifying.iter().enumerate().filter(|(at, _)| !(checksum..checksum + 2).contains(at));
     let addresses = octets(head.from).into_iter().chain(octets(head.to));
-    let all = addresses.chain(head.id.to_be_bytes()).chain([head.protocol]).chain(bytes.map(|(_, byte)| *byte));
+    let identifying_bytes =
+        addresses.chain(head.id.to_be_bytes()).chain([head.protocol]).chain(bytes.map(|(_, byte)| *byte));
     Some(ParsedPacket {
         key: FlowKey { protocol, from, to },
         payload_bytes,
@@ -102,7 +103,7 @@ pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
         packets,
         sequence,
         is_syn_or_fin: flags & (SYN | FIN) != 0,
-        identity: fnv(all),
+        identity: fnv(identifying_bytes),
     })
 }
 

@@ -39,14 +39,14 @@ impl Stream {
     fn fill(&mut self, from: u64, to: u64) -> u64 {
         let first = self.holes.partition_point(|hole| hole.1 <= from);
         let count = self.holes[first..].iter().take_while(|hole| hole.0 < to).count();
-        let mut rest = Vec::new();
+        let mut remaining = Vec::new();
         let mut filled = 0;
         for &(low, high) in &self.holes[first..first + count] {
             let (left, right) = (low.max(from), high.min(to));
             filled += right - left;
-            rest.extend([(low, left), (right, high)].into_iter().filter(|(low, high)| low < high));
+            remaining.extend([(low, left), (right, high)].into_iter().filter(|(low, high)| low < high));
         }
-        self.holes.splice(first..first + count, rest);
+        self.holes.splice(first..first + count, remaining);
         filled
     }
 }

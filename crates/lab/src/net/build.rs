@@ -42,7 +42,7 @@ pub(crate) fn build(
     shell.run_all(Some(ROUTER), &router)?;
     for wire in &wires {
         let commands = match wire.seat {
-            Seat::Namespace => settle(wire.place),
+            Seat::Namespace => host_commands(wire.place),
             Seat::Guest => bridge(),
         };
         shell.run_all(Some(&wire.place.name), &commands)?;
@@ -100,7 +100,7 @@ fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
 }
 
 /// Commands for the host's end of its link.
-fn settle(place: &Place) -> Vec<String> {
+fn host_commands(place: &Place) -> Vec<String> {
     be_silent(HOST_INTERFACE).into_iter().chain(inside(place)).collect()
 }
 
@@ -133,10 +133,10 @@ fn bridge() -> Vec<String> {
         format!("ip link add {BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"),
         format!("ip tuntap add dev {GUEST_TAP} mode tap"),
     ];
-    let all = [HOST_INTERFACE, GUEST_TAP, BRIDGE];
-    commands.extend(all.iter().filter_map(|interface| be_silent(interface)));
+    let interfaces = [HOST_INTERFACE, GUEST_TAP, BRIDGE];
+    commands.extend(interfaces.iter().filter_map(|interface| be_silent(interface)));
     commands.extend([HOST_INTERFACE, GUEST_TAP].map(|interface| format!("ip link set {interface} master {BRIDGE}")));
-    commands.extend(all.map(|interface| format!("ip link set {interface} up")));
+    commands.extend(interfaces.map(|interface| format!("ip link set {interface} up")));
     commands
 }
 

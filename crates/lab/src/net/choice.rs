@@ -1,4 +1,4 @@
-//! Which link plays an experiment.
+//! Selects the implementation of an experiment's links.
 
 use crate::error::Error;
 use crate::net::{LinkKind, netem, probe};
@@ -72,7 +72,9 @@ where
         Emulator::Auto => match ((able.relay)(), &able.netem) {
             (Ok(()), _) => Ok((LinkKind::Relay, "it treats packets as the simulator does".to_owned())),
             (Err(why), netem) => match netem() {
-                Ok(()) => Ok((LinkKind::Netem, format!("this machine refuses the relay its packet sockets ({why})"))),
+                Ok(()) => {
+                    Ok((LinkKind::Netem, format!("this machine refuses packet sockets, which the relay needs ({why})")))
+                }
                 Err(error) => Err(no_relay(&why, &format!("netem cannot be used, either: {}", error.message))),
             },
         },

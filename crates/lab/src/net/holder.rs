@@ -78,7 +78,7 @@ impl Holder {
     }
 
     fn echo(&mut self) -> io::Result<()> {
-        let closed = || io::Error::other("`unshare` ended without a word");
+        let closed = || io::Error::other("`unshare` ended without an answer");
         self.child.stdin.as_mut().ok_or_else(closed)?.write_all(b"\n").map_err(|_| closed())?;
         let stdout = self.child.stdout.as_mut().ok_or_else(closed)?;
         let timeout = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
@@ -163,7 +163,7 @@ impl Holder {
         format!("/proc/{}/ns/{kind}", self.pid())
     }
 
-    /// Its process id: ours to use until [`Holder::end`] has waited for it.
+    /// Process id: ours to use until [`Holder::end`] has waited for it.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -26,7 +26,7 @@ pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error>
             let pids: Vec<String> = survivors.iter().map(|(pid, _)| pid.to_string()).collect();
             return Err(Error::new(
                 "leftovers",
-                format!("processes still live in the network of the experiment: {}", names.join(", ")),
+                format!("processes still run in the network of the experiment: {}", names.join(", ")),
                 format!("kill {}", pids.join(" ")),
             ));
         }

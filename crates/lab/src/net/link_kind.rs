@@ -3,7 +3,7 @@
 /// Implementation of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// Our emulator, in a process.
+    /// The built-in emulator, in a process of its own.
     Relay,
     /// The kernel's queue disciplines.
     Netem,

@@ -18,7 +18,7 @@ use std::io;
 
 /// A feature that has to be off.
 struct Feature {
-    /// Its name in `ethtool -k`.
+    /// Name in `ethtool -k`.
     name: &'static str,
     /// `ETHTOOL_GTSO` and so on: the command that queries it.
     get: u32,

@@ -45,7 +45,7 @@ pub struct Place {
     pub host: String,
     /// Additional RTT of its flows beyond that of the path.
     pub extra_rtt: Span,
-    /// Its address.
+    /// Address.
     pub address: IpAddr,
     /// Ethernet address of its interface `eth0`.
     pub mac: [u8; 6],
@@ -71,10 +71,10 @@ impl Place {
     }
 }
 
-/// Where the sending hosts run.
+/// Location of the sending hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
-    /// In the namespaces themselves.
+    /// Directly in the namespaces.
     Namespace,
     /// In guests, which are connected to the namespaces: each has a device [`GUEST_TAP`] for its guest.
     Guest,

@@ -12,7 +12,7 @@ use crate::net::shell::Shell;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::Experiment;
 
-/// Its handle.
+/// Handle.
 const HANDLE: &str = "1:";
 
 /// Maximum length of a name in the kernel.
@@ -35,7 +35,7 @@ pub(crate) fn command(name: &str) -> String {
 /// Adds it to a host in a namespace.
 ///
 /// # Errors
-/// `no-qdisc`: the kernel does not have it, or wants parameters.
+/// `no-qdisc`: the kernel does not have it, or it requires parameters.
 pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Error> {
     shell.run(Some(&place.name), &command(name)).map_err(|error| {
         let has = match of_hosts() {
@@ -89,7 +89,7 @@ pub(super) fn has_policers() -> Result<bool, Error> {
 
 /// Returns the error for a host that cannot have it. `reason` is the kernel's message, `has` lists the alternatives.
 pub(crate) fn refused(host: &str, name: &str, reason: &str, has: &str, hint: impl Into<String>) -> Error {
-    let message = format!("host.{host}.qdisc: the queue discipline `{name}` cannot be had: {reason}; {has}");
+    let message = format!("host.{host}.qdisc: the queue discipline `{name}` is not available: {reason}; {has}");
     Error::new("no-qdisc", message, hint)
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn explain(error: &io::Error) -> Error {
     if let Some(shortage) = Shortage::of(error) {
         return Error::new(
             shortage.code(),
-            format!("a network namespace cannot be made: found {} ({error})", shortage.what()),
+            format!("a network namespace cannot be created: found {} ({error})", shortage.what()),
             shortage.hint(),
         );
     }

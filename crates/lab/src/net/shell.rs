@@ -88,7 +88,7 @@ impl Shell {
         Err(failed(namespace, line, &message))
     }
 
-    /// Performs the system calls that these commands stand for; each is a line of the script.
+    /// Performs the system calls of these commands; each is a line of the script.
     ///
     /// # Errors
     /// `command-failed`, with the command.
@@ -186,8 +186,8 @@ fn program_of(line: &str) -> &str {
 fn who_failed<'a>(batch: &'a [String], stderr: &str) -> (&'a str, String) {
     let number = |line: &str| line.strip_prefix("Command failed -:")?.trim().parse::<usize>().ok()?.checked_sub(1);
     let failed = stderr.lines().find_map(number).and_then(|number| batch.get(number)).or(batch.last());
-    let rest: Vec<&str> = stderr.lines().filter(|line| number(line).is_none()).collect();
-    (failed.map_or("", String::as_str), rest.join("\n"))
+    let messages: Vec<&str> = stderr.lines().filter(|line| number(line).is_none()).collect();
+    (failed.map_or("", String::as_str), messages.join("\n"))
 }
 
 fn one_line(text: &str) -> String {

@@ -23,7 +23,7 @@ pub(crate) enum Act {
     Cover(CString, CString),
     /// Make a folder.
     MakeFolder(CString),
-    /// Write this into a file that is there.
+    /// Write this into an existing file.
     Write(CString, Vec<u8>),
     /// Read a file.
     Read(CString),

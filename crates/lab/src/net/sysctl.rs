@@ -44,14 +44,14 @@ pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, Str
         let refused = |error: io::Error| {
             Error::new(
                 "no-sysctl",
-                format!("the kernel setting {name} cannot be made \"{value}\": {error}"),
+                format!("the kernel setting {name} cannot be set to \"{value}\": {error}"),
                 format!("check whether this kernel has it: cat {}", file.display()),
             )
         };
         fs::write(&file, value).map_err(refused)?;
         let now = words(&fs::read_to_string(&file).map_err(refused)?);
         if now != words(value) {
-            return Err(refused(io::Error::other(format!("the kernel made it \"{now}\""))));
+            return Err(refused(io::Error::other(format!("the kernel set it to \"{now}\""))));
         }
         values.insert(name.clone(), now);
     }
@@ -188,7 +188,7 @@ fn limits(defaults_bytes: [u64; 3], most: Bytes, key: &str) -> Result<String, Er
         return Err(Error::new(
             "not-on-linux",
             format!("`{key}` is {most_bytes} bytes, and Linux has at most {}", i32::MAX),
-            format!("leave `{key}` out: there is no limit then that binds"),
+            format!("omit `{key}`: the buffer is then not limited"),
         ));
     }
     let [least, first, _] = defaults_bytes;

@@ -174,7 +174,7 @@ impl<'a> Clients<'a> {
             Ok(_) => {}
         }
         if *failures >= MAX_FAILURES {
-            self.doubts.push(format!("{name} failed {MAX_FAILURES} times in a row and is started no more"));
+            self.doubts.push(format!("{name} failed {MAX_FAILURES} times in a row and is not started again"));
             self.agenda.stop(of.flow);
         }
         if let Some(next) = self.agenda.end(series, now) {

@@ -1,8 +1,8 @@
-//! Flows that programs make: servers and clients of the user's, in the namespaces of an experiment's hosts.
+//! Flows that the user's programs generate: servers and clients, in the namespaces of an experiment's hosts.
 //!
 //! ```text
 //!  host of programs ─► servers: started, ready ─► configured … start ─► clients, by the agenda ─► stop ─► runs
-//!                        └ supervisor ─► program     one supervisor per program: nothing of it is left
+//!                        └ supervisor ─► program     one supervisor per program, which ends all of its processes
 //! ```
 //!
 //! The [`meter`](crate::meter) measures the flow's bytes from packets; this module records when clients ran and how

@@ -71,7 +71,7 @@ impl Process {
         let Surroundings { folder, output, name } = surroundings;
         let out = output.join(name);
         std::fs::create_dir_all(&out).map_err(|error| {
-            let message = format!("the folder {} cannot be made: {error}", out.display());
+            let message = format!("the folder {} cannot be created: {error}", out.display());
             Error::new("bad-place", message, "choose another directory with --out")
         })?;
         let file = |kind: &str| output.join(format!("{name}.{kind}"));
@@ -129,14 +129,14 @@ impl Drop for Process {
 /// Replaces the placeholders in a word.
 fn fill_in(word: &str, values: &Values, out: &Path) -> String {
     let size = values.size.map_or_else(String::new, |size| size.to_string());
-    let all = [
+    let placeholders = [
         ("{server}", values.server.clone()),
         ("{port}", values.port.to_string()),
         ("{size}", size),
         ("{cc}", values.cc.clone()),
         ("{out}", out.display().to_string()),
     ];
-    all.iter().fold(word.to_owned(), |word, (placeholder, value)| word.replace(placeholder, value))
+    placeholders.iter().fold(word.to_owned(), |word, (placeholder, value)| word.replace(placeholder, value))
 }
 
 fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)> {

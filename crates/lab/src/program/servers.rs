@@ -16,7 +16,7 @@ use thalweg_plan::plan::{Experiment, Program};
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(30);
 
-/// Between two checks whether they are.
+/// Interval between two checks of readiness.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Time for which a server is watched after it first appears ready.

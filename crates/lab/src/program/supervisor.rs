@@ -155,7 +155,7 @@ fn start(order: &Order) -> Result<Pid, String> {
     command.args(arguments).current_dir(&order.folder).process_group(0);
     command.stdin(Stdio::null()).stdout(create(&order.stdout)?).stderr(create(&order.stderr)?);
     let child = sys::confine(&mut command, MAX_FILE_BYTES).spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("`{program}` is not there, or its interpreter is not"),
+        io::ErrorKind::NotFound => format!("`{program}` or its interpreter does not exist"),
         _ => format!("`{program}` cannot be started: {error}"),
     })?;
     Ok(Pid::from_child(&child))

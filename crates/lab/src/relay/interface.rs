@@ -96,7 +96,7 @@ impl Interface {
         Ok(Interface { name: name.to_owned(), receiver, sender, ring, mac, cut: 0, refused: 0 })
     }
 
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -107,7 +107,7 @@ impl Interface {
     }
 
     /// Returns a descriptor that becomes readable when a frame has arrived.
-    pub fn bell(&self) -> BorrowedFd<'_> {
+    pub fn readable_fd(&self) -> BorrowedFd<'_> {
         self.receiver.as_fd()
     }
 
@@ -148,14 +148,14 @@ impl Interface {
 
     /// Sends packets, at most [`BATCH`], with complete Ethernet addresses.
     pub fn send(&mut self, packets: &[Packet]) {
-        let mut rest = packets;
-        while !rest.is_empty() {
-            match sys::send(self.sender.as_fd(), rest.iter().map(Packet::bytes)) {
-                Ok(sent) => rest = &rest[sent..],
+        let mut unsent = packets;
+        while !unsent.is_empty() {
+            match sys::send(self.sender.as_fd(), unsent.iter().map(Packet::bytes)) {
+                Ok(sent) => unsent = &unsent[sent..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
                     self.refused += 1;
-                    rest = &rest[1..];
+                    unsent = &unsent[1..];
                 }
             }
         }

@@ -176,12 +176,13 @@ fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) 
         Ok(Direction { is_forward, link, stream, outboxes, outbox_of, extra_of, samples, latest, offered })
     };
     // Half of the extra RTT on each way, as in the simulator.
-    let half: Vec<Span> = senders.iter().map(|port| port.extra_rtt.scale(1, 2)).collect();
-    let rest = senders.iter().zip(&half).map(|(port, half)| port.extra_rtt.saturating_sub(*half)).collect();
+    let forward: Vec<Span> = senders.iter().map(|port| port.extra_rtt.scale(1, 2)).collect();
+    let backward =
+        senders.iter().zip(&forward).map(|(port, forward)| port.extra_rtt.saturating_sub(*forward)).collect();
     let outbox_of = senders.iter().map(place).collect::<Result<_, _>>()?;
     Ok([
-        direction(true, &experiment.forward, randomness.forward, of_hosts, outbox_of, half)?,
-        direction(false, &experiment.reverse, randomness.reverse, of_receiver, vec![0; senders.len()], rest)?,
+        direction(true, &experiment.forward, randomness.forward, of_hosts, outbox_of, forward)?,
+        direction(false, &experiment.reverse, randomness.reverse, of_receiver, vec![0; senders.len()], backward)?,
     ])
 }
 

@@ -70,8 +70,9 @@ impl Pump {
     pub fn run(&mut self, commands: &CommandQueue) -> io::Result<()> {
         let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
         // Duplicates, so that waiting does not borrow the interfaces.
-        let bells: Vec<OwnedFd> = interfaces.map(|way| way.bell().try_clone_to_owned()).collect::<io::Result<_>>()?;
-        let fds = [commands.wakeup()].into_iter().chain(bells.iter().map(AsFd::as_fd));
+        let sockets: Vec<OwnedFd> =
+            interfaces.map(|way| way.readable_fd().try_clone_to_owned()).collect::<io::Result<_>>()?;
+        let fds = [commands.wakeup()].into_iter().chain(sockets.iter().map(AsFd::as_fd));
         let mut waits: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
 
         let start_ns = self.clock.monotonic_ns(Time::ZERO);

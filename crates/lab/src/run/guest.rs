@@ -26,7 +26,7 @@ pub struct Guest {
     machine: Machine,
     /// The host in the scenario.
     host: Host,
-    /// Its name, if other hosts also send.
+    /// Name, if other hosts also send.
     name: Option<String>,
     clock: Comparison,
     /// Drift of its clock; zero until it has left.

@@ -14,7 +14,7 @@ use thalweg_units::Span;
 pub struct Job<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// Its id.
+    /// Id.
     pub id: &'a str,
     /// The plan's capacity traces.
     pub traces: &'a Traces,

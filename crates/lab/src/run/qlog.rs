@@ -80,9 +80,9 @@ fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Conne
             let run = runs.iter().rev().find(at).unwrap_or(run);
             (*run, run.zero_realtime_us as f64)
         };
-        let all = found.entry(run.of).or_default();
-        all.extend(events.iter().map(|event| Metrics { t_us: event.t_us - zero, ..*event }));
-        all.sort_by(|one, other| one.t_us.total_cmp(&other.t_us));
+        let metrics = found.entry(run.of).or_default();
+        metrics.extend(events.iter().map(|event| Metrics { t_us: event.t_us - zero, ..*event }));
+        metrics.sort_by(|one, other| one.t_us.total_cmp(&other.t_us));
     }
 }
 

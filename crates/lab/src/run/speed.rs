@@ -149,9 +149,9 @@ fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
 
 /// The rate at which packets left the forward queue after the warm-up.
 fn rate_of(rows: &[QueueRow], length: Length) -> Rate {
-    let settled = || rows.iter().filter(|row| row.link == "forward" && row.t_us >= length.warm_up.as_micros());
-    let first = settled().min_by_key(|row| row.t_us);
-    let last = settled().max_by_key(|row| row.t_us);
+    let after_warm_up = || rows.iter().filter(|row| row.link == "forward" && row.t_us >= length.warm_up.as_micros());
+    let first = after_warm_up().min_by_key(|row| row.t_us);
+    let last = after_warm_up().max_by_key(|row| row.t_us);
     let (Some(first), Some(last)) = (first, last) else { return Rate::ZERO };
     Rate::of(Bytes(last.sent_bytes - first.sent_bytes), Span::from_micros(last.t_us - first.t_us))
 }

@@ -24,7 +24,7 @@ pub struct Stage<'a> {
 /// A host's report at its end, in addition to rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReport {
-    /// Its measurements of itself, by names that include their units.
+    /// Measurements of itself, by names that include their units.
     pub measured: BTreeMap<String, f64>,
     /// Reasons why the results are untrustworthy.
     pub untrustworthy: Vec<String>,
@@ -36,7 +36,7 @@ impl HostReport {
     pub(crate) fn add(&mut self, other: HostReport) {
         for (name, value) in other.measured {
             let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");
-            let join = |all: &mut f64| *all = if takes_largest { all.max(value) } else { *all + value };
+            let join = |total: &mut f64| *total = if takes_largest { total.max(value) } else { *total + value };
             self.measured.entry(name).and_modify(join).or_insert(value);
         }
         for reason in other.untrustworthy {

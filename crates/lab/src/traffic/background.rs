@@ -39,7 +39,7 @@ pub(super) struct Background {
 #[derive(Debug, Default)]
 struct Account {
     sent: u64,
-    /// Not sent: too late, or the socket was full.
+    /// Packets not sent: too late, or the socket was full.
     unsent: u64,
     lateness: Histogram,
 }

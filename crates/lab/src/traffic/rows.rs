@@ -19,7 +19,7 @@ use thalweg_units::{MSS, Span};
 pub(super) struct Ended {
     pub(super) who: Who,
     pub(super) report: FlowReport,
-    /// Its offset in the stream.
+    /// Offset in the stream.
     pub(super) offset: u64,
     /// At the end.
     pub(super) srtt_us: Option<u64>,

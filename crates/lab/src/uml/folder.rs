@@ -42,7 +42,7 @@ impl Folder {
         Err(io::Error::other(format!("{} has too many folders named {PREFIX}", parent.display())))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

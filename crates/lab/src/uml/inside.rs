@@ -21,11 +21,11 @@ use std::path::Path;
 pub(super) const FOLDER: &str = "/proc/self/cwd";
 
 /// Writes the guest's messages.
-struct Mouth {
+struct Messages {
     words: RefCell<BufWriter<File>>,
 }
 
-impl Mouth {
+impl Messages {
     fn say(&self, word: &Word) -> io::Result<()> {
         let mut words = self.words.borrow_mut();
         serde_json::to_writer(&mut *words, word)?;
@@ -48,20 +48,20 @@ pub fn begin() -> io::Result<()> {
         holder::set_search_path(path);
     }
     let open = |name| OpenOptions::new().append(true).open(folder.join(name));
-    let mouth = Mouth { words: RefCell::new(BufWriter::with_capacity(1 << 16, open(files::WORDS)?)) };
+    let messages = Messages { words: RefCell::new(BufWriter::with_capacity(1 << 16, open(files::WORDS)?)) };
     let pulse = open(files::PULSE)?;
-    let last = match settle(&task).and_then(|()| act(task, &folder, &pulse, &mouth)) {
+    let last = match set_up_system(&task).and_then(|()| act(task, &folder, &pulse, &messages)) {
         Ok(last) => last,
         Err(error) => Word::Failed(error),
     };
-    mouth.say(&last)?;
-    mouth.words.borrow_mut().flush()?;
+    messages.say(&last)?;
+    messages.words.borrow_mut().flush()?;
     rustix::fs::sync();
     reboot(RebootCommand::PowerOff).map_err(io::Error::from)
 }
 
 /// Sets up a system on the machine's tree.
-fn settle(task: &Task) -> Result<(), Error> {
+fn set_up_system(task: &Task) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Error::new(
             "bad-guest",
@@ -89,7 +89,7 @@ fn bytes_of(seed: u64) -> [u8; sys::SEED_BYTES] {
     bytes
 }
 
-fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
+fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<Word, Error> {
     let (experiment, id, traces, programs, mut order) = match task {
         Task::Probe => {
             return Ok(Word::Traits(Traits {
@@ -114,7 +114,7 @@ fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, E
     }
     let show = |event| {
         // As with lines of the log.
-        let _ = mouth.say(&Word::Row(event));
+        let _ = messages.say(&Word::Row(event));
     };
     // The same sign of life as below.
     let must_end = || {
@@ -132,7 +132,7 @@ fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, E
         },
         log: &|lines| {
             // A write that fails now also fails later, and that failure is reported.
-            let _ = mouth.say(&Word::Log(lines.to_owned()));
+            let _ = messages.say(&Word::Log(lines.to_owned()));
         },
         capture: None,
         programs: programs.as_deref(),
@@ -141,7 +141,7 @@ fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, E
     let setup = HostSetup { engine: &engine, is_virtual_time: true, guests: None };
     let mut failure = None;
     let mut take = |event: HostEvent| -> Result<(), HostEvent> {
-        if let Err(error) = mouth.say(&Word::Row(event)) {
+        if let Err(error) = messages.say(&Word::Row(event)) {
             failure.get_or_insert(error);
         }
         Ok(())

@@ -28,13 +28,13 @@ const TRAITS: &str = "traits.json";
 pub struct UmlKernel {
     /// The program.
     pub program: PathBuf,
-    /// Its release, such as `6.1.192`.
+    /// Release, such as `6.1.192`.
     pub release: String,
     sha256: String,
     folder: PathBuf,
 }
 
-/// `kernel.json`, as far as it is read here.
+/// The members of `kernel.json` that are read here.
 #[derive(Debug, Deserialize)]
 struct Description {
     format: u64,
@@ -91,7 +91,7 @@ impl UmlKernel {
         let program = folder.join("linux");
         let sha256 = cache::checksum(&program).map_err(|error| bad(format!("{}: {error}", program.display())))?;
         if sha256 != linux_sha256 {
-            let is_not = format!("{} is not what was built: its SHA-256 is {sha256}", program.display());
+            let is_not = format!("{} is not the program that was built: its SHA-256 is {sha256}", program.display());
             return Err(bad(format!("{is_not}, and kernel.json says {linux_sha256}")));
         }
         Ok(UmlKernel { program, release, sha256, folder })

@@ -75,7 +75,7 @@ pub(crate) enum Task {
 /// Traits of a guest's kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traits {
-    /// Its release.
+    /// Release.
     pub release: String,
     /// Available congestion controls.
     pub algorithms: Vec<String>,

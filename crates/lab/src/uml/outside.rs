@@ -218,7 +218,7 @@ impl Guest {
             Some(Answer::Ended(status)) => Ok(status),
             Some(Answer::Started(_) | Answer::Refused(_)) => Err(no_word().into()),
             None => {
-                let silence = format!("the guest has given no sign of life for {} s", PATIENCE.as_secs());
+                let silence = format!("the guest has not reported for {} s", PATIENCE.as_secs());
                 Err(self.with_console(&silence).into())
             }
         }
@@ -263,8 +263,8 @@ impl Guest {
             );
         }
         // Addresses of a call trace are left out.
-        let is_told = |line: &&str| !line.is_empty() && !line.contains("[<");
-        let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();
+        let is_message = |line: &&str| !line.is_empty() && !line.contains("[<");
+        let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
         let console =
             if last.is_empty() { "and printed nothing".to_owned() } else { format!("its last lines: {last}") };
@@ -295,7 +295,7 @@ impl Drop for Guest {
 fn no_word() -> Error {
     Error::new(
         "no-guest",
-        "the supervisor of a guest ended without a word",
+        "the supervisor of a guest ended without an answer",
         "try again; if it happens again, please report it",
     )
 }

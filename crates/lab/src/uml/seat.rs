@@ -22,7 +22,7 @@ impl Seat {
         let allowed = sched_getaffinity(None).ok()?;
         // The system has just chosen ours, which will be one with little to do.
         let current = sched_getcpu();
-        let others = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != current);
+        let other_cpus = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != current);
         let take = |cpu: usize| {
             let name = SocketAddr::from_abstract_name(format!("{kind}-on-cpu-{cpu}")).ok()?;
             let name = UnixDatagram::bind_addr(&name).ok()?;
@@ -31,7 +31,11 @@ impl Seat {
             sched_setaffinity(None, &only).ok()?;
             Some(Seat { _name: name })
         };
-        [current].into_iter().chain(others).filter(|cpu| *cpu < CpuSet::MAX_CPU && allowed.is_set(*cpu)).find_map(take)
+        [current]
+            .into_iter()
+            .chain(other_cpus)
+            .filter(|cpu| *cpu < CpuSet::MAX_CPU && allowed.is_set(*cpu))
+            .find_map(take)
     }
 }
 
@@ -49,15 +53,15 @@ mod tests {
     #[test]
     fn each_guest_gets_a_separate_processor_while_processors_are_left() {
         let kind = format!("thalweg-test-{}", std::process::id());
-        let all = processors();
-        let sit_down = || thread::scope(|scope| scope.spawn(|| (Seat::take(&kind), processors())).join().unwrap());
-        let mut seats: Vec<_> = all.iter().map(|_| sit_down()).collect();
+        let allowed = processors();
+        let take_seat = || thread::scope(|scope| scope.spawn(|| (Seat::take(&kind), processors())).join().unwrap());
+        let mut seats: Vec<_> = allowed.iter().map(|_| take_seat()).collect();
         let mut taken: Vec<usize> = seats.iter().flat_map(|(_, processors)| processors.clone()).collect();
         taken.sort_unstable();
-        assert_eq!(taken, all);
-        let (seat, anywhere) = sit_down();
-        assert!(seat.is_none() && anywhere == all, "{anywhere:?}");
+        assert_eq!(taken, allowed);
+        let (seat, anywhere) = take_seat();
+        assert!(seat.is_none() && anywhere == allowed, "{anywhere:?}");
         let (_, free) = seats.remove(0);
-        assert_eq!(sit_down().1, free, "who has gone leaves it to others");
+        assert_eq!(take_seat().1, free, "who has gone leaves it to others");
     }
 }

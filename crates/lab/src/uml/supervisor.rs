@@ -139,7 +139,7 @@ fn pid_of(child: &Child) -> Pid {
 }
 
 fn wait_for_end_of_input() {
-    let mut rest = [0; 64];
+    let mut buffer = [0; 64];
     let mut stdin = io::stdin().lock();
-    while matches!(io::Read::read(&mut stdin, &mut rest), Ok(1..)) {}
+    while matches!(io::Read::read(&mut stdin, &mut buffer), Ok(1..)) {}
 }

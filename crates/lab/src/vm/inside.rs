@@ -48,7 +48,7 @@ pub fn boot() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
     }
-    if let Err(error) = settle().and_then(|modules| find_port(PORT).and_then(|port| obey(modules, &port))) {
+    if let Err(error) = set_up_system().and_then(|modules| find_port(PORT).and_then(|port| execute(modules, &port))) {
         // Printed to the console, whose last lines the engine reports: a restart would lose what is not yet sent.
         eprintln!("thalweg: {error}");
         let _ = tcdrain(io::stderr());
@@ -58,7 +58,7 @@ pub fn boot() -> io::Result<()> {
 }
 
 /// Mounts the file systems that every program expects, and loads the drivers.
-fn settle() -> io::Result<Modules> {
+fn set_up_system() -> io::Result<Modules> {
     for (kind, place, is_needed) in FILE_SYSTEMS {
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {
             // A kernel may have mounted it already.
@@ -146,7 +146,7 @@ fn named_port(name: &str) -> Option<PathBuf> {
     ports.into_iter().find(is_ours).map(|port| Path::new("/dev").join(port.file_name())).filter(|port| port.exists())
 }
 
-fn obey(mut modules: Modules, port: &Path) -> io::Result<()> {
+fn execute(mut modules: Modules, port: &Path) -> io::Result<()> {
     let order = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::ORDER))?)?;
     match order {
         Order::Probe => say(port, &Ok::<Traits, Error>(traits(&mut modules))),
@@ -188,7 +188,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     let name = algorithm.name();
     let failed = |why: String| {
         let hint = "check whether it was built for this kernel: thalweg kernel list";
-        Error::new("unknown-cc", format!("in the guest, the congestion control `{name}` cannot be had: {why}"), hint)
+        Error::new("unknown-cc", format!("in the guest, the congestion control `{name}` is not available: {why}"), hint)
     };
     match algorithm {
         Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
@@ -227,7 +227,7 @@ fn connect(commands: &[String]) -> Result<(), Error> {
         let _ = fs::write(file, "1");
     }
     let failed = |said: &str| {
-        let message = format!("in the guest, the network cannot be made ({}): {said}", commands.join("; "));
+        let message = format!("in the guest, the network cannot be set up ({}): {said}", commands.join("; "));
         Error::new("command-failed", message, "check whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
     };
     // In one process: starting a program takes longer than its work.
@@ -250,15 +250,15 @@ fn connect(commands: &[String]) -> Result<(), Error> {
 
 /// Sets the queue discipline of the interface.
 fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
-    let Qdisc { host, name, module, modules: come, others } = qdisc;
+    let Qdisc { host, name, module, modules: sent_modules, available } = qdisc;
     let failed = |said: String| {
-        let has = if others.is_empty() { "none as a module".to_owned() } else { others.join(", ") };
+        let has = if available.is_empty() { "none as a module".to_owned() } else { available.join(", ") };
         let has = format!("in addition to built-in ones, the guests' kernel has {has}");
         let hint =
             "take one that is there; thalweg kernel fetch linux-image-amd64 gets a kernel that has every one of Linux";
         net::qdisc::refused(&host, &name, &format!("in the guest, {said}"), &has, hint)
     };
-    modules.needs.extend(come.into_iter().map(|module| (module.name, module.needs)));
+    modules.needs.extend(sent_modules.into_iter().map(|module| (module.name, module.needs)));
     module.map_or(Ok(()), |module| modules.load(&module)).map_err(|error| failed(error.to_string()))?;
     let command = net::qdisc::command(&name);
     let mut tc = Command::new("/bin/tc");

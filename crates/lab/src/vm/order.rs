@@ -44,20 +44,20 @@ pub(crate) struct HostFiles {
 pub(crate) struct Qdisc {
     /// Name of the host in the scenario.
     pub host: String,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The module that has it; `None`: no module has this name, so it is built in or missing.
     pub module: Option<String>,
     /// Its module and dependencies, which come with the order.
     pub modules: Vec<Module>,
     /// Those that the kernel has as modules.
-    pub others: Vec<String>,
+    pub available: Vec<String>,
 }
 
 /// Traits of a guest's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Traits {
-    /// Its release.
+    /// Release.
     pub release: String,
     /// Available congestion controls.
     pub algorithms: Vec<String>,

@@ -16,7 +16,7 @@ pub(crate) struct Item<P> {
     pub enqueued: Time,
     /// Added to the propagation delay, within the order of packets.
     pub jitter: Span,
-    /// Added after that, out of order: of the flow, or because the packet is held back.
+    /// Additional delay after that, which may reorder packets: of the flow, or of a packet that is held back.
     pub offset: Span,
 }
 

@@ -33,7 +33,7 @@ impl Tally {
         self.record(number, Fate::Dropped(DropCause::Early));
     }
 
-    /// Records the fate of a packet.
+    /// Records the outcome of a packet.
     #[inline]
     pub fn record(&mut self, number: u32, fate: Fate) {
         if let Some(log) = &mut self.log {

@@ -38,7 +38,7 @@ pub enum BpftuneKey {
     Destination,
 }
 
-/// Its constants.
+/// Constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BpftuneSettings {

@@ -22,7 +22,7 @@ pub(crate) struct Ledgers {
     of: BTreeMap<Prefix, Ledger>,
 }
 
-/// Of a destination.
+/// Observations of a destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     pub arms: Vec<Mean>,

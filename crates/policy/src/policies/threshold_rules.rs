@@ -102,7 +102,7 @@ pub struct Attributes {
     pub tree: Tree,
     /// Properties of this host that are the same for all of its connections, such as `pop` and `machine`.
     pub host: BTreeMap<String, String>,
-    /// Of networks.
+    /// Properties of networks, such as AS and country.
     pub places: Places,
 }
 

@@ -14,9 +14,9 @@ use thalweg_units::Time;
 /// A policy with its settings, ready to be played.
 #[derive(Clone, Debug)]
 pub struct Contender {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: String,
-    /// Its settings.
+    /// Settings.
     pub settings: Value,
     pub(super) player: Player,
 }

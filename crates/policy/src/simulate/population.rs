@@ -28,7 +28,7 @@ pub struct Population {
 /// A kind of path. Only the simulator has to know its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
-    /// Its name in the table of outcomes.
+    /// Name in the table of outcomes.
     pub name: String,
     /// Share of all paths.
     pub share: f64,

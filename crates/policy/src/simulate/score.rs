@@ -19,13 +19,13 @@ pub struct Score {
     pub harm: f64,
     /// Connections to each destination until the choice was good, where the default is not.
     pub settled: Vec<f64>,
-    /// The same from a change on, where the path's old best arm is not good any more.
+    /// The same after a change of a path whose previous best arm is no longer good.
     pub settled_after_change: Vec<f64>,
-    /// Connections, and their regret, by the kind of path.
+    /// Number of connections, and their regret, by the kind of path.
     pub by_kind: Vec<(f64, f64)>,
 }
 
-/// The middle of some numbers, and their worst decile: where the worst tenth begins.
+/// The median of numbers, and their worst decile: the value at which the worst tenth begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Half are below.
@@ -39,7 +39,7 @@ pub struct Spread {
 pub struct Summary {
     /// The policy.
     pub policy: String,
-    /// Its settings.
+    /// Settings.
     pub settings: serde_json::Value,
     /// Number of settings from which these were chosen, on other worlds.
     pub tuned_among: usize,

@@ -7,7 +7,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_units::{Span, Time};
 
-/// A host with its destinations and connections. All that is random is in here, so that every policy meets the same.
+/// A host with its destinations and connections. All that is random is in here, so that every policy has the same.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) destinations: Vec<Destination>,

@@ -44,7 +44,7 @@ impl Receiver {
         }
     }
 
-    /// The application has read: is it time for an ACK now?
+    /// Decides whether to send an ACK after the application has read.
     pub(super) fn decide_ack_after_read(&mut self, now: Time) {
         if !self.acks.is_scheduled || self.acks.is_merged {
             return;

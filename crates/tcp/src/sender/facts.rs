@@ -35,7 +35,7 @@ pub(super) struct AckFacts {
     pub is_marked: bool,
     /// It answers a loss probe's copy, and may be for the original.
     pub is_probe_answer: bool,
-    /// Its echoed timestamp.
+    /// Echoed timestamp.
     pub tsecr: Timestamp,
     /// Segments delivered out of order, and copies.
     pub out_of_order: u64,

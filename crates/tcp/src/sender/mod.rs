@@ -17,8 +17,8 @@
 //! | time and size of bursts | `pacing`, `defer` |
 //! | actions without an ACK | `timer`, `probe` |
 //! | round-trip time and delivery rate | `rtt`, `rate` |
-//! | is cwnd used? | `usage` |
-//! | how much has the application handed over? | `sndbuf` |
+//! | whether cwnd is used | `usage` |
+//! | the send buffer | `sndbuf` |
 
 mod ack;
 mod counters;

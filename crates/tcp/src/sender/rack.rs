@@ -29,7 +29,7 @@ pub(super) struct Rack {
     sent_at: Time,
     /// The number behind that segment.
     end: u64,
-    /// Its round-trip time.
+    /// Round-trip time.
     rtt: Span,
     /// Whether a segment was delivered since the last search for losses.
     has_advanced: bool,

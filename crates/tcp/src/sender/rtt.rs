@@ -7,7 +7,7 @@
 //! parts of the window (Kathleen Nichols' estimator), so that the old minimum expires without a jump to the latest
 //! sample.
 //!
-//! Left out: Linux counts in microseconds.
+//! Deviation: Linux counts in microseconds.
 
 use thalweg_units::{Span, Time};
 

@@ -77,7 +77,7 @@ pub(super) struct Segment {
     pub offset: u64,
     /// Payload bytes.
     pub len: u16,
-    /// Its state.
+    /// State.
     pub flags: Flags,
 }
 

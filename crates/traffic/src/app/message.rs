@@ -16,11 +16,11 @@ pub struct Item {
 pub struct Message {
     /// Number of the connection within the application, from 0. One that is not open yet is opened for the message.
     pub connection: u64,
-    /// Its size.
+    /// Size.
     pub size: Bytes,
     /// Scheduled time: its completion time counts from here, even if it is sent late.
     pub due: Time,
-    /// Its role.
+    /// Role.
     pub item: Item,
 }
 

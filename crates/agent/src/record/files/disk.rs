@@ -83,7 +83,7 @@ impl Disk {
         Ok(rule.due(&listing.files, &self.aside, seconds(now)))
     }
 
-    /// Some files were merged, or not.
+    /// Handles the result of a merge.
     pub fn merged(&mut self, parts: &[Name], outcome: Result<(), Failure>) -> Result<(), String> {
         match outcome {
             Ok(()) => {
@@ -95,7 +95,7 @@ impl Disk {
             Err(Failure::Unreadable(name, error)) => {
                 self.aside.insert(name);
                 let path = self.settings.folder.join(name.text());
-                log::warning(&format!("records: {} cannot be read, and is left as it is: {error}", path.display()));
+                log::warning(&format!("records: {} cannot be read, and is not changed: {error}", path.display()));
                 Ok(())
             }
             Err(Failure::Write(error)) => {

@@ -52,9 +52,9 @@ impl Name {
 /// A file of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// Name.
     pub name: Name,
-    /// Its size.
+    /// Size.
     pub bytes: u64,
 }
 

@@ -50,13 +50,13 @@ impl Key {
         };
         let metadata = file.metadata().map_err(failed)?;
         if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
-            let found = format!("a file of user {}, who knows it", metadata.uid());
-            let hint = format!("let a new one be made: rm '{}'; addresses then hash to other numbers", path.display());
+            let found = format!("a file that belongs to user {}", metadata.uid());
+            let hint = format!("have a new one created: rm '{}'; addresses then hash to other numbers", path.display());
             return Err(Problem::refused("key", &path.display().to_string(), found, "a file of root's", &hint));
         }
         let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
-            let found = format!("that others than its owner have rights on it (mode {:04o})", mode & 0o7777);
+            let found = format!("permissions for other users than its owner (mode {:04o})", mode & 0o7777);
             let place = path.display();
             let hint = format!("chmod 600 '{place}'; if others may have read it, have a new one created: rm '{place}'");
             return Err(Problem::refused("key", &path.display().to_string(), found, "mode 0600", &hint));
@@ -66,7 +66,7 @@ impl Key {
         let text = String::from_utf8_lossy(&text);
         let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= MIN_BYTES).ok_or_else(|| {
             let expected = format!("at least {} hexadecimal digits", 2 * MIN_BYTES);
-            let hint = format!("let a new one be made: rm '{}'; addresses then hash to other numbers", path.display());
+            let hint = format!("have a new one created: rm '{}'; addresses then hash to other numbers", path.display());
             Problem::refused("key", &path.display().to_string(), "no key", &expected, &hint)
         })?;
         Ok(Key::of(&bytes))

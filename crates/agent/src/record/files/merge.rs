@@ -27,12 +27,11 @@ pub enum Failure {
     GivenUp,
 }
 
-/// Merges files of a folder. `may_go_on` is called every now and then; it may take its time, and ends the merge with
-/// false.
+/// Merges files of a folder. `may_go_on` is called repeatedly and may block; if it returns false, the merge ends.
 pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let name = Name { first: first.first, last: last.last, at_s: first.at_s };
-    // Of connections and of transfers.
+    // Rows of connections and of transfers.
     let mut small: [Rows; 2] = Default::default();
     let mut file = RowsFile::create(&folder.join(name.text()), &small[0]).map_err(Failure::Write)?;
     let mut is_empty = true;

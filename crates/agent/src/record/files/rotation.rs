@@ -4,10 +4,10 @@ use super::folder::{Listed, Name};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// When flushed files are merged.
+/// Conditions under which flushed files are merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The time that the one covers.
+    /// Time span of a merged file.
     pub rotate: Duration,
     /// Size at which a group is merged regardless of time.
     pub rotate_bytes: u64,

@@ -20,7 +20,7 @@ const ROWS_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
-    /// Of connections and of transfers.
+    /// Rows of connections and of transfers.
     piles: [Pile; 2],
     waiting: Arc<Waiting>,
     worker: Option<JoinHandle<()>>,

@@ -53,8 +53,8 @@ impl Conditions {
             }
         }
         let rates = conditions.rates.iter().map(|(at, _)| *at);
-        let rest = conditions.delays.iter().map(|(at, _)| *at).chain(conditions.losses.iter().map(|(at, _)| *at));
-        let moments: BTreeSet<Span> = rates.chain(rest).collect();
+        let others_at = conditions.delays.iter().map(|(at, _)| *at).chain(conditions.losses.iter().map(|(at, _)| *at));
+        let moments: BTreeSet<Span> = rates.chain(others_at).collect();
         if moments.len() > MAX_CHANGES + 1 { Err(TOO_MANY) } else { Ok(conditions) }
     }
 

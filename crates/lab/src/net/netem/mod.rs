@@ -233,15 +233,15 @@ impl Shaping {
         let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
         let link = &experiment.reverse;
         let up = experiment.has_up_traffic();
-        let rest = place.extra_rtt + hosts;
+        let fixed_delay = place.extra_rtt + hosts;
         let longest = ways.values().max().copied().unwrap_or_default();
-        let limit = words::limit(rest + longest + link.jitter_ns, forward.fastest());
+        let limit = words::limit(fixed_delay + longest + link.jitter_ns, forward.fastest());
         let words = if ways.len() > 1 { words::changing_delay } else { words::delay };
         let netem = |verb: &str, at: Span, way: Span| {
             let line = reverse.rate_at(at).filter(|_| up);
             let delay = match line {
-                Some(rate) => words::delay_on_line(way + rest, link.jitter_ns, rate),
-                None => words(way + rest, link.jitter_ns, link.allow_reordering),
+                Some(rate) => words::delay_on_line(way + fixed_delay, link.jitter_ns, rate),
+                None => words(way + fixed_delay, link.jitter_ns, link.allow_reordering),
             };
             format!("tc qdisc {verb} dev {interface} root handle 1: netem limit {limit} {delay}")
         };
@@ -334,10 +334,10 @@ impl Shaping {
     fn queue_device(&mut self, direction: &Direction<'_>, is_something_behind: bool) -> String {
         match direction.to {
             [only] if !is_something_behind => only.clone(),
-            all => {
+            interfaces => {
                 let device = format!("{}-queue", direction.letter);
                 self.lines.push(Line::Device(device.clone()));
-                for interface in all {
+                for interface in interfaces {
                     self.lead(interface, "egress", &device);
                 }
                 device
@@ -352,11 +352,11 @@ impl Shaping {
         let root = format!("dev {device} root handle 1: stab overhead -14");
         let mut rates = direction.conditions.rates.iter();
         let Some((_, first)) = rates.next() else {
-            let all = match policer {
+            let command = match policer {
                 Some(_) => format!("tc qdisc add dev {device} root handle 1: {UNLIMITED_HTB}"),
                 None => format!("tc qdisc add {root} pfifo limit {}", words::MIN_LIMIT),
             };
-            self.command(all);
+            self.command(command);
             let policer = policer.map(|policer| self.police(&device, policer));
             return Qdisc { queue: (device, "1:".to_owned()), loss: None, policer, rates: Vec::new() };
         };

@@ -121,7 +121,7 @@ fn of_stages(experiment: &Experiment) -> Result<(), Error> {
 fn cannot<T>(key: &str, why: &str) -> Result<T, Error> {
     Err(Error::new(
         "not-on-netem",
-        format!("`{key}` cannot be had from the kernel's queue disciplines: netem {why}"),
+        format!("`{key}` is not supported by the kernel's queue disciplines: netem {why}"),
         "engine.link = \"relay\" in the scenario: our own emulator can",
     ))
 }

@@ -1,4 +1,4 @@
-//! The capture: every packet offered to a link, and its fate.
+//! The capture: every packet offered to a link, and its outcome.
 //!
 //! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with six
 //! interfaces, one for each fate in each direction (`forward queued`, `forward dropped`, …), link type IPV4, times in
@@ -26,11 +26,11 @@ pub struct Captured {
     pub is_forward: bool,
     /// Time at which it was offered.
     pub t: Time,
-    /// Its number in its direction, from 0.
+    /// Number in its direction, from 0.
     pub number: u64,
-    /// Its fate: `queued`, `dropped`, `lost` or `policed`, as in the table `packets`.
+    /// Outcome: `queued`, `dropped`, `lost` or `policed`, as in the table `packets`.
     pub fate: &'static str,
-    /// Its size, IP header included.
+    /// Size, IP header included.
     pub size_bytes: Bytes,
     /// Bytes in the queue after it, the packet being sent not counted.
     pub backlog_bytes: Bytes,
@@ -39,7 +39,7 @@ pub struct Captured {
 /// The fates, in the order of the interfaces of a direction.
 const FATES: [&str; 4] = ["queued", "dropped", "lost", "policed"];
 
-/// The name of a fate.
+/// The name of an outcome.
 pub(super) fn fate(sent: Sent) -> &'static str {
     match sent {
         Sent::Queued => FATES[0],

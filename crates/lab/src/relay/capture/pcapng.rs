@@ -61,9 +61,9 @@ pub(super) fn write_packet(out: &mut impl Write, packet: &Captured, head: &[u8],
     body.extend(head);
     pad(body);
     let mut comment = [0; 64];
-    let mut rest = &mut comment[..];
-    write!(rest, "number {}, backlog {}", packet.number, packet.backlog_bytes.0)?;
-    let len = 64 - rest.len();
+    let mut unwritten = &mut comment[..];
+    write!(unwritten, "number {}, backlog {}", packet.number, packet.backlog_bytes.0)?;
+    let len = 64 - unwritten.len();
     option(body, COMMENT, &comment[..len]);
     option(body, END_OF_OPTIONS, &[]);
     write_block(out, ENHANCED_PACKET, body)

@@ -129,7 +129,7 @@ mod tests {
     use std::process::Command;
     use thalweg_units::Bytes;
 
-    /// Every combination of direction and fate, sizes below and above the stored length, more packets than a batch
+    /// Every combination of direction and outcome, sizes below and above the stored length, more packets than a batch
     /// holds.
     fn packets() -> Vec<Captured> {
         let packet = |number: u64| Captured {

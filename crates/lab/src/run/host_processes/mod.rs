@@ -57,7 +57,7 @@ pub enum Kind {
 struct Host {
     name: String,
     kind: Kind,
-    /// Its process; `None`: it runs in the guest of another host.
+    /// Process; `None`: it runs in the guest of another host.
     child: Option<Child>,
     /// Lines for its standard input; without it, standard input is closed.
     input: Option<Sender<String>>,

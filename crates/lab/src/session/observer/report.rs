@@ -58,7 +58,7 @@ fn data_directions(counts: Vec<FlowCount>) -> Vec<FlowCount> {
     let weights: BTreeMap<FlowKey, _> = counts.iter().map(|count| (count.key, weight(count))).collect();
     let is_data = |count: &FlowCount| {
         let (ours, other) = (weight(count), weights.get(&count.key.reversed()));
-        // Of two equal directions, one.
+        // If both directions have the same weight, only one counts.
         other.is_none_or(|other| ours > *other || (ours == *other && count.key < count.key.reversed()))
     };
     counts.into_iter().filter(is_data).collect()

@@ -60,7 +60,7 @@ impl Account {
     /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and those
     /// that were opened so late that they bunched. Completion times count from the opening, so lateness alone changes
     /// none. Bunching matters: connections that should be apart start together. It takes at least two connections; and
-    /// within an RTT, or 10 ms, they would meet on the path anyway. The lateness of a host that the scenario keeps off
+    /// within an RTT, or 10 ms, they would share the path anyway. The lateness of a host that the scenario keeps off
     /// its CPU is intended.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;

@@ -58,7 +58,7 @@ pub(super) struct Connections {
     to: BTreeMap<usize, SocketAddr>,
     ports: Arc<Ports>,
     /// Every connection ever opened; closed ones leave `None`, so that late events are discarded.
-    all: Vec<Option<Box<Connection>>>,
+    connections: Vec<Option<Box<Connection>>>,
     open: u64,
 }
 
@@ -82,7 +82,7 @@ impl Connections {
             clock,
             to,
             ports,
-            all: Vec::new(),
+            connections: Vec::new(),
             open: 0,
         }
     }
@@ -123,7 +123,7 @@ impl Connections {
             let late = self.clock.now().since(message.due);
             let Some(id) = self.agenda.app_connections(series).get(message.connection as usize).copied() else {
                 self.account.opened(late);
-                let (number, _) = self.agenda.open_for_app(series, self.all.len());
+                let (number, _) = self.agenda.open_for_app(series, self.connections.len());
                 self.connect(series, number, Transfer::of(&message, 0, None))?;
                 continue;
             };
@@ -138,7 +138,7 @@ impl Connections {
 
     /// Sends a message of an application on an open connection.
     fn send(&mut self, id: usize, message: Message) -> Result<(), Error> {
-        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         connection.send(message);
         if connection.is_connecting() {
             return Ok(());
@@ -147,14 +147,14 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// Opens a connection of a series, which has a first transfer.
+    /// Opens a connection of a series, with its first transfer.
     fn connect(&mut self, series: usize, number: u64, first: Transfer) -> Result<(), Error> {
         let flow = self.agenda.copy_of(series).0;
         let connection = Connection::new(series, number, self.agenda.flow(flow), first, self.to[&flow].is_ipv6())?;
-        let id = self.all.len();
+        let id = self.connections.len();
         self.open += 1;
         if let Err(error) = connection.connect(self.to[&flow]) {
-            self.all.push(None);
+            self.connections.push(None);
             return self.not_connected(connection, error);
         }
         // Writability and the end of the handshake are reported the same way.
@@ -163,13 +163,13 @@ impl Connections {
         if let Some(port) = connection.local_port() {
             self.ports.take(port, who(&connection));
         }
-        self.all.push(Some(Box::new(connection)));
+        self.connections.push(Some(Box::new(connection)));
         Ok(())
     }
 
     /// A connection's application has finished thinking.
     pub(super) fn request(&mut self, id: usize, due: Time) -> Result<(), Error> {
-        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         let size = self.agenda.next_size(connection.series);
         let start = self.clock.now();
         self.account.late(start.since(due));
@@ -180,7 +180,7 @@ impl Connections {
 
     /// A socket has an event.
     pub(super) fn on_socket(&mut self, id: usize, flags: EventFlags) -> Result<(), Error> {
-        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
             if let Some(at) = connection.read_stamps(&self.clock) {
                 return self.end_transfer(id, at);
@@ -207,10 +207,10 @@ impl Connections {
 
     /// Polls whether a connection's transfer is over.
     pub(super) fn look(&mut self, id: usize) -> Result<(), Error> {
-        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         connection.is_watched = false;
         // Several messages of an application may have been delivered.
-        while let Some(connection) = self.all[id].as_mut().filter(|connection| connection.is_drained()) {
+        while let Some(connection) = self.connections[id].as_mut().filter(|connection| connection.is_drained()) {
             let stamp = connection.read_stamps(&self.clock);
             let is_missing = stamp.is_none() && connection.has_stamps() && !connection.is_stopped;
             self.account.stamps_missing += u64::from(is_missing);
@@ -222,8 +222,8 @@ impl Connections {
 
     /// A flow stops: no new connections, no new data on those that are open.
     pub(super) fn stop(&mut self, flow: usize) -> Result<(), Error> {
-        for id in 0..self.all.len() {
-            let Some(connection) = &mut self.all[id] else { continue };
+        for id in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[id] else { continue };
             if self.agenda.copy_of(connection.series).0 != flow {
                 continue;
             }
@@ -243,8 +243,8 @@ impl Connections {
 
     /// The experiment ends at this time: transfers in progress get their rows.
     pub(super) fn finish(&mut self, at: Time) {
-        for id in 0..self.all.len() {
-            let Some(mut connection) = self.all[id].take() else { continue };
+        for id in 0..self.connections.len() {
+            let Some(mut connection) = self.connections[id].take() else { continue };
             self.note_all(&mut connection, at);
             connection.abort();
         }
@@ -255,7 +255,7 @@ impl Connections {
         if let Some(error) = error {
             return self.fail(id, Errno::from_io_error(&error).unwrap_or(Errno::CONNRESET));
         }
-        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         let needs_room = connection.is_connecting() || connection.unwritten() > 0;
         if needs_room != connection.waits_for_room {
             connection.waits_for_room = needs_room;
@@ -271,7 +271,7 @@ impl Connections {
 
     /// Has a connection whose data is all written polled later.
     fn keep_watch(&mut self, id: usize) {
-        let Some(connection) = &mut self.all[id] else { return };
+        let Some(connection) = &mut self.connections[id] else { return };
         if connection.transfer.is_none() || connection.is_watched {
             return;
         }
@@ -283,10 +283,10 @@ impl Connections {
 
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
     fn end_transfer(&mut self, id: usize, at: Time) -> Result<(), Error> {
-        let Some(mut connection) = self.all[id].take() else { return Ok(()) };
+        let Some(mut connection) = self.connections[id].take() else { return Ok(()) };
         let (flow, _) = self.agenda.copy_of(connection.series);
         if let Load::App { .. } = self.agenda.flow(flow).load {
-            self.all[id] = Some(connection);
+            self.connections[id] = Some(connection);
             return self.end_messages(id, at);
         }
         self.note_end(&connection, &connection.end(at));
@@ -302,7 +302,7 @@ impl Connections {
             Load::Requests { think_ns, .. } => think_ns,
             Load::Unlimited | Load::Sizes { .. } | Load::App { .. } => Span::ZERO,
         };
-        self.all[id] = Some(connection);
+        self.connections[id] = Some(connection);
         if is_last {
             self.close(id, at);
             return Ok(());
@@ -315,13 +315,13 @@ impl Connections {
     fn end_messages(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let mut end = Some(at);
         while let Some(at) = end {
-            let Some(mut connection) = self.all[id].take() else { return Ok(()) };
+            let Some(mut connection) = self.connections[id].take() else { return Ok(()) };
             let series = connection.series;
             let delivery = self.note_end(&connection, &connection.end(at));
             connection.advance();
             end = connection.read_stamps(&self.clock);
             let is_over = connection.is_stopped && connection.transfer.is_none();
-            self.all[id] = Some(connection);
+            self.connections[id] = Some(connection);
             if let Some(next) = delivery.next {
                 self.timers.enter(next, GeneratorEvent::Open { series });
             }
@@ -341,7 +341,7 @@ impl Connections {
     fn end_app(&mut self, series: usize, at: Time) {
         self.agenda.end_app(series);
         for id in self.agenda.app_connections(series).to_vec() {
-            if let Some(mut connection) = self.all[id].take() {
+            if let Some(mut connection) = self.connections[id].take() {
                 self.note_all(&mut connection, at);
                 self.leave(*connection, at);
             }
@@ -350,7 +350,7 @@ impl Connections {
 
     /// A connection is broken.
     fn fail(&mut self, id: usize, error: Errno) -> Result<(), Error> {
-        let Some(connection) = self.all[id].take() else { return Ok(()) };
+        let Some(connection) = self.connections[id].take() else { return Ok(()) };
         if connection.is_connecting() {
             return self.not_connected(*connection, error);
         }
@@ -385,7 +385,7 @@ impl Connections {
 
     /// A connection has nothing more to do. The kernel sends the FIN, and nothing later is observed.
     fn close(&mut self, id: usize, at: Time) {
-        if let Some(connection) = self.all[id].take() {
+        if let Some(connection) = self.connections[id].take() {
             self.leave(*connection, at);
         }
     }
@@ -438,7 +438,7 @@ fn hopeless(error: Errno, receiver: SocketAddr) -> Option<Error> {
         Errno::ADDRNOTAVAIL | Errno::AGAIN => Some(Error::new(
             "no-ports",
             format!(
-                "no local port is left for a connection to {receiver}: each rests for a while after its connection"
+                "no local port is left for a connection to {receiver}: each stays in TIME-WAIT after its connection"
             ),
             "open fewer connections: lower `rate` or `count`, or use `requests`, which carries many transfers on one",
         )),

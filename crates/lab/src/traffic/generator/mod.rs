@@ -83,7 +83,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     Ok(stopped)
 }
 
-/// For how long the scenario keeps the host off its CPU at a time.
+/// Returns the longest time that the scenario keeps the host off its CPU.
 fn off_cpu(experiment: &Experiment, host: &str) -> Span {
     let host = experiment.hosts.get(host);
     let turned_away =
@@ -131,7 +131,7 @@ impl Generator<'_> {
                 let Some((due, event)) = self.connections.timers.due() else { break };
                 self.on_timer(due, event)?;
             }
-            if has_commands && !self.obey() {
+            if has_commands && !self.execute_commands() {
                 self.finish(self.clock.now());
                 return Ok(());
             }
@@ -155,7 +155,7 @@ impl Generator<'_> {
     }
 
     /// Executes commands. Returns false at `stop`.
-    fn obey(&mut self) -> bool {
+    fn execute_commands(&mut self) -> bool {
         while let Some(command) = self.stage.commands.try_next() {
             match command {
                 Command::Stop => return false,

@@ -107,7 +107,7 @@ fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Resu
     Sink::open(wakeup, SocketAddr::new(any, part.port), receives_from_dctcp).map_err(|error| {
         Error::new(
             "cannot-listen",
-            format!("port {} cannot be listened on: {error}", part.port),
+            format!("cannot listen on port {}: {error}", part.port),
             "stop the program that listens there; `ss -lntup` names it",
         )
     })

@@ -42,7 +42,7 @@ static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
 pub(in crate::traffic) struct Connection {
     /// Index of the series that opened it.
     pub(in crate::traffic) series: usize,
-    /// Its number within the series.
+    /// Number within the series.
     pub(in crate::traffic) number: u64,
     /// The transfer in progress; none while the application thinks.
     pub(in crate::traffic) transfer: Option<Transfer>,
@@ -88,7 +88,7 @@ impl Connection {
                 Error::new("not-paced", message, "leave out flow.paced, or use --engine sim")
             })?;
         }
-        // Without it the transfer is the same, only its last segment may wait.
+        // If it fails, the transfer works, but its last segment may be delayed.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         Ok(Connection {
             series,
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Its descriptor.
+    /// Descriptor.
     pub(in crate::traffic) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -264,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// Its current state, as the end of its transfer at this time.
+    /// Current state, as the end of its transfer at this time.
     pub(in crate::traffic) fn end(&self, at: Time) -> End {
         End { at, acked: self.acked(), info: self.info() }
     }

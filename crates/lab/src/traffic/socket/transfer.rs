@@ -12,7 +12,7 @@ pub(in crate::traffic) struct Transfer {
     pub(in crate::traffic) start: Time,
     /// In bytes; `None`: unlimited.
     pub(in crate::traffic) size: Option<u64>,
-    /// Its offset in the stream.
+    /// Offset in the stream.
     pub(in crate::traffic) offset: u64,
     /// The kernel's counters before its first byte; `None`: the connection is not established yet.
     pub(in crate::traffic) before: Option<TcpInfo>,
@@ -42,7 +42,7 @@ impl Transfer {
         self.size.map(|size| self.offset + size)
     }
 
-    /// Its row, except the round-trip times from samples.
+    /// Row, except the round-trip times from samples.
     pub(in crate::traffic) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
         let acked = end.acked.saturating_sub(self.offset);
         // Counts from before the connection was established belong to the SYN.

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 #[derive(Debug)]
 pub(super) struct CoTenants {
     children: Vec<i32>,
-    /// Their sign that we are there.
+    /// Pipe whose end tells them that this process has exited.
     _here: OwnedFd,
 }
 

@@ -63,7 +63,7 @@ pub(in crate::vm) fn modules<'a>(
 pub(in crate::vm) struct Base {
     /// Follows from all that is in it.
     pub key: String,
-    /// Its content, filled at the first use.
+    /// Content, filled at the first use.
     bytes: OnceLock<Vec<u8>>,
     /// Whether it has the agent.
     pub has_agent: bool,
@@ -95,7 +95,7 @@ impl Base {
 /// `bad-guest`: one of its files cannot be read.
 pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Error> {
     let failed = |error: io::Error| {
-        let message = format!("the file system of guests cannot be made: {error}");
+        let message = format!("the file system of guests cannot be created: {error}");
         Error::new("bad-guest", message, "see whether this file can be read, and is whole")
     };
     let mut programs = vec![(ENGINE.to_owned(), engine.to_owned())];

@@ -28,7 +28,7 @@ const SHORT: usize = 12;
 pub struct VmKernel {
     /// The image.
     pub image: PathBuf,
-    /// Its release according to the image, such as `6.1.0-56-cloud-amd64`.
+    /// Release according to the image, such as `6.1.0-56-cloud-amd64`.
     pub release: String,
     pub(super) modules: Modules,
     /// Over the image and the modules on which results depend.

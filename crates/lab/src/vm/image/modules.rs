@@ -27,7 +27,7 @@ const ENDINGS: &[(&str, Option<&str>)] =
 /// A module as the guest has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Module {
-    /// Its name, with `_` for `-`.
+    /// Name, with `_` for `-`.
     pub name: String,
     /// Modules to load first.
     pub needs: Vec<String>,

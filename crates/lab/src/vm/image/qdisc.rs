@@ -15,7 +15,7 @@ pub(in crate::vm) fn needed(kernel: &VmKernel, place: &Place) -> io::Result<(Opt
     let Some(name) = &place.qdisc else { return Ok((None, Vec::new())) };
     let module = kernel.modules.qdisc(name);
     let (modules, files) = initramfs::modules(kernel, module.as_deref())?;
-    let others = kernel.modules.qdiscs().map(str::to_owned).collect();
-    let qdisc = Qdisc { host: place.host.clone(), name: name.clone(), module, modules, others };
+    let available = kernel.modules.qdiscs().map(str::to_owned).collect();
+    let qdisc = Qdisc { host: place.host.clone(), name: name.clone(), module, modules, available };
     Ok((Some(qdisc), files))
 }

@@ -25,7 +25,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// From several questions; `None` without any.
+    /// Selects the most precise of several readings; `None` without readings.
     pub fn of(readings: impl IntoIterator<Item = ClockReading>) -> Option<Comparison> {
         readings.into_iter().min_by_key(|reading| reading.until_ns - reading.from_ns).map(|best| Comparison { best })
     }

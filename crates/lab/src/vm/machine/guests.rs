@@ -108,8 +108,8 @@ impl Guests {
                 })
             }
             Algorithm::Kernel { name } => {
-                let all = self.algorithms().join(", ");
-                let message = format!("flows.{}.cc: the guests' kernel has no `{name}`; it has {all}", flow.name);
+                let available = self.algorithms().join(", ");
+                let message = format!("flows.{}.cc: the guests' kernel has no `{name}`; it has {available}", flow.name);
                 let hint = "thalweg kernel fetch linux-image-amd64 gets one that has every algorithm of Linux";
                 Err(Error::new("unknown-cc", message, hint))
             }

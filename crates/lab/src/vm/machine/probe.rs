@@ -149,8 +149,8 @@ fn not_booted(release: &str, how: &str, console: &str) -> Error {
 
 /// The last lines of a console, without addresses of call traces and colours.
 pub(crate) fn last_lines(console: &str) -> String {
-    let is_told = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
-    let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();
+    let is_message = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
+    let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();
     // A panic first names the problem, and then the call trace.
     let from = lines.iter().position(|line| line.contains("Kernel panic") || line.starts_with("thalweg: "));
     let lines = from.map_or(&lines[lines.len().saturating_sub(LAST_LINES)..], |from| {

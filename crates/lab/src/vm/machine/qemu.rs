@@ -63,9 +63,9 @@ pub(super) struct Programs<'a> {
 /// Devices that connect a guest: with a network, and with programs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices<'a> {
-    /// Its card.
+    /// Network card.
     pub card: Option<Card>,
-    /// For running programs.
+    /// Devices for running programs.
     pub programs: Option<Programs<'a>>,
 }
 

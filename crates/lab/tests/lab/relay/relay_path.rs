@@ -153,7 +153,7 @@ impl Program {
         Program { child, lines }
     }
 
-    /// Its next line.
+    /// Next line.
     pub fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("another line")
     }

@@ -81,7 +81,7 @@ pub(super) struct GainEstimate {
     pub weight: f64,
     /// Gain over the default.
     pub gain: f64,
-    /// Its variance, by the noise.
+    /// Variance, by the noise.
     pub variance: f64,
     /// Variance of the noise of a connection.
     pub noise: f64,

@@ -234,7 +234,7 @@ impl Bayes {
             .sum()
     }
 
-    /// In which direction most connections to a destination open.
+    /// Returns the direction in which most connections to a destination open.
     fn usual_direction(&self, prefix: Prefix) -> Direction {
         let connections = |direction: Direction| -> f64 {
             self.arms.iter().map(|(arm, _)| self.connections(prefix, direction, arm)).sum()
