@@ -130,7 +130,7 @@ def take(listening: socket.socket) -> None:
 
 
 def account(algorithm: str) -> tuple[int, int, int]:
-    """Return how often an algorithm has handled an ACK since it was loaded, and the nanoseconds of that and of all."""
+    """Return an algorithm's number of ACKs since it was loaded, their nanoseconds, and those of all calls."""
     prefix = "bbr_tuned" if algorithm == "bbr_auto" else algorithm
     programs = json.loads(run("bpftool", "--json", "prog", "show"))
     # If connections still use an earlier version, the kernel has both: the newest has the highest id.

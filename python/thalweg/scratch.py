@@ -24,7 +24,7 @@ class Scratch:
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
         """Make the folder, and remove those with the same prefix that are no longer locked.
 
-        Raises `OSError` if it cannot be made.
+        Raises `OSError` if it cannot be created.
         """
         parent = parent or Path(tempfile.gettempdir())
         _sweep(parent, prefix)

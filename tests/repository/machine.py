@@ -1,5 +1,5 @@
-"""A copy of this machine that is thrown away: its own file system with an overlay of memory above it, in a mount
-namespace that ends with the test. So the overlay contains everything that is left behind.
+"""A disposable copy of this machine: its file system below an overlay in memory, in a mount namespace that ends with
+the test. The overlay contains everything that the test leaves behind.
 """
 
 import subprocess

@@ -30,7 +30,7 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
     if engine_name != "vm":
         raise ThalwegError(
             "bad-usage",
-            f"the engine `{engine_name}` runs no kernel of your choice",
+            f"the engine `{engine_name}` has no guests, to which --kernel applies",
             place="--kernel",
             found=kernel,
             hint=f"--engine vm --kernel {kernel}",

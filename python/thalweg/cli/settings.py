@@ -19,7 +19,7 @@ def parse(settings: Sequence[str]) -> dict[str, Value]:
         if not equals or not key.strip():
             raise ThalwegError(
                 "bad-setting",
-                f"`--set {setting}` sets nothing",
+                f"`--set {setting}` is not KEY=VALUE",
                 place="--set",
                 found=setting,
                 expected="KEY=VALUE",

@@ -208,7 +208,7 @@ def _result(future: "Future[worker.Returned]", number: int, address: str) -> wor
     except (CancelledError, OSError):
         raise ThalwegError(
             "no-scheduler",
-            f"the Dask scheduler at `{address}` is gone",
+            f"the Dask scheduler at `{address}` no longer answers",
             place="--executor",
             hint="the same command resumes from the merged experiments",
             exit_code=Exit.TEMPORARY,

@@ -39,7 +39,7 @@ NO_PROGRAM = 127
 
 
 def check() -> None:
-    """Check that Slurm's commands are here.
+    """Check that Slurm's commands are installed.
 
     Raises `ThalwegError` if one is not.
     """

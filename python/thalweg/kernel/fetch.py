@@ -166,7 +166,7 @@ def _keep_modules(modules: Path, target: Path) -> None:
 
 
 def _name(release: str, found: AptPackage) -> str:
-    """Return the release; with a part of the checksum if another package of the same release is there."""
+    """Return the release, with a part of the checksum if another package of the same release exists."""
     there = {kernel.name: kernel for kernel in guests.kernels()}.get(release)
     if there is None or there.package_sha256 == found.checksum:
         return release

@@ -101,7 +101,7 @@ def current() -> GuestKernel | None:
 
 
 def keep(finished: Path, name: str) -> GuestKernel:
-    """Move a finished folder to its place; one that is there is replaced."""
+    """Move a finished folder to its place, and replace an existing one."""
     target = place() / "kernels" / name
     target.parent.mkdir(parents=True, exist_ok=True)
     kernel = read(store.replace(finished, target))

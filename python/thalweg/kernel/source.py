@@ -47,7 +47,7 @@ class KernelSource(Protocol):
 
     @property
     def identity(self) -> str:
-        """A checksum of it, as far as it is known before it is fetched."""
+        """Its checksum, if it is known before it is fetched."""
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
         """Return the tree and the SHA-256 of the source; `folder` is for what is fetched."""

@@ -170,7 +170,7 @@ def keep(finished: Path, name: str) -> Kernel:
 
 
 def replace(finished: Path, target: Path) -> Path:
-    """Move a finished folder to `target`; one that is there is moved aside. Returns `target`."""
+    """Move a finished folder to `target`; an existing one is moved aside. Returns `target`."""
     if target.exists():
         target.rename(finished.with_name("old"))
     finished.rename(target)

@@ -33,7 +33,7 @@ SOURCE_BYTES = 1900 * 10**6
 
 
 def check(folder: Path, *, needs_source: bool) -> None:
-    """Find everything that a build in `folder` needs, which is there.
+    """Find everything that a build in `folder` requires.
 
     Raises `ThalwegError` that names all that is missing.
     """

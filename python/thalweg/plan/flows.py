@@ -113,7 +113,7 @@ def _repeat(repeat: models.Repeat | None, load: plan.Load) -> plan.Repeat:
         return plan.RepeatGap(gap_ns=quantities.time(repeat.gap), until=repeat.until, count=repeat.count)
     rate = quantities.arrival_rate(repeat.rate or "")
     gap = 1 / rate.arrivals if isinstance(rate, PerSecond) else _mean_bytes(load) * 8 / rate
-    # A gap of zero would let everything arrive at once; a nanosecond is the resolution of the clock.
+    # A gap of zero would make everything arrive at once; a nanosecond is the resolution of the clock.
     return plan.RepeatPoisson(mean_gap_ns=max(1, round(gap * NANOS)), until=repeat.until, count=repeat.count)
 
 

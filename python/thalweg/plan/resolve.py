@@ -1,6 +1,6 @@
 """One point of the sweep, resolved: no units to parse, no defaults to guess.
 
-The point has been checked, so that what is looked up here is there and well-formed.
+The point has been checked: all values that are read here exist and are well-formed.
 """
 
 from collections.abc import Callable

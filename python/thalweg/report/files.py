@@ -30,7 +30,7 @@ def cannot_write(output: Path, subject: str, why: str, hint: str) -> ThalwegErro
 
 
 def replace(output: Path, content: bytes, *, makes_folders: bool = True) -> None:
-    """Write a file, perhaps in folders that are made; one that is there is replaced only by a complete one.
+    """Write a file, and create its folder if requested; an existing file is replaced only by a complete one.
 
     A pipe or a device (`/dev/stdout`) is written to, and never replaced.
 

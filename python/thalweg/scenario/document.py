@@ -129,7 +129,7 @@ def read(file: Path) -> Document:
 
 
 def _unreadable(file: Path, why: str, hint: str) -> ThalwegError:
-    return ThalwegError("toml-syntax", f"not TOML that can be read: {why}", source=Source(str(file)), hint=hint)
+    return ThalwegError("toml-syntax", f"unreadable TOML: {why}", source=Source(str(file)), hint=hint)
 
 
 def _syntax(file: Path, text: str, message: str) -> ThalwegError:
@@ -139,16 +139,16 @@ def _syntax(file: Path, text: str, message: str) -> ThalwegError:
     content = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
     hint = "TOML is described on https://toml.io"
     if why.startswith(("Invalid value", "Expected newline")) and re.match(r"[\w.-]+\s*=\s*[^\"'\[{\s]", content):
-        hint = 'texts stand in quotes, as in rate = "40Mbps"'
+        hint = 'strings need quotes, as in rate = "40Mbps"'
     if twice := re.match(r"Cannot declare \((.*?),?\) twice", why):
         name = ".".join(re.findall(r"'(.*?)'", twice[1]))
-        why, hint = f"the table [{name}] is there twice", "join the two; only lists, such as [[flow]], repeat"
+        why, hint = f"the table [{name}] is defined twice", "join the two; only lists, such as [[flow]], repeat"
     if why.startswith("Illegal character") and content.count('"') % 2:
-        why, hint = "a text does not end in its line", 'put a " behind it'
+        why, hint = "a string does not end on its line", 'put a " behind it'
     if why == "Invalid value" and match and not match[2]:
         why, hint = "the file ends in the middle of a value", "close the brackets and quotes of the last value"
     if why == "Cannot overwrite a value":
-        why, hint = "a key is there twice", "remove one of the two"
+        why, hint = "a key is set twice", "remove one of the two"
     return ThalwegError(
         "toml-syntax",
         f"not TOML: {why[0].lower() + why[1:]}",

@@ -66,7 +66,7 @@ class Mistakes:
         self.add(
             f"unknown-{kind.replace(' ', '-')}",
             key_path,
-            f"`{dotted(key_path)}` names no {kind}: `{name}`",
+            f"`{dotted(key_path)}` names an unknown {kind}: `{name}`",
             found=name,
             expected=words.one_of(choices) if choices else f"a {kind}, but none is defined",
             hint=words.did_you_mean(name, choices),

@@ -22,7 +22,7 @@ NANOS = 10**9
 
 
 class Malformed:
-    """Stands where the value of a key is wrong: the key is there, and its value is unknown."""
+    """Placeholder for a malformed value: the key exists, and its value is unknown."""
 
     def __bool__(self) -> bool:
         return False

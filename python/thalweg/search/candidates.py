@@ -71,7 +71,7 @@ class Candidate:
         ]
 
     def is_feasible(self, search: Search) -> bool:
-        """Return whether it has values, and meets every constraint on the mean."""
+        """Return whether it has values, and fulfils every constraint on the mean."""
         return self.is_measured and all(excess <= 0 for excess in self.excesses(search))
 
     def objectives(self, search: Search) -> list[float]:

@@ -60,7 +60,7 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The failure as it is written."""
+        """The failure as users write it."""
         duration = f" for {self.window_s:g}s" if self.window_s else ""
         return f"{self.bound.text}{duration}" + (f" after {self.after_s:g}s" if self.after_s else "")
 

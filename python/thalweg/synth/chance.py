@@ -15,7 +15,7 @@ class Purpose(IntEnum):
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> np.random.Generator:
-    """Return the stream of a purpose at a place.
+    """Return the random stream of a purpose; `indices` distinguish streams of the same purpose.
 
     >>> stream(1, Purpose.CLIENTS).integers(1000) == stream(1, Purpose.CLIENTS).integers(1000)
     np.True_

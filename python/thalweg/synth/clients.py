@@ -26,7 +26,7 @@ class Clients:
     """Number of the class."""
     pop: Integers
     rate: Integers
-    """Number on the axis of the class, as of RTT and loss."""
+    """Position on the axis of the class, which determines RTT and loss."""
     rtt: Integers
     loss: Integers
     log_factor: Floats

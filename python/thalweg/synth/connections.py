@@ -87,7 +87,7 @@ def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.r
     shared = fleet.clients.log_factor[client] + spread.hour * hour_effects[local, slot_hour]
     factor = np.exp(shared[:, None] + spread.transfer * rng.standard_normal((count, TRANSFERS)))
     fct_us = np.maximum(np.rint(sampled.measured["fct_us"] * factor), 1).astype(np.int64)
-    # Each request comes some time after the object before it was there, the first one with the handshake.
+    # Each request follows the arrival of the previous object after a pause, the first one follows the handshake.
     opened_us, spans = start_us + sampled.handshake_us, fct_us + sampled.think_us
     begin_us = opened_us[:, None] + np.cumsum(spans, axis=1) - spans
     last = np.arange(count), sampled.transfers - 1

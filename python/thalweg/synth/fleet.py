@@ -57,7 +57,7 @@ class Written:
 
 
 def check_free(out: Path) -> None:
-    """Check that no records are there yet.
+    """Check that there are no records yet.
 
     Raises `ThalwegError` if there are.
     """
@@ -65,7 +65,7 @@ def check_free(out: Path) -> None:
         if (out / name).exists():
             raise ThalwegError(
                 "exists",
-                f"`{out / name}` is there already",
+                f"`{out / name}` exists already",
                 place="--out",
                 found=str(out / name),
                 expected="a folder without records, so that nothing is mixed",
@@ -112,7 +112,7 @@ def prefixes() -> str:
 
 
 def _write_all(fleet: Fleet, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
-    """Write the files, several at a time: numpy and Parquet let other threads run meanwhile."""
+    """Write the files, several at a time: numpy and Parquet release the GIL meanwhile."""
     folder.mkdir()
     for name in {Path(piece.place).parent for piece in planned}:
         (folder / name).mkdir(parents=True)

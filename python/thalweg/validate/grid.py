@@ -30,7 +30,7 @@ FEW = 2
 
 @dataclass(frozen=True)
 class Grid:
-    """Scenarios, checked and as they are to be run."""
+    """Checked scenarios, with the settings with which they run."""
 
     documents: list[Document]
     left_out: int = 0

@@ -131,7 +131,7 @@ def test_a_policy_of_several_engines_is_refused(thalweg: Callable[..., Any], min
     mine()
     done = thalweg("reproduce", "./mine", "--engine", "all", "--policy", "policy.toml")
     assert done.returncode == 2
-    assert "a policy is that of one study on one engine" in done.stderr
+    assert "--policy needs one study and one engine" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def apps(run: Run) -> pl.DataFrame:
 
 
 def demand_bps(flow: FlowDocument) -> float:
-    """Return the payload that a copy of a flow wants at most in the long run, in bit/s; infinite without a limit."""
+    """Return the maximum long-run rate of the payload of a copy of a flow, in bit/s; infinite without a limit."""
     app = flow["load"].get("app")
     return inf if app is None else _demand_bps(app)
 

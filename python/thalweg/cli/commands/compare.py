@@ -1,4 +1,4 @@
-"""`thalweg compare`: which differences between two runs, or within one, are real?"""
+"""`thalweg compare`: finds the real differences between two runs, or within one."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def command(
     ] = None,
     kernels: Annotated[
         list[str] | None,
-        option("--kernel", "IMAGE", "Specify it twice: run the scenario A in guests with both kernels, and compare."),
+        option("--kernel", "IMAGE", "Guest kernel, specified twice: the scenario A runs with both, and is compared."),
     ] = None,
     modules: Annotated[
         list[Path] | None, option("--modules", "DIR", "Folder with the modules of an image, in the same order.")
@@ -69,7 +69,7 @@ def command(
     """
     if kernels or modules:
         if second is not None or by is not None:
-            raise ThalwegError("bad-usage", "--kernel compares two kernels, and neither B nor --by", place="--kernel")
+            raise ThalwegError("bad-usage", "--kernel cannot be combined with B or --by", place="--kernel")
         from thalweg.cli.commands import two_kernels
 
         limit = _tolerance(tolerance)

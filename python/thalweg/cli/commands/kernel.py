@@ -38,9 +38,9 @@ def build(
     suite: Annotated[
         str | None, option("--suite", "NAME", "Suite of the distribution to take the source package from, such as sid.")
     ] = None,
-    config: Annotated[Path | None, option("--config", "FILE", "Kconfig options to add, one a line.")] = None,
+    config: Annotated[Path | None, option("--config", "FILE", "Kconfig options to add, one per line.")] = None,
     jobs: Annotated[int | None, option("--jobs", "N", "Compilers at a time. [default: one per core]", min=1)] = None,
-    force: Annotated[bool, typer.Option("--force", help="Build it again although it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build it again even if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     """Build a user-mode Linux kernel, once, and use it from now on.
@@ -82,7 +82,7 @@ def fetch(
     suite: Annotated[
         str | None, option("--suite", "NAME", "Another suite of the distribution, such as bookworm-backports.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Fetch it again although it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Fetch it again even if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     """Fetch a distribution's kernel for guests, and use it from now on.

@@ -50,7 +50,9 @@ def command(
         bool, typer.Option("--record", help="Store the results in the study's found.json, for --check.")
     ] = False,
     retry_untrustworthy: Retry = False,
-    policy: Annotated[Path | None, option("--policy", "FILE", "Write the policy for servers that follows.")] = None,
+    policy: Annotated[
+        Path | None, option("--policy", "FILE", "Write the policy file that follows from the results.")
+    ] = None,
     figures: Annotated[
         Path | None,
         option("--figures", "DIR", "Write every figure as a file into DIR; of all studies, into a folder for each."),
@@ -226,7 +228,7 @@ def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> No
     if len(studies) > 1 or len(engines) > 1:
         raise ThalwegError(
             "several-policies",
-            "a policy is that of one study on one engine",
+            "--policy needs one study and one engine",
             place="--policy",
             hint="name a study and an engine",
         )
@@ -278,7 +280,9 @@ def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick
                 *(["--quick"] if quick else []),
             ]
             hint = shlex.join([*words, "--record"])
-            output.talk(f"--check: nothing was recorded of {study.name} on {result.engine.name}; to do that: {hint}")
+            output.talk(
+                f"--check: there are no recorded results of {study.name} on {result.engine.name}; for these: {hint}"
+            )
             is_fine = False
         for broken in recorded_results.broken(study, result, quick=quick):
             now = f"{broken.now.verdict}{f' ({broken.now.note})' if broken.now.note else ''}"

@@ -127,7 +127,7 @@ def _print(result: _Results, *, with_table: bool, with_checks: bool) -> None:
     for reason in output.counted([mark.reason for mark in status.untrustworthy]):
         output.talk(reason)
     if status.not_needed:
-        output.talk(f"{status.not_needed} of {status.expected} experiments were not needed: a study was sure enough")
+        output.talk(f"{status.not_needed} of {status.expected} experiments were not run: the study did not need them")
 
 
 def _judged(run: "Run", texts: Sequence[str]) -> "Sequence[checks.Outcome]":

@@ -199,7 +199,7 @@ def _as_json(
 
 
 def _print_numbers(outcome: Outcome, directory: Path, numbers: "tuple[Run, pl.DataFrame] | None") -> None:
-    """Print the table of `thalweg results`, as far as it is short; nothing if the run has no numbers."""
+    """Print the first lines of the table of `thalweg results`; nothing if the run has no numbers."""
     from thalweg.analysis import METHOD
 
     if outcome.experiments > MAX_EXPERIMENTS:

@@ -16,7 +16,7 @@ EPILOG = "Example: thalweg schema > scenario.schema.json"
 def command(
     columns: Annotated[bool, typer.Option("--columns", help="Print the tables of runs and records instead.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Print the schema of plans instead.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON, which it always is.", hidden=True)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, which is always the case.", hidden=True)] = False,
 ) -> None:
     """Print the JSON Schema of scenarios."""
     if columns and plan:

@@ -54,7 +54,7 @@ def _run(scenario: Path, kernel: str, modules: Path | None) -> Path:
             if outcome.failed
             else f"interrupted: {outcome.present + outcome.finished} of {outcome.experiments} are finished on {kernel}",
             found=str(outcome.failed[0]["message"]) if outcome.failed else None,
-            hint=f"to go on: {typed.again()}",
+            hint=f"to resume: {typed.again()}",
             exit_code=outcome.exit_code,
         )
     output.talk(f"{kernel}: {directory}")

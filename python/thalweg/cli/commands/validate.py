@@ -93,7 +93,7 @@ def _check_place(page: Path) -> None:
     if page.suffix == ".csv":
         raise ThalwegError(
             "not-a-page",
-            f"the page `{page}` has the name of the CSV file that is written beside it",
+            f"the page `{page}` has the same name as the CSV file that is written beside it",
             place="--page",
             hint=f"--page {page.with_suffix('.md')}",
             exit_code=Exit.CANNOT_WRITE,
@@ -128,7 +128,7 @@ def _write(path: Path, comparison: "EngineComparison", command: str) -> None:
     path.write_text(page(comparison, f"{command} {shlex.quote(shown_path)}", rows.name), encoding="utf-8")
     output.talk(f"page: {path}, rows: {rows}")
     for reason in comparison.stale:
-        output.talk(f"a known reason explains nothing any more, remove it: {reason.pattern}")
+        output.talk(f"a known disagreement no longer occurs; remove it: {reason.pattern}")
 
 
 def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "list[Evidence]":
@@ -172,7 +172,7 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
     if grid.left_out:
         output.talk(
             f"quick: {grid.left_out} more points are left out (of swept keys only the ends of their ranges are tried);"
-            " experiments last 10 s at most, and have one repetition unless --repetitions says more"
+            " experiments last 10 s at most, and have one repetition unless --repetitions sets more"
         )
 
 

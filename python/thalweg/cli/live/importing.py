@@ -50,7 +50,10 @@ OF_FORMAT = {
 
 def command(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(OF_FORMAT)}.", show_default=False)],
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to read, also .gz.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Files, plain or gzipped.", show_default=False),
+    ],
     out: Annotated[Path, option("--out", "DIR", "Folder for the records; created if missing.")],
     format_string: Annotated[
         str | None,
@@ -58,7 +61,7 @@ def command(
     ] = None,
     config: Annotated[Path | None, option("--config", "FILE", "nginx: the nginx.conf that has its log_format.")] = None,
     format_name: Annotated[
-        str | None, option("--format-name", "NAME", "nginx: which log_format. [default: the only one]")
+        str | None, option("--format-name", "NAME", "nginx: name of the log_format. [default: the only one]")
     ] = None,
     maps: Annotated[
         list[str] | None,
@@ -66,7 +69,7 @@ def command(
     ] = None,
     map_file: Annotated[Path | None, option("--map-file", "FILE", "File with such mappings, in TOML.")] = None,
     delimiter: Annotated[
-        str | None, option("--delimiter", "TEXT", "csv: field separator. [default: a comma; of .tsv a tab]")
+        str | None, option("--delimiter", "TEXT", "csv: field separator. [default: comma; tab for .tsv]")
     ] = None,
     decimal: Annotated[
         str | None,

@@ -51,21 +51,21 @@ def simulate(
         typer.Option(
             "--retransmit-price",
             metavar="PRICE",
-            help="Cost of retransmissions: with 1, sending a tenth of all segments again is as bad as"
-            " taking a tenth longer.",
+            help="Cost of retransmissions: with 1, retransmitting a tenth of all segments is as bad as"
+            " a tenth more completion time.",
             min=0,
             max=1000,
         ),
     ] = 1.0,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a page.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
     kinds: Annotated[bool, typer.Option("--kinds", help="Print the regret for each kind of path instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Simulate policies on a population of paths.
 
-    Every policy meets the same worlds: destinations with paths of several kinds, some of which change, and hosts that
-    are short of CPU for a while. What a connection comes to with each algorithm was simulated packet by packet.
-    Regret is what the best single algorithm of the path would have got more, in per cent of time or rate. All
+    Every policy has the same populations: destinations with paths of several kinds, some of which change, and hosts
+    that are short of CPU for a while. The result of a connection with each algorithm was simulated packet by packet.
+    Regret is the advantage of the best single algorithm of the path, in per cent of time or rate. All
     columns are explained in docs/concepts/policies.md.
     """
     from thalweg import engine

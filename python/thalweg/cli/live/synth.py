@@ -67,7 +67,7 @@ def cdn(
     if quick and truth != synth.SIMULATED:
         raise ThalwegError(
             "bad-usage",
-            f"--quick is about the simulator, which the truth `{truth}` does not need",
+            f"--quick has no effect: the truth `{truth}` does not use the simulator",
             place="--quick",
             hint="leave it out",
         )

@@ -181,7 +181,7 @@ def _key(file: Path) -> bytes:
     if mode & OTHERS:
         raise ThalwegError(
             "bad-key",
-            f"others than its owner have rights on the key `{file}`",
+            f"other users than its owner have permissions for the key `{file}`",
             place="--key",
             found=f"mode {mode & 0o7777:04o}",
             expected="mode 0600",

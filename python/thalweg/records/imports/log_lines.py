@@ -92,7 +92,7 @@ def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
 
 
 def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
-    """Return each field with the literal text behind it, and first the literal text at the very beginning."""
+    """Return the literal text before the first field, then each field with the literal text that follows it."""
     if parts and isinstance(parts[0], str):
         yield None, parts[0]
     for number, part in enumerate(parts):

@@ -205,7 +205,7 @@ class Ss:
 
 
 def _may_be_usual(socket: Socket, at_us: int | None) -> bool:
-    """Return whether only its text can make a socket irregular."""
+    """Return whether a socket is regular unless its text is not."""
     is_whole = not (socket.is_cut or socket.is_ambiguous or len(socket.text) > ss_sockets.LONGEST_SOCKET)
     return is_whole and at_us is not None
 

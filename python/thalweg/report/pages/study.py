@@ -109,7 +109,7 @@ class StudyPage:
 
 
 def write(page: StudyPage, output: Path) -> None:
-    """Write the page as one HTML file; a file that is there is replaced only by a complete one.
+    """Write the page as one HTML file; an existing file is replaced only by a complete one.
 
     Raises `ThalwegError` if `output` cannot be written.
     """

@@ -27,7 +27,7 @@ def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tup
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:
-    """Write one HTML file about one run or several; a file that is there is replaced only by a complete one.
+    """Write one HTML file about one run or several; an existing file is replaced only by a complete one.
 
     A pipe or a device (`/dev/stdout`) is written to, and never replaced.
 

@@ -63,7 +63,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         listed.append(RunCaution(text, _shortened(items), "The same command tries them again.", command))
     if status.not_needed:
         text = (
-            f"{prefix}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
+            f"{prefix}{status.not_needed} of {status.expected} experiments were not run: the study did not need them."
         )
         listed.append(RunCaution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:

@@ -41,7 +41,7 @@ class Course:
     """Key paths of the two directions in the scenario."""
 
     def answered(self, at_ns: Fraction | None, size_bytes: int) -> Fraction | None:
-        """Return when the answer to a packet that is sent at `at_ns` is there; None: never."""
+        """Return when the answer to a packet that is sent at `at_ns` arrives; None: never."""
         arrived = None if at_ns is None else self.forward.sent(at_ns, size_bytes)
         back = None if arrived is None else self.reverse.sent(arrived + Fraction(self.rtt_ns, 2), HEADER_BYTES)
         return None if back is None else back + Fraction(self.rtt_ns, 2)

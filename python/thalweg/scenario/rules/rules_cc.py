@@ -70,7 +70,7 @@ def _check(table: Raw, key_path: KeyPath, name: str, folder: Path, mistakes: Mis
         mistakes.add(
             "bad-name",
             (*key_path, "name" if "name" in table else file_keys[0]),
-            f"`{name}` registers as no name that a kernel has: `{name_of(table)}`",
+            f"`{name}` registers a name that kernels do not accept: `{name_of(table)}`",
             expected="1 to 15 letters, digits, dashes and underscores",
-            hint=f'say its name: cc = {{name = "mine", {file_keys[0]} = "{table[file_keys[0]]}"}}',
+            hint=f'set its name: cc = {{name = "mine", {file_keys[0]} = "{table[file_keys[0]]}"}}',
         )

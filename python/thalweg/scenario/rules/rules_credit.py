@@ -63,7 +63,7 @@ def _unused(host: Raw, name: str, mistakes: Mistakes) -> None:
     for key in (key for key in KEYS if key in host):
         mistakes.add_missing(
             ("host", name, key),
-            f'`host.{name}.{key}` says nothing without `cpu_model = "credit"`',
+            f'`host.{name}.{key}` has no effect without `cpu_model = "credit"`',
             expected='cpu_model = "credit" beside it',
             hint=f'add cpu_model = "credit" to [host.{name}], or remove {key}',
             instead=(f"host.{name}.cpu_model",),

@@ -116,7 +116,7 @@ def _host(raw: Raw, flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes)
         mistakes.add(
             "unknown-host",
             (*key_path, "host"),
-            f"`flow.{name}.host` names no host: `{host}`",
+            f"`flow.{name}.host` names an unknown host: `{host}`",
             expected=words.one_of(senders),
             hint=words.did_you_mean(host, senders) or f"declare it with [host.{host}]",
         )

@@ -303,5 +303,5 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                     "out-of-range",
                     ("host", name, key),
                     f"`host.{name}.{key}` is {host[key]}",
-                    expected=f'at least "{minimum}B": no kernel makes a buffer smaller',
+                    expected=f'at least "{minimum}B": kernels use no smaller buffers',
                 )

@@ -51,7 +51,7 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             if "duration" not in raw and "stop" not in flow:
                 mistakes.add_missing(
                     ("flow", index, "program"),
-                    f"`duration` is missing, and nothing ends the programs of `{name}` should they hang",
+                    f"`duration` is missing, and nothing ends the programs of `{name}` if they hang",
                     expected="a duration, or a stop of the flow",
                     hint='add duration = "60s" at the top of the file',
                     instead=("duration", f"flow.{name}.stop"),
@@ -106,7 +106,7 @@ def _combinations(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -
                 "conflict",
                 (*key_path, key),
                 f"the flow `{name}` has `program` and `{key}`",
-                expected=f"programs, which know nothing of `{key}`, or a flow of the engine's own",
+                expected=f"a flow without `program`: programs do not use `{key}`",
                 hint=f"remove `{key}`, or add a separate option to the program",
             )
     if isinstance(flow.get("cc"), dict):

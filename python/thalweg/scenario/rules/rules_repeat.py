@@ -93,7 +93,7 @@ def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
             mistakes.add(
                 "unknown-flow",
                 key_path,
-                f"`flow.{name}.repeat.until` names no flow: `{until}`",
+                f"`flow.{name}.repeat.until` names an unknown flow: `{until}`",
                 expected=words.one_of(others) if others else "the name of another flow",
                 hint=words.did_you_mean(until, others),
             )

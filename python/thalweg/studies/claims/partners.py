@@ -36,7 +36,7 @@ def _is_open(key: str, quantity: Quantity) -> bool:
 
 
 def _matching(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
-    """Return the values of a key that meet a condition."""
+    """Return the values of a key that fulfil a condition."""
     if wanted is None:
         return values
     if (limits := range_of(wanted)) is not None:

@@ -36,7 +36,7 @@ class NotQuick(NotRun):
 
 @dataclass(frozen=True)
 class Picked:
-    """A quantity at the points that meet its conditions."""
+    """A quantity at the points that fulfil its conditions."""
 
     points: pl.DataFrame
     """A row per point: experiment, the keys of the sweep, the derived keys."""
@@ -49,7 +49,7 @@ class Picked:
 
 @dataclass
 class PartData:
-    """A part on an engine, once something of it was run."""
+    """A part on an engine of which at least one experiment was run."""
 
     planned: PlannedPart
     run: Run | None
@@ -138,7 +138,7 @@ class PartData:
         return next(lacking, None)
 
     def _no_point(self, conditions: Mapping[str, TomlValue]) -> NotRun:
-        """Return the condition that no point meets."""
+        """Return the condition that no point fulfils."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
             if chosen(frame, {key: condition for key, condition in conditions.items() if key in frame.columns}).height:
@@ -170,14 +170,14 @@ def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
 
 
 def chosen(points: pl.DataFrame, conditions: Mapping[str, TomlValue]) -> pl.DataFrame:
-    """Keep the points that meet all conditions."""
+    """Keep the points that fulfil all conditions."""
     for key, condition in conditions.items():
         points = points.filter(_meets(points[key], condition))
     return points
 
 
 def _meets(column: pl.Series, condition: TomlValue) -> pl.Series:
-    """Return which values of a key meet a condition."""
+    """Return which values of a key fulfil a condition."""
     if (limits := range_of(condition)) is not None:
         numbers = pl.Series([number(value) for value in column.to_list()], dtype=pl.Float64)
         low, high = limits.at_least, limits.at_most

@@ -26,7 +26,7 @@ from thalweg.studies.pages.timelines import scaled, timelines
 from thalweg.studies.running.reproduce import Reproduced
 
 NUMBERS = ("lines", "points")
-"""Kinds whose x are numbers if the key has numbers; others have a position for each value."""
+"""Kinds of figures with a numeric x axis if the key is numeric; others have a position for each value."""
 
 TITLES = {
     "rate_bps": "Rate of the bottleneck",
@@ -122,7 +122,7 @@ def _axis(planned: Wanted, column: pl.Series) -> pl.Series:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Round a place on an axis: a derived key is a quotient of whole numbers, and half a BDP is there as 0.49998."""
+    """Round a place on an axis: a derived key is a quotient of whole numbers, so that half a BDP can be 0.49998."""
     return None if value is None else float(f"{value:.4g}")
 
 

@@ -9,7 +9,7 @@ from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 
 def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
-    """Return t_s, value and flow of the quantity at the first point that meets the figure's conditions.
+    """Return t_s, value and flow of the quantity at the first point that fulfils the figure's conditions.
 
     Raises `NotRun` if no point does.
     """
