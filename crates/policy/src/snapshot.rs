@@ -1,4 +1,4 @@
-//! Learned state that survives restarts. Writing files is not this crate's.
+//! Learned state that survives restarts. The agent writes it to a file.
 
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};

@@ -46,7 +46,7 @@ enum Single {
 }
 
 impl Repeats {
-    /// Returns the column as `encode` encodes it, if all of its rows are the same, and were so before.
+    /// Returns the encoded column if all of its rows have the same value, as in earlier row groups.
     ///
     /// # Errors
     /// `encode` fails.

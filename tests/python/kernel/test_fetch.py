@@ -134,7 +134,7 @@ def test_an_unknown_kernel_is_refused_before_anything_runs(thalweg: Thalweg, vm:
         ("run", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "hint: --engine vm --kernel 6.7.8-cloud-amd64",
         ("run", str(scenario), "--engine", "vm", "--modules", "x"): "--modules belongs to --kernel IMAGE",
         ("compare", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "expected two kernels",
-        ("compare", str(scenario), "x", "--kernel", "a", "--kernel", "b"): "neither B nor --by",
+        ("compare", str(scenario), "x", "--kernel", "a", "--kernel", "b"): "cannot be combined with B or --by",
     }
     for words, message in wrong.items():
         done = thalweg(*words)

@@ -152,7 +152,7 @@ def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: p
         (["--design", "abc", "--truth", "none"], "did you mean `ab`?"),
         (["--truth", "paradox", "--design", "switchback"], "determine the assignment of algorithms"),
         (["--truth", "none", "--design", "before-after", "--days", "1"], "--days 2"),
-        (["--truth", "none", "--quick"], "--quick is about the simulator"),
+        (["--truth", "none", "--quick"], "--quick has no effect"),
     ],
 )
 def test_invalid_parameters_are_reported(thalweg: Thalweg, tmp_path: Path, arguments: list[str], message: str) -> None:

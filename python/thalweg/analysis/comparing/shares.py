@@ -30,7 +30,7 @@ class CpuShare:
     slice_us: float | None
     """Median length of slices for a process that always computes; None: not measured."""
     tenants: float | None
-    """Part of the time in which its co-tenants were on CPU, all together, median."""
+    """Median share of the time in which its co-tenants, in total, were on CPU."""
 
 
 def is_of_a_share(name: str) -> bool:

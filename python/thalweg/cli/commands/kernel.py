@@ -46,7 +46,7 @@ def build(
     """Build a user-mode Linux kernel, once, and use it from now on.
 
     Needs no root: apt fetches the distribution's kernel source, gcc builds it, and the result stays in
-    ~/.cache/thalweg. What is there already is not built again. A source tree of your own may be any Linux from 6.1 on;
+    ~/.cache/thalweg. A kernel that exists is not built again. A source tree of your own may be any Linux from 6.1 on;
     it is only read, never written.
     """
     from thalweg.kernel import KernelProgress, Order
