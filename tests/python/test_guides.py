@@ -45,9 +45,8 @@ def commands(guide: str) -> list[str]:
 
 def outputs(guide: str) -> dict[str, list[str]]:
     """Return the lines that a guide shows below a block of commands, by the last command of the block."""
-    blocks = re.findall(
-        r"^```console\n((?:(?!```).*\n)*)```\n\n```text\n(.*?)^```", (GUIDES / guide).read_text(), flags=re.M | re.S
-    )
+    text = (GUIDES / guide).read_text()
+    blocks = re.findall(r"^```console\n((?:\$ [^\n]*\n)+)```\n\n```text\n(.*?)^```", text, flags=re.M | re.S)
     return {typed.splitlines()[-1].removeprefix("$ "): shown.splitlines() for typed, shown in blocks}
 
 

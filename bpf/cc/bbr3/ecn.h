@@ -36,7 +36,7 @@ BBR3_RARE uint32_t bbr3_update_ecn_alpha(struct bbr3 *it, const struct bbr3_ack 
 	return ratio;
 }
 
-/* Near the start of an ACK, after the round. */
+/* Called near the start of an ACK, after the count of rounds is updated. */
 BBR3_INLINE void bbr3_update_ecn(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->is_round_start && (ack->has_ecn || it->is_ecn_eligible)) {

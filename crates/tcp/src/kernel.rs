@@ -42,7 +42,7 @@ impl Held {
         Held { bytes: self.bytes + u64::from(len), runs: self.runs + 1 }
     }
 
-    /// Without the `len` bytes that have just arrived.
+    /// Excluding the `len` bytes that have just arrived.
     pub fn without(self, len: u32) -> Held {
         Held { bytes: self.bytes.saturating_sub(u64::from(len)), ..self }
     }

@@ -43,7 +43,7 @@ class PathClass:
 
     @property
     def axes(self) -> tuple[tuple[str | float, ...], ...]:
-        """Values of rate, RTT, loss and size: an axis each of what was simulated."""
+        """Simulated values of rate, RTT, loss and size, one axis each."""
         return tuple(self.rates), tuple(self.rtts), tuple(self.losses), tuple(self.sizes)
 
     @property

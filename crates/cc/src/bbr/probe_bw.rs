@@ -122,8 +122,8 @@ impl Cycle {
         self.phase >= CRUISE && gain == self.probing.cruise
     }
 
-    /// Enters at a random phase: any but the drain. By the clock that counts time, at a random time before the next
-    /// probe.
+    /// Starts the cycle at a random phase, but not the draining one. With a clock that counts time, it starts at a
+    /// random time before the next probe.
     pub fn enter(&mut self, now: Time, rng: &mut dyn Rng) {
         self.phases = phases(self.probing.clock);
         if let Clock::Time(interval) = self.probing.clock {

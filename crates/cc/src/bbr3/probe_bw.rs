@@ -83,7 +83,7 @@ impl Bbr3 {
         self.raise_long_term_slope(window);
     }
 
-    /// Goes on in the cycle when the phase has done its work (5.3.3.9, UpdateProbeBWCyclePhase).
+    /// Begins the next phase if this one is complete (5.3.3.9, UpdateProbeBWCyclePhase).
     pub(super) fn update_cycle(&mut self, conn: &Conn, sample: &Sample, window: &Window, rng: &mut dyn Rng) {
         if !self.full_pipe.is_reached || self.adapt_long_term(conn, sample, window, rng) || !self.is_in_probe_bw() {
             return;

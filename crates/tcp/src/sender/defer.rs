@@ -13,7 +13,7 @@ const WINDOW_DIVISOR: u64 = 3;
 /// Maximum pause, and maximum time until an ACK, for which a burst waits.
 const RECENT: Span = Span::from_millis(1);
 
-/// Whether to wait.
+/// Whether to delay the transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
     /// Send.

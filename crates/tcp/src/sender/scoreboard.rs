@@ -287,9 +287,9 @@ impl Scoreboard {
         rest
     }
 
-    /// The segments from `from` up to `to` were selectively acknowledged, but not the rest of the burst that `to` is
-    /// in. Where they join what was selectively acknowledged before, the kernel with BBRv3 moves them to the buffer
-    /// before, and lowers what it has noted as in flight for the rest by their number.
+    /// Handles a selective acknowledgement of the segments from `from` to `to`, but not of the rest of their burst. If
+    /// they follow segments that are already acknowledged, the kernel with BBRv3 moves them to the preceding buffer,
+    /// and reduces the recorded number of segments in flight of the remaining buffer by their number.
     fn split_at_sack(&mut self, from: u64, to: u64) {
         let flags = |seq: u64| self.segments[(seq - self.una) as usize].flags;
         let rest = self.rest_of_burst(flags(to - 1), to);

@@ -293,7 +293,7 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 mistakes.add(
                     "no-effect",
                     ("host", name, key),
-                    f"`host.{name}.{key}` has no effect: the host {verb} no data, as no flow of it goes {direction}",
+                    f"`host.{name}.{key}` has no effect: the host {verb} no data (none of its flows goes {direction})",
                     hint=f"it belongs to {others}" if others else None,
                 )
         for key, minimum in MIN_BUFFER_BYTES.items():

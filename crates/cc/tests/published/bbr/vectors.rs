@@ -22,7 +22,7 @@ use thalweg_units::{Bytes, MSS, Packets, Probability, Rate, Span, Time};
 
 type Values = BTreeMap<String, u64>;
 
-/// A value that is not there: no sample of a time.
+/// Marks a missing value: there is no sample of a time.
 const NONE: u64 = u64::MAX;
 
 const STATES: [CaState; 5] = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
