@@ -235,6 +235,10 @@ pub trait Controller: Debug + Send {
         self.ssthresh(conn, window)
     }
 
+    /// The retransmission timer has expired, and [`Controller::ssthresh`] was called for that: may change
+    /// [`Window::ssthresh`]. cwnd is still the one before the timeout.
+    fn on_timeout(&mut self, _conn: &Conn, _window: &mut Window) {}
+
     /// A segment was deemed lost. Comes for each of an ACK's, before [`Controller::ssthresh`] and
     /// [`Controller::on_ack`].
     fn on_lost(&mut self, _conn: &Conn, _segment: &LostSegment, _window: &mut Window, _rng: &mut dyn Rng) {}
@@ -275,7 +279,8 @@ pub trait Controller: Debug + Send {
     /// [`Conn::now`]: the simulator asks only connections that had an event since their last sample.
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Passes its state with Linux's names: the members of `struct bbr` or `struct bictcp`, in their units, but with
-    /// unlimited width. They are compared with a kernel's; members without a meaning at the moment are left out.
+    /// Passes its state with Linux's names: the members of `struct bbr`, `struct bictcp` or `struct dctcp`, in their
+    /// units, but with unlimited width. They are compared with a kernel's; members without a meaning at the moment are
+    /// left out.
     fn kernel_words(&self, _take: &mut dyn FnMut(&'static str, u64)) {}
 }

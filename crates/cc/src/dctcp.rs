@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   once per window    alpha = (1 - g) * alpha + g * F       F = marked / delivered segments of the window
-//!   mark               ssthresh = max(cwnd - cwnd * alpha / 2, 2)
+//!   mark               ssthresh = max(cwnd - cwnd * alpha / 2, 2), also for a loss that a loss probe has repaired
 //!   loss               ssthresh = max(cwnd / 2, 2)
 //!   growth             as Reno
 //! ```
@@ -10,15 +10,16 @@
 //! It is meant for queues that mark early and often, at a low threshold. The receiver must report which segments were
 //! marked ([`EcnFeedback::Dctcp`]).
 //!
-//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`).
+//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`). Recorded connections of Linux make the same decisions
+//! (`tests/lockstep`).
 //!
 //! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths
 //! that loses at least its last 1024th per window, so that it reaches zero.
 //!
 //! Linux sends ECT(0); with `ect1`, which Linux does not have, segments are ECT(1), and an L4S queue serves them.
 //!
-//! Deviation from Linux: a loss that a loss probe has repaired halves the window; Linux reduces it by alpha / 2. An ACK
-//! that ends a window counts for it; Linux before 6.15 counts what it delivers in order for the next one.
+//! An ACK that ends a window counts for it, as in Linux 6.1.192, and from 6.15 on. Earlier releases count what it
+//! delivers in order for the next window.
 //!
 //! Reported: `alpha`, from 0 to 1.
 
@@ -63,6 +64,8 @@ pub(crate) struct Dctcp {
     delivered: Packets,
     /// [`Conn::delivered_ce`] at its start.
     delivered_ce: Packets,
+    /// cwnd before the latest reduction.
+    prior_cwnd: Packets,
 }
 
 impl Dctcp {
@@ -76,6 +79,7 @@ impl Dctcp {
             window_end: Bytes::ZERO,
             delivered: Packets::ZERO,
             delivered_ce: Packets::ZERO,
+            prior_cwnd: Packets::ZERO,
         }
     }
 
@@ -91,6 +95,11 @@ impl Dctcp {
         self.alpha -= if decay == 0 { self.alpha } else { decay };
         let marked_1024ths = growth::scale(marked, UNIT >> self.shift_g, delivered.max(1));
         self.alpha = (self.alpha + marked_1024ths).min(ALPHA_MAX);
+    }
+
+    fn reduce_for_loss(&mut self, window: &mut Window) {
+        self.prior_cwnd = window.cwnd;
+        window.ssthresh = growth::half(window.cwnd);
     }
 }
 
@@ -124,25 +133,41 @@ impl Controller for Dctcp {
         self.increase.on_ack(conn, ack, window);
     }
 
+    // Linux asks in the same way after a mark and a loss; a loss then halves the window in the events below.
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.increase.reset();
-        growth::half(window.cwnd)
-    }
-
-    fn ssthresh_on_mark(&mut self, _conn: &Conn, window: &Window) -> Packets {
-        self.increase.reset();
+        self.prior_cwnd = window.cwnd;
         let reduction = growth::scale(window.cwnd.0, self.alpha, 2 * UNIT);
         window.cwnd.saturating_sub(Packets(reduction)).max(Packets(2))
     }
 
+    fn on_timeout(&mut self, _conn: &Conn, window: &mut Window) {
+        self.reduce_for_loss(window);
+    }
+
     fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, _rng: &mut dyn Rng) {
-        // A loss while marks are being answered: the reduction becomes that of a loss.
-        if next == CaState::Recovery && conn.state == CaState::Cwr {
-            window.ssthresh = growth::half(window.cwnd);
+        match next {
+            // Also while marks are being answered: the reduction becomes that of a loss.
+            CaState::Recovery if conn.state != CaState::Recovery => self.reduce_for_loss(window),
+            CaState::Loss => self.increase.reset(),
+            _ => {}
         }
+    }
+
+    fn undo(&mut self, _conn: &Conn, _prior_cwnd: Packets, window: &Window) -> Packets {
+        window.cwnd.max(self.prior_cwnd)
     }
 
     fn report(&self, _conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
         take("alpha", self.alpha as f64 / UNIT as f64);
+    }
+
+    fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("dctcp_alpha", self.alpha);
+        take("next_seq", self.window_end.0);
+        take("old_delivered", self.delivered.0);
+        take("old_delivered_ce", self.delivered_ce.0);
+        take("loss_cwnd", self.prior_cwnd.0);
+        take("snd_cwnd_cnt", self.increase.credit().0);
     }
 }

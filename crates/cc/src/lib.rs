@@ -16,9 +16,10 @@
 //! | event | Linux calls it |
 //! | --- | --- |
 //! | [`Controller::on_established`] | `init` |
-//! | [`Controller::on_packets_acked`] | `pkts_acked` |
+//! | [`Controller::on_packets_acked`] | `pkts_acked`, `in_ack_event` |
 //! | [`Controller::on_ack`] | `cong_avoid`, `cong_control` |
 //! | [`Controller::ssthresh`], [`Controller::ssthresh_on_mark`] | `ssthresh` |
+//! | [`Controller::on_timeout`] | `cwnd_event(CA_EVENT_LOSS)` |
 //! | [`Controller::on_state`] | `set_state` |
 //! | [`Controller::on_lost`] | `skb_marked_lost` of the kernel that has BBRv3 |
 //! | [`Controller::on_probe_repair`] | `cwnd_event(CA_EVENT_TLP_RECOVERY)` of that kernel |

@@ -348,6 +348,7 @@ impl Rig {
         self.now += Span::from_millis(200);
         if self.state != CaState::Loss {
             self.ask_for_ssthresh(false);
+            self.held("on_timeout", |rig, conn| rig.controller.on_timeout(conn, &mut rig.window));
         }
         self.lost += self.inflight;
         self.holes += self.inflight;

@@ -91,22 +91,35 @@ fn alpha_of_dctcp_follows_the_fraction_of_marked_segments_by_a_sixteenth_per_win
 }
 
 #[test]
-fn dctcp_halves_its_window_while_alpha_is_one_and_on_a_loss_and_hardly_reduces_it_at_a_small_alpha() {
+fn dctcp_halves_its_window_while_alpha_is_one_and_hardly_reduces_it_at_a_small_alpha() {
     let mut dctcp = controller("dctcp", &[]);
     assert_eq!(on_mark(&mut *dctcp), 500, "alpha starts at 1");
     let alpha = *alphas(&mut *dctcp, 100, 20).last().expect("it is reported");
     assert!(alpha < 0.04);
     assert!(on_mark(&mut *dctcp) > 980);
-    assert_eq!(dctcp.ssthresh(&conn(0, 0), &CWND).0, 500);
 }
 
 #[test]
-fn a_loss_while_dctcp_answers_marks_halves_its_window() {
+fn a_loss_halves_the_window_of_dctcp_also_while_it_answers_marks_and_one_that_a_probe_repairs_does_not() {
+    for state in [CaState::Open, CaState::Cwr] {
+        let mut dctcp = controller("dctcp", &[]);
+        alphas(&mut *dctcp, 100, 20);
+        let state = Conn { state, ..conn(0, 0) };
+        let mut window = Window { ssthresh: dctcp.ssthresh(&state, &CWND), ..CWND };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        // A probe's repair ends here.
+        dctcp.on_state(&state, CaState::Cwr, &mut window, &mut rng);
+        assert!(window.ssthresh > Packets(980));
+        dctcp.on_state(&state, CaState::Recovery, &mut window, &mut rng);
+        assert_eq!(window.ssthresh, Packets(500));
+    }
+}
+
+#[test]
+fn a_timeout_halves_the_window_of_dctcp() {
     let mut dctcp = controller("dctcp", &[]);
     alphas(&mut *dctcp, 100, 20);
-    let mut window = Window { ssthresh: Packets(on_mark(&mut *dctcp)), ..CWND };
-    let state = Conn { state: CaState::Cwr, ..conn(0, 0) };
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    dctcp.on_state(&state, CaState::Recovery, &mut window, &mut rng);
+    let mut window = Window { ssthresh: dctcp.ssthresh(&conn(0, 0), &CWND), ..CWND };
+    dctcp.on_timeout(&conn(0, 0), &mut window);
     assert_eq!(window.ssthresh, Packets(500));
 }

@@ -467,6 +467,7 @@ impl Pipe {
     pub fn time_out(&mut self) {
         let conn = self.conn();
         self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);
+        self.controller.on_timeout(&conn, &mut self.window);
         self.recovery_point = self.next;
         self.lose(self.dropped.len());
         self.window.cwnd = Packets(1);

@@ -4,7 +4,7 @@
 //! A probe of new data is one segment; Linux sends a burst where cwnd has room for one.
 //!
 //! If the copy of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a duplicate ACK
-//! shows that both arrived), cwnd is reduced as for any loss.
+//! shows that both arrived), cwnd is reduced to the controller's ssthresh.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;

@@ -275,6 +275,7 @@ impl Sender {
             self.begin_reduction_account();
             let conn = self.conn(now);
             self.window.ssthresh = self.cc.ssthresh(&conn, &self.window);
+            self.cc.on_timeout(&conn, &mut self.window);
             self.begin_undo_account();
         }
         self.window.cwnd = self.board.in_flight() + Packets(1);

@@ -227,3 +227,43 @@ fn identical_marks_without_ecn_change_nothing() {
     assert_eq!(sent(&mut control), expected);
     assert_ne!(sent(&mut classic()), expected);
 }
+
+/// cwnd before the first reduction of a DCTCP connection without marks, and ssthresh after it. The transfer loses the
+/// first transmissions of a segment, as many as `lost`.
+fn first_reduction(segment: u64, lost: u64) -> (u64, u64) {
+    let sender = SenderConfig { ecn: Some(EcnFeedback::Dctcp), ..SenderConfig::default() };
+    let receiver = ReceiverConfig { ecn: Some(EcnFeedback::Dctcp), ..ReceiverConfig::default() };
+    let mut pipe = Pipe::with(sender, receiver, controller("dctcp"), Some(Rate::from_mbps(20)), ms(10));
+    pipe.forward = Box::new(move |packet, before| match packet {
+        ToReceiver::Data(data) if data.seq.0 == segment && before < lost => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    let windows = Rc::new(RefCell::new((Packets::ZERO, None)));
+    let log = Rc::clone(&windows);
+    pipe.watch = Box::new(move |now, sender| {
+        let info = sender.info(now);
+        let mut log = log.borrow_mut();
+        if log.1.is_none() {
+            *log = (if info.ssthresh.is_none() { info.cwnd } else { log.0 }, info.ssthresh);
+        }
+    });
+    transfer(&mut pipe, SEGMENTS);
+    // A later ACK shows that a probe has repaired a loss.
+    pipe.write(segments(20));
+    pipe.run_to_end(at_ms(120_000));
+    let (cwnd, ssthresh) = *windows.borrow();
+    (cwnd.0, ssthresh.expect("it is reduced").0)
+}
+
+const SEGMENTS: u64 = 2_000;
+
+#[test]
+fn dctcp_halves_its_window_on_a_loss_and_a_timeout_and_not_on_a_loss_that_a_probe_repairs() {
+    let (cwnd, ssthresh) = first_reduction(SEGMENTS / 2, 1);
+    assert_eq!(ssthresh, cwnd / 2, "fast recovery");
+    // The last segment is lost, and its probe too.
+    let (cwnd, ssthresh) = first_reduction(SEGMENTS - 1, 2);
+    assert_eq!(ssthresh, cwnd / 2, "a timeout");
+    let (cwnd, ssthresh) = first_reduction(SEGMENTS - 1, 1);
+    assert!(ssthresh > cwnd * 5 / 8, "a probe: cwnd {cwnd}, ssthresh {ssthresh}");
+}
