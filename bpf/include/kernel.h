@@ -53,6 +53,9 @@ enum tcp_ca_event { CA_EVENT_TX_START };
 /* Flag of an algorithm that sockets without privileges may use. */
 #define TCP_CONG_NON_RESTRICTED 1
 
+/* Flag of an algorithm whose connections request ECN. */
+#define TCP_CONG_NEEDS_ECN 2
+
 /* Slow start threshold of a connection that has not left slow start. */
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 
@@ -331,6 +334,7 @@ struct tcp_congestion_ops {
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*min_tso_segs)(struct sock *sk);
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);

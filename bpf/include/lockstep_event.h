@@ -11,6 +11,7 @@
 
 enum lockstep_call {
 	LOCKSTEP_INIT,
+	LOCKSTEP_IN_ACK_EVENT,
 	LOCKSTEP_PKTS_ACKED,
 	LOCKSTEP_CONG_AVOID,
 	LOCKSTEP_CONG_CONTROL,
@@ -41,6 +42,7 @@ struct lockstep_event {
 	u64 min_rtt_us;
 	u64 inflight;
 	u64 delivered;
+	u64 delivered_ce;
 	u64 delivered_mstamp_us;
 	u64 lost;
 	u64 snd_una;

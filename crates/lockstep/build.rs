@@ -5,5 +5,5 @@ mod compile;
 
 fn main() {
     println!("cargo:rerun-if-changed=../agent/compile.rs");
-    compile::compile("cc/lockstep", &["bbr", "cubic", "reno"]);
+    compile::compile("cc/lockstep", &["bbr", "cubic", "dctcp", "reno"]);
 }

@@ -4,8 +4,8 @@
  * `lockstep_end` its outputs, and passes the event to the recorder through a ring buffer. An event is dropped and
  * counted if the buffer is full; the recorder refuses a recording with such a gap.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.10 (cong_control with four arguments), BTF. Cost: about 50 loads and
- * a copy of 0.5 kB per call; for recordings, not for production.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, for BBR 6.10 (cong_control with four arguments); BTF. Cost: about
+ * 50 loads and a copy of 0.5 kB per call; for recordings, not for production.
  */
 #ifndef THALWEG_LOCKSTEP_H
 #define THALWEG_LOCKSTEP_H
@@ -85,6 +85,7 @@ static __always_inline struct lockstep_event *lockstep_begin(struct sock *sk, u6
 	event->min_rtt_us = tp->rtt_min.s[0].v;
 	event->inflight = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 	event->delivered = tp->delivered;
+	event->delivered_ce = tp->delivered_ce;
 	event->delivered_mstamp_us = tp->delivered_mstamp;
 	event->lost = tp->lost;
 	event->snd_una = tp->snd_una;

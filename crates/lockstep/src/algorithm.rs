@@ -7,6 +7,8 @@ pub enum Algorithm {
     Bbr,
     /// CUBIC.
     Cubic,
+    /// DCTCP.
+    Dctcp,
     /// Reno.
     Reno,
 }
@@ -26,13 +28,14 @@ pub enum Clock {
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Algorithm; 3] = [Algorithm::Bbr, Algorithm::Cubic, Algorithm::Reno];
+    pub const ALL: [Algorithm; 4] = [Algorithm::Bbr, Algorithm::Cubic, Algorithm::Dctcp, Algorithm::Reno];
 
     /// The kernel's name of it, and ours.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Bbr => "bbr",
             Algorithm::Cubic => "cubic",
+            Algorithm::Dctcp => "dctcp",
             Algorithm::Reno => "reno",
         }
     }
@@ -42,8 +45,14 @@ impl Algorithm {
         match self {
             Algorithm::Bbr => "lock_bbr",
             Algorithm::Cubic => "lock_cubic",
+            Algorithm::Dctcp => "lock_dctcp",
             Algorithm::Reno => "lock_reno",
         }
+    }
+
+    /// The first release of Linux on which it can be recorded.
+    pub fn kernel(self) -> &'static str {
+        if self == Algorithm::Bbr { "6.10" } else { "6.1" }
     }
 
     /// The compiled program.
@@ -51,6 +60,7 @@ impl Algorithm {
         match self {
             Algorithm::Bbr => include_bytes!(concat!(env!("OUT_DIR"), "/bbr.bpf.o")),
             Algorithm::Cubic => include_bytes!(concat!(env!("OUT_DIR"), "/cubic.bpf.o")),
+            Algorithm::Dctcp => include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o")),
             Algorithm::Reno => include_bytes!(concat!(env!("OUT_DIR"), "/reno.bpf.o")),
         }
     }
@@ -60,8 +70,20 @@ impl Algorithm {
         match self {
             Algorithm::Bbr => Some("bbr"),
             Algorithm::Cubic => Some("bictcp"),
+            Algorithm::Dctcp => Some("dctcp"),
             Algorithm::Reno => None,
         }
+    }
+
+    /// Whether its decisions depend on the number of marked segments.
+    pub fn uses_marks(self) -> bool {
+        self == Algorithm::Dctcp
+    }
+
+    /// Whether a member of that structure is recorded. That of DCTCP includes the state of a receiver, which counts the
+    /// peer's sequence numbers.
+    pub fn records(self, member: &str) -> bool {
+        (self, member) != (Algorithm::Dctcp, "prior_rcv_nxt")
     }
 
     /// Returns the clock of a member of that structure, if it has one.
@@ -72,7 +94,7 @@ impl Algorithm {
             (Algorithm::Bbr, "lt_last_stamp") => Some(Clock::Millis),
             (Algorithm::Cubic, "last_time" | "epoch_start") => Some(Clock::Jiffies),
             (Algorithm::Cubic, "round_start" | "last_ack") => Some(Clock::Micros),
-            (Algorithm::Cubic, "end_seq") => Some(Clock::Sequence),
+            (Algorithm::Cubic, "end_seq") | (Algorithm::Dctcp, "next_seq") => Some(Clock::Sequence),
             _ => None,
         }
     }

@@ -94,14 +94,13 @@ impl Origin {
 /// If it is not a whole one; in words for the user.
 pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
     // The kernel passes the answer to the SYN to a controller that is not initialized yet. State that outlasts the
-    // initialization is part of the inputs.
-    let position = |call| events.iter().position(|event| event.call() == Some(call));
-    let (Some(init), Some(release)) = (position(Call::Init), position(Call::Release)) else {
-        return Err("no connection was recorded from its beginning to its end".to_owned());
-    };
-    let events = events.get(init..release).unwrap_or_default();
+    // initialization is part of the inputs. Older kernels also release the controller of a socket that never connected.
+    let of_call = |call| move |event: &LockstepEvent| event.call() == Some(call);
+    let events = events.iter().position(of_call(Call::Init)).map_or(&[][..], |init| &events[init..]);
+    let release = events.iter().position(of_call(Call::Release));
+    let events = release.map_or(&[][..], |release| &events[..release]);
     let (Some(first), Some(last)) = (events.first(), events.last()) else {
-        return Err("the controller was released before it was initialized".to_owned());
+        return Err("no connection was recorded from its beginning to its end".to_owned());
     };
     check(events)?;
     let hz = hz(first, last)?;
@@ -118,7 +117,7 @@ pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> R
     for event in events {
         let call = event.call().ok_or_else(|| format!("an event of an unknown kind: {}", event.call))?;
         writer.text.push_str(call.name());
-        given(&mut writer, &origin, call, event);
+        given(&mut writer, &origin, header.algorithm, call, event);
         writer.text.push_str(" >");
         came_out(&mut writer, &origin, header.algorithm, call, event, members);
         writer.text.push('\n');
@@ -158,7 +157,7 @@ fn hz(first: &LockstepEvent, last: &LockstepEvent) -> Result<u64, String> {
         .ok_or_else(|| format!("the coarse clock ticked {measured} times a second, expected one of {HZ:?}"))
 }
 
-fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &LockstepEvent) {
+fn given(writer: &mut Writer<'_>, origin: &Origin, algorithm: Algorithm, call: Call, event: &LockstepEvent) {
     // Stored in 32 bits; 0 before anything was sent.
     let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
     writer.put("jiffies", origin.jiffies(event.jiffies));
@@ -171,6 +170,9 @@ fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &LockstepE
     writer.put("min_rtt_us", event.min_rtt_us);
     writer.put("inflight", event.inflight);
     writer.put("delivered", event.delivered);
+    if algorithm.uses_marks() {
+        writer.put("delivered_ce", event.delivered_ce);
+    }
     writer.put("delivered_us", origin.clock(event.delivered_mstamp_us, 1_000_000));
     writer.put("lost", event.lost);
     writer.put("una", origin.sequence(event.snd_una));
@@ -187,7 +189,7 @@ fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &LockstepE
     writer.put("snd_cwnd_cnt", event.cwnd_cnt);
     match call {
         Call::Init | Call::Ssthresh | Call::UndoCwnd | Call::Release => {}
-        Call::SetState | Call::CwndEvent => writer.put("arg", event.arg),
+        Call::InAckEvent | Call::SetState | Call::CwndEvent => writer.put("arg", event.arg),
         Call::PktsAcked => {
             writer.put("acked", event.acked);
             writer.put_signed("rtt_us", event.rtt_us);
@@ -229,7 +231,7 @@ fn came_out(
     if algorithm == Algorithm::Bbr && matches!(call, Call::Init | Call::CongControl) {
         writer.put("min_tso_segs", event.min_tso_segs);
     }
-    for member in members {
+    for member in members.iter().filter(|member| algorithm.records(&member.name)) {
         let value = member.read(&event.priv_words);
         writer.put(&member.name, origin.member(algorithm.clock(&member.name), value));
     }

@@ -1,9 +1,20 @@
 //! Offsets of the members of a controller's own state in `icsk_ca_priv`, from the running kernel's type information
 //! (BTF). The recorder thus reads the members by name, independent of this kernel's compilation.
+//!
+//! A module has type information of its own, which continues the kernel's: its types and strings are numbered from the
+//! kernel's last ones on (<https://docs.kernel.org/bpf/btf.html>).
 
 use crate::lockstep_event::PRIV_WORDS;
 use libbpf_rs::btf::types::{Array, Int, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// Length of `struct btf_header`: magic number, version and flags; then its length, and offset and length of the types
+/// and of the strings, of 4 bytes each.
+const HEADER_BYTES: usize = 24;
 
 /// A member that is a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +34,13 @@ impl Member {
     }
 }
 
-/// The members of `struct NAME` that have a meaning, in the order in which they lie there.
+/// The members of `struct NAME` that have a meaning, in the order in which they lie there. The structure belongs to
+/// `module`, which may be built in.
 ///
 /// # Errors
 /// If the kernel has no type information, or not of this structure; in words for the user.
-pub fn of(name: &str) -> Result<Vec<Member>, String> {
-    let btf = Btf::from_vmlinux().map_err(|error| format!("this kernel has no type information (BTF): {error}"))?;
+pub fn of(name: &str, module: &str) -> Result<Vec<Member>, String> {
+    let btf = type_information(module)?;
     let structure: Struct<'_> =
         btf.type_by_name(name).ok_or_else(|| format!("this kernel's type information has no struct {name}"))?;
     let mut members = Vec::new();
@@ -40,6 +52,48 @@ pub fn of(name: &str) -> Result<Vec<Member>, String> {
         Some(member) => Err(format!("struct {name}: cannot read {} at bit {}", member.name, member.bit)),
         None => Ok(members),
     }
+}
+
+/// The type information of the kernel, and of the module if it is one.
+fn type_information(module: &str) -> Result<Btf<'static>, String> {
+    let folder = Path::new("/sys/kernel/btf");
+    let own = folder.join(module);
+    if !own.exists() {
+        return Btf::from_vmlinux().map_err(|error| format!("this kernel has no type information (BTF): {error}"));
+    }
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let joined = join(&read(&folder.join("vmlinux"))?, &read(&own)?);
+    let joined = joined.ok_or_else(|| format!("{}: malformed type information", own.display()))?;
+    parse(&joined).map_err(|error| format!("{}: {error}", own.display()))
+}
+
+/// The library reads type information without a base only from a file.
+fn parse(btf: &[u8]) -> Result<Btf<'static>, Box<dyn Error>> {
+    let mut file = NamedTempFile::new()?;
+    file.write_all(btf)?;
+    Ok(Btf::from_path(file.path())?)
+}
+
+/// Joins the kernel's type information with a module's. `None` if one of them is malformed.
+fn join(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
+    let [kernel_types, kernel_strings] = sections(kernel)?;
+    let [module_types, module_strings] = sections(module)?;
+    let types = [kernel_types, module_types].concat();
+    let strings = [kernel_strings, module_strings].concat();
+    let mut joined = kernel.get(..HEADER_BYTES)?.to_vec();
+    let lengths = [HEADER_BYTES, 0, types.len(), types.len(), strings.len()];
+    for (field, length) in joined[HEADER_BYTES - 4 * lengths.len()..].chunks_exact_mut(4).zip(lengths) {
+        field.copy_from_slice(&u32::try_from(length).ok()?.to_ne_bytes());
+    }
+    Some([joined, types, strings].concat())
+}
+
+/// The types and the strings.
+fn sections(btf: &[u8]) -> Option<[&[u8]; 2]> {
+    let field = |at: usize| Some(u32::from_ne_bytes(btf.get(at..at + 4)?.try_into().ok()?) as usize);
+    let header_bytes = field(4)?;
+    let section = |at: usize| btf.get(header_bytes + field(at)?..)?.get(..field(at + 4)?);
+    Some([section(8)?, section(16)?])
 }
 
 fn add(members: &mut Vec<Member>, btf: &Btf<'_>, ty: BtfType<'_>, name: String, bit: usize) -> Result<(), String> {
@@ -88,5 +142,27 @@ mod tests {
         assert_eq!(read(96, 32), 0xFEDC_BA98);
         assert_eq!(read(68, 3), 1);
         assert_eq!(read(71, 1), 0);
+    }
+
+    /// Type information with these types, in words, and strings.
+    fn btf(types: &[u32], strings: &str) -> Vec<u8> {
+        let types_bytes = 4 * types.len() as u32;
+        let header = [0x0001_EB9F, HEADER_BYTES as u32, 0, types_bytes, types_bytes, strings.len() as u32];
+        let words = header.iter().chain(types).flat_map(|word| word.to_ne_bytes());
+        words.chain(strings.bytes()).collect()
+    }
+
+    #[test]
+    fn the_types_of_a_module_continue_those_of_the_kernel() {
+        // Type 1 is a number of 32 bits; type 2, the module's, is a structure of two of them.
+        let kernel = btf(&[1, 1 << 24, 4, 32], "\0u32\0");
+        let module = btf(&[5, 4 << 24 | 2, 8, 11, 1, 0, 17, 1, 32], "dctcp\0alpha\0end\0");
+        let joined = parse(&join(&kernel, &module).unwrap()).unwrap();
+        let structure: Struct<'_> = joined.type_by_name("dctcp").unwrap();
+        let mut members = Vec::new();
+        add(&mut members, &joined, *structure, String::new(), 0).unwrap();
+        let at = |name: &str, bit| Member { name: name.to_owned(), bit, bits: 32 };
+        assert_eq!(members, [at("alpha", 0), at("end", 32)]);
+        assert_eq!(join(&kernel, &module[..40]), None);
     }
 }

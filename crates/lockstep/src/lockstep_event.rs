@@ -9,6 +9,8 @@ pub const PRIV_WORDS: usize = 13;
 pub enum Call {
     /// `init`
     Init,
+    /// `in_ack_event`
+    InAckEvent,
     /// `pkts_acked`
     PktsAcked,
     /// `cong_avoid`
@@ -28,8 +30,9 @@ pub enum Call {
 }
 
 impl Call {
-    const ALL: [Call; 9] = [
+    const ALL: [Call; 10] = [
         Call::Init,
+        Call::InAckEvent,
         Call::PktsAcked,
         Call::CongAvoid,
         Call::CongControl,
@@ -44,6 +47,7 @@ impl Call {
     pub fn name(self) -> &'static str {
         match self {
             Call::Init => "init",
+            Call::InAckEvent => "in_ack_event",
             Call::PktsAcked => "pkts_acked",
             Call::CongAvoid => "cong_avoid",
             Call::CongControl => "cong_control",
@@ -110,6 +114,7 @@ event! {
     min_rtt_us,
     inflight,
     delivered,
+    delivered_ce,
     delivered_mstamp_us,
     lost,
     snd_una,

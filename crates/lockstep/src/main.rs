@@ -27,7 +27,9 @@ const ATTEMPTS: usize = 20;
 
 /// Record the inputs and decisions of the kernel's congestion controllers, as fixtures for crates/cc/tests/lockstep.
 ///
-/// Needs root (it registers congestion controllers) and Linux 6.10 or newer. Its registrations end with it.
+/// Needs root (it registers congestion controllers) and Linux 6.10 or newer. Its registrations end with it. `dctcp` is
+/// recorded only if it is named; it needs the module tcp_dctcp and Linux 6.1, which tools/lockstep_guest.py has in a
+/// virtual machine.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-lockstep", after_help = "Example: sudo make lockstep")]
 struct Arguments {
@@ -37,8 +39,8 @@ struct Arguments {
     /// The engine that runs the scenes
     #[arg(long, value_name = "FILE", default_value = "target/release/thalweg-engine")]
     engine: PathBuf,
-    /// Record only this algorithm
-    #[arg(long, value_name = "NAME", value_parser = ["bbr", "cubic", "reno"])]
+    /// Record only this algorithm; default: all but dctcp
+    #[arg(long, value_name = "NAME", value_parser = Algorithm::ALL.map(Algorithm::name))]
     algorithm: Option<String>,
     /// Record only this scene
     #[arg(long, value_name = "NAME", value_parser = SCENES.map(|scene| scene.name))]
@@ -68,11 +70,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let date = today()?;
-    for algorithm in Algorithm::ALL {
-        if arguments.algorithm.as_ref().is_some_and(|name| name != algorithm.name()) {
-            continue;
-        }
-        let members = algorithm.structure().map_or(Ok(Vec::new()), layout::of)?;
+    let is_wanted = |algorithm: &Algorithm| match &arguments.algorithm {
+        Some(name) => name == algorithm.name(),
+        None => *algorithm != Algorithm::Dctcp,
+    };
+    for algorithm in Algorithm::ALL.into_iter().filter(is_wanted) {
+        let members = match algorithm.structure() {
+            Some(structure) => layout::of(structure, &format!("tcp_{}", algorithm.name()))?,
+            None => Vec::new(),
+        };
         let registered = Registered::new(algorithm)?;
         for scene in SCENES.iter().filter(|scene| arguments.scene.as_ref().is_none_or(|name| name == scene.name)) {
             let header = Header {

@@ -3,6 +3,8 @@
 use crate::algorithm::Algorithm;
 use crate::lockstep_event::LockstepEvent;
 use crate::scene::Scene;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
 use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, RingBufferBuilder};
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,7 +20,8 @@ const POLL: Duration = Duration::from_millis(50);
 const COUNTER_LOST: u32 = 1;
 
 /// A registered controller. The kernel removes it when this is dropped, or when the process ends for any reason: the
-/// registration is a link that lives as long as its file descriptor and the connections that use it.
+/// registration is a link that lives as long as its file descriptor and the connections that use it. Kernels without
+/// such links keep it if the process is killed.
 pub struct Registered {
     object: Object,
     _link: Link,
@@ -33,12 +36,17 @@ impl Registered {
         let name = algorithm.recorded_name();
         let refused = |what: &str, error: libbpf_rs::Error| {
             format!(
-                "the kernel refused to {what} {name}: {error}; it needs Linux 6.10 or newer with {}",
+                "the kernel refused to {what} {name}: {error}; it needs Linux {} or newer with {}",
+                algorithm.kernel(),
                 algorithm.name()
             )
         };
-        let object =
+        let mut object =
             ObjectBuilder::default().open_memory(algorithm.object()).map_err(|error| refused("open", error))?;
+        if !has_links() {
+            let maps = object.maps_mut().filter(|map| map.map_type() == MapType::StructOps);
+            maps.for_each(|mut map| map.set_map_flags(0).expect("maps are not created yet"));
+        }
         let mut object = object.load().map_err(|error| refused("load", error))?;
         let link = object
             .maps_mut()
@@ -105,6 +113,11 @@ impl Registered {
         let value = value.map_err(|error| format!("the counters cannot be read: {error}"))?.unwrap_or_default();
         Ok(u64::from_ne_bytes(value.try_into().map_err(|_| "a counter has an unexpected length")?))
     }
+}
+
+/// Whether the kernel registers controllers by links (from Linux 6.4).
+fn has_links() -> bool {
+    Btf::from_vmlinux().is_ok_and(|btf| btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some())
 }
 
 /// The running engine; dropping this kills it.

@@ -27,6 +27,8 @@ pub struct Scene {
     /// Acknowledgements wait for a random time up to this, in order: they come in bunches.
     ack_jitter: Span,
     load: fn() -> Load,
+    /// Whether the queue marks the packets of DCTCP. The other algorithms do not request ECN.
+    is_marking: bool,
     /// Whether another flow shares the path.
     is_competing: bool,
 }
@@ -42,7 +44,7 @@ struct Path {
 /// A few thousand packets: BBR's ProbeRTT comes after 10 s, the others return to their window in less.
 const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
     Algorithm::Bbr => Path { rate: Rate(1_600_000), rtt: Span::from_millis(80), duration: Span::from_secs(14) },
-    Algorithm::Cubic | Algorithm::Reno => {
+    Algorithm::Cubic | Algorithm::Dctcp | Algorithm::Reno => {
         Path { rate: Rate(4_000_000), rtt: Span::from_millis(60), duration: Span::from_secs(8) }
     }
 };
@@ -54,8 +56,20 @@ const FAST: fn(Algorithm) -> Path =
 /// For how long a packet is held back: longer than a quarter of the round-trip time, for which a sender waits.
 const HELD_BACK: Span = Span::from_millis(25);
 
-/// Time by which the other flow starts earlier.
-const HEAD_START: Span = Span::from_millis(500);
+/// Time by which the other flow starts earlier. The first packet of DCTCP must not meet the losses at the end of the
+/// other flow's slow start: Linux requests ECN only once.
+fn head_start(algorithm: Algorithm) -> Span {
+    Span::from_millis(if algorithm == Algorithm::Dctcp { 1_000 } else { 500 })
+}
+
+/// A queue that marks packets which have waited for a few packet times, and drops only what does not fit (as in
+/// scenarios/dctcp-step.toml).
+const STEP: Queue = Queue::Codel {
+    target_ns: Span::from_secs(1),
+    interval_ns: Span::from_secs(1),
+    ecn: true,
+    ce_threshold_ns: Some(Span::from_millis(10)),
+};
 
 /// An unlimited transfer.
 const ENDLESS: fn() -> Load = || Load::Unlimited;
@@ -84,6 +98,7 @@ const PLAIN: Scene = Scene {
     reorder_percent: 0.0,
     ack_jitter: Span::ZERO,
     load: ENDLESS,
+    is_marking: true,
     is_competing: false,
 };
 
@@ -99,8 +114,8 @@ pub const SCENES: [Scene; 13] = [
         ..PLAIN
     },
     Scene { name: "reordering", about: "2 % are overtaken", buffer_percent: Some(200), reorder_percent: 2.0, ..PLAIN },
-    Scene { name: "shallow", about: "a queue of half a BDP", buffer_percent: Some(50), ..PLAIN },
-    Scene { name: "deep", about: "a queue of 6 BDP", buffer_percent: Some(600), ..PLAIN },
+    Scene { name: "shallow", about: "a queue of half a BDP", buffer_percent: Some(50), is_marking: false, ..PLAIN },
+    Scene { name: "deep", about: "a queue of 6 BDP", buffer_percent: Some(600), is_marking: false, ..PLAIN },
     Scene { name: "fast", about: "100 Mbit/s", path: FAST, buffer_percent: Some(50), ..PLAIN },
     Scene {
         name: "bunched",
@@ -133,7 +148,15 @@ pub const SCENES: [Scene; 13] = [
         load: TRICKLE,
         ..PLAIN
     },
-    Scene { name: "tiny", about: "less than a segment at a time", buffer_percent: Some(200), load: TINY, ..PLAIN },
+    Scene {
+        name: "tiny",
+        about: "less than a segment at a time, 30 % random loss for DCTCP",
+        buffer_percent: Some(200),
+        // Its other scenes have no timeout that reduces the window.
+        loss_percent: |algorithm| if algorithm == Algorithm::Dctcp { 30.0 } else { 0.0 },
+        load: TINY,
+        ..PLAIN
+    },
 ];
 
 impl Scene {
@@ -149,12 +172,13 @@ impl Scene {
         if self.is_competing {
             let other = if algorithm == Algorithm::Cubic { "bbr" } else { "cubic" };
             // It starts first, so that the round-trip time falls when it ends.
-            flows[0].start_ns = Time::ZERO + HEAD_START;
+            flows[0].start_ns = Time::ZERO + head_start(algorithm);
             flows.push(Flow { stop_ns: Some(Time(duration.0 / 2)), ..Flow::new("other", other, Load::Unlimited) });
         }
         let forward = Link {
             capacity: Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: rate }] },
             buffer,
+            queue: if algorithm == Algorithm::Dctcp && self.is_marking { STEP } else { Queue::Fifo {} },
             loss: Loss::Bernoulli { ratio: percent((self.loss_percent)(algorithm)) },
             reorder: percent(self.reorder_percent),
             reorder_delay_ns: HELD_BACK,
