@@ -137,6 +137,7 @@ bench: setup ## measure the speed of simulator, reports, advice, imports and the
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)
 	@tools/bootstrap bpf
 	$(CARGO) run --quiet --release --package thalweg-lockstep -- --engine .venv/bin/thalweg-engine
+	$(PY) tools/lockstep_guest.py
 
 .PHONY: format
 format: setup ## format Rust and Python

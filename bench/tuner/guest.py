@@ -1,8 +1,8 @@
 """A guest that boots a distribution's kernel, runs a script, and returns a folder.
 
-Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns, and skips idle times
-(qemu(1), `-icount`). So other load of the machine does not affect the results; a second of the guest's time takes the
-machine longer or shorter than that.
+Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns by default, and skips
+idle times (qemu(1), `-icount`). So other load of the machine does not affect the results; a second of the guest's time
+takes the machine longer or shorter than that.
 """
 
 import base64
@@ -32,7 +32,7 @@ poweroff -f
 """
 # As in the engine vm: QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do without it.
 QEMU = (
-    *("qemu-system-x86_64", "-accel", "tcg,thread=single", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"),
+    *("qemu-system-x86_64", "-accel", "tcg,thread=single", "-rtc", "clock=vm"),
     *("-cpu", "max,-cx16", "-smp", "1", "-m", "1024", "-nographic", "-no-reboot", "-nic", "none"),
     *("-append", "console=ttyS0 panic=-1 quiet mitigations=off"),
 )
@@ -44,8 +44,19 @@ def find(tool: str) -> Path | None:
     return Path(program) if program else None
 
 
-def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict[str, Path], script: str) -> Path:
-    """Boot, run the script with `sh -e`, and return its results; `files` are further files, by their paths."""
+def run(
+    folder: Path,
+    kernel: GuestKernel,
+    modules: tuple[str, ...],
+    files: dict[str, Path],
+    script: str,
+    *,
+    instruction_ns: int = 4,
+) -> Path:
+    """Boot, run the script with `sh -e`, and return its results.
+
+    `files` are further files, by their paths. `instruction_ns` is a power of two.
+    """
     root = folder / "root"
     for name in ("bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc", RESULTS):
         (root / name).mkdir(parents=True)
@@ -63,12 +74,13 @@ def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict
     archive = folder / "initramfs"
     pack = 'cd "$1" && find . | busybox cpio -o -H newc >"$2" 2>/dev/null'
     subprocess.run(["sh", "-c", pack, "sh", root, archive], check=True)
-    line = [*QEMU, "-kernel", str(kernel.image), "-initrd", str(archive)]
+    clock = ["-icount", f"shift={instruction_ns.bit_length() - 1},sleep=off"]
+    line = [*QEMU, *clock, "-kernel", str(kernel.image), "-initrd", str(archive)]
     silent = subprocess.DEVNULL
     done = subprocess.run(line, stdin=silent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     lines = done.stdout.replace("\r", "").splitlines()
     if END not in lines:
-        raise SystemExit("bench: the guest did not come to its end:\n" + "\n".join([*lines[-20:], done.stderr]))
+        raise SystemExit("the guest did not finish its script:\n" + "\n".join([*lines[-20:], done.stderr]))
     packed = base64.b64decode("".join(lines[lines.index(BEGIN) + 1 : lines.index(END)]))
     subprocess.run(["tar", "-xz", "-C", folder], input=packed, check=True)
     return folder / RESULTS
