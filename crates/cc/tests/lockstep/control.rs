@@ -5,8 +5,8 @@ use crate::recording::{self, Call};
 use crate::replay::{Deviation, replay};
 use rand_core::Rng;
 use std::collections::BTreeMap;
-use thalweg_cc::{Ack, Conn, Controller, Window, build};
-use thalweg_units::Packets;
+use thalweg_cc::{Ack, CaState, Conn, Controller, Window, build};
+use thalweg_units::{Packets, Span};
 
 /// The first decision of a changed controller that differs from the kernel's, in the named recording. Differences of
 /// the unchanged controller are excluded.
@@ -82,5 +82,84 @@ impl Controller for Gentle {
     fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets {
         self.0.ssthresh(conn, window);
         Packets(window.cwnd.0 * 3 / 4)
+    }
+}
+
+#[test]
+fn a_changed_weight_of_dctcp_is_detected_at_the_end_of_the_first_window() {
+    let deviation = first_deviation("dctcp-clean", changed("dctcp", "shift_g", 5.0).as_mut());
+    let end = first_line("dctcp-clean", |call| call.produced("dctcp_alpha") < 1024);
+    assert_eq!((deviation.line, deviation.name.as_str()), (end, "dctcp_alpha"), "{deviation}");
+}
+
+#[test]
+fn a_dctcp_that_halves_its_window_on_marks_is_detected_when_linux_reduces_it_by_less() {
+    let deviation = first_deviation("dctcp-clean", &mut ChangedDctcp::new(Change::HalvesOnMarks));
+    let mark = first_line("dctcp-clean", |call| {
+        call.name == "ssthresh" && call.produced("result") > (call.given("cwnd") / 2).max(2)
+    });
+    assert_eq!((deviation.line, deviation.name.as_str()), (mark, "result"), "{deviation}");
+}
+
+#[test]
+fn a_dctcp_that_takes_losses_for_marks_is_detected_on_the_first_loss() {
+    let deviation = first_deviation("dctcp-lossy", &mut ChangedDctcp::new(Change::TakesLossesForMarks));
+    let loss = first_line("dctcp-lossy", |call| call.produced("ssthresh") < call.given("ssthresh") && call.is_loss());
+    assert_eq!((deviation.line, deviation.name.as_str()), (loss, "ssthresh"), "{deviation}");
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    HalvesOnMarks,
+    TakesLossesForMarks,
+}
+
+/// DCTCP with a modification.
+#[derive(Debug)]
+struct ChangedDctcp {
+    inner: Box<dyn Controller>,
+    change: Change,
+}
+
+impl ChangedDctcp {
+    fn new(change: Change) -> ChangedDctcp {
+        ChangedDctcp { inner: build("dctcp", &BTreeMap::new()).unwrap(), change }
+    }
+}
+
+impl Controller for ChangedDctcp {
+    fn name(&self) -> &'static str {
+        "changed"
+    }
+
+    fn on_established(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        self.inner.on_established(conn, window, rng);
+    }
+
+    fn on_packets_acked(&mut self, conn: &Conn, packets: Packets, rtt: Option<Span>, window: &mut Window) {
+        self.inner.on_packets_acked(conn, packets, rtt, window);
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        self.inner.on_ack(conn, ack, window, rng);
+    }
+
+    fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets {
+        let ssthresh = self.inner.ssthresh(conn, window);
+        if self.change == Change::HalvesOnMarks { Packets(window.cwnd.0 / 2).max(Packets(2)) } else { ssthresh }
+    }
+
+    fn on_timeout(&mut self, conn: &Conn, window: &mut Window) {
+        if self.change != Change::TakesLossesForMarks {
+            self.inner.on_timeout(conn, window);
+        }
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, rng: &mut dyn Rng) {
+        let before = *window;
+        self.inner.on_state(conn, next, window, rng);
+        if self.change == Change::TakesLossesForMarks {
+            *window = before;
+        }
     }
 }

@@ -49,6 +49,16 @@ const MET: &[Met] = &[
     }),
     ("cubic", "a timeout", |call| call.name == "set_state" && call.given("arg") == 4),
     ("cubic", "a reduction that was undone", |call| call.name == "undo_cwnd"),
+    ("dctcp", "a window with marks that raises alpha", |call| alphas(call).is_some_and(|(old, new)| new > old)),
+    ("dctcp", "a window that lowers alpha", |call| alphas(call).is_some_and(|(old, new)| new < old)),
+    ("dctcp", "an alpha of 0", |call| word(call, "dctcp_alpha") == Some(0)),
+    ("dctcp", "a mark that lowers cwnd by less than a quarter", |call| {
+        call.name == "ssthresh" && 4 * call.produced("result") > 3 * call.given("cwnd")
+    }),
+    ("dctcp", "a loss without marks", |call| call.is_loss() && call.given("ca_state") < 2),
+    ("dctcp", "a loss while marks are answered", |call| call.is_loss() && call.given("ca_state") == 2),
+    ("dctcp", "a timeout", |call| call.name == "cwnd_event" && call.is_loss()),
+    ("dctcp", "a reduction that was undone", |call| call.name == "undo_cwnd"),
     ("reno", "congestion avoidance", |call| call.is_ack() && word(call, "cwnd") > word(call, "ssthresh")),
     ("reno", "a timeout", |call| call.name == "set_state" && call.given("arg") == 4),
     ("reno", "a reduction that was undone", |call| call.name == "undo_cwnd"),
@@ -56,6 +66,12 @@ const MET: &[Met] = &[
 
 fn word(call: &Call<'_>, name: &str) -> Option<u64> {
     call.produced.get(name).copied().flatten()
+}
+
+/// DCTCP's alpha in 1024ths, before and after an ACK.
+fn alphas(call: &Call<'_>) -> Option<(u64, u64)> {
+    let before = call.given.get("dctcp_alpha").copied().flatten()?;
+    (call.name == "in_ack_event").then(|| (before, call.produced("dctcp_alpha")))
 }
 
 #[test]

@@ -61,6 +61,12 @@ impl Call<'_> {
         value.unwrap_or_else(|| panic!("line {}: {name} has no value after the call", self.line))
     }
 
+    /// Whether it reports a loss: fast recovery begins (TCP_CA_Recovery), or the retransmission timer has expired
+    /// (CA_EVENT_LOSS). Linux has the same number for both.
+    pub fn is_loss(&self) -> bool {
+        matches!(self.name, "set_state" | "cwnd_event") && self.given("arg") == 3
+    }
+
     /// Whether it is an ACK to which the controller could respond.
     pub fn is_ack(&self) -> bool {
         matches!(self.name, "cong_avoid" | "cong_control")

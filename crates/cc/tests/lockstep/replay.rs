@@ -24,6 +24,9 @@ const NO_RTT: u64 = u32::MAX as u64;
 /// Linux: CA_EVENT_TX_START.
 const TX_START: u64 = 0;
 
+/// Linux: CA_EVENT_LOSS.
+const LOSS: u64 = 3;
+
 /// An output of this crate's controller that differs from the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
@@ -97,6 +100,7 @@ impl Replay<'_> {
                     self.compare(call, "sndbuf_expand", self.controller.sndbuf_factor());
                 }
             }
+            "in_ack_event" => self.controller.on_packets_acked(&conn, Packets::ZERO, None, &mut window),
             "pkts_acked" => {
                 let rtt = call.optional("rtt_us").map(Span::from_micros);
                 self.controller.on_packets_acked(&conn, Packets(call.given("acked")), rtt, &mut window);
@@ -111,11 +115,11 @@ impl Replay<'_> {
                 self.left.insert("ssthresh", call.produced("result"));
             }
             "set_state" => self.controller.on_state(&conn, ca_state(call.given("arg")), &mut window, &mut phase),
-            "cwnd_event" => {
-                if call.given("arg") == TX_START {
-                    self.controller.on_transmit_start(&conn, &mut window, &mut phase);
-                }
-            }
+            "cwnd_event" => match call.given("arg") {
+                TX_START => self.controller.on_transmit_start(&conn, &mut window, &mut phase),
+                LOSS => self.controller.on_timeout(&conn, &mut window),
+                _ => {}
+            },
             "undo_cwnd" => {
                 let cwnd = self.controller.undo(&conn, Packets(call.given("prior_cwnd")), &window);
                 self.compare(call, "result", cwnd.0);
@@ -210,7 +214,8 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         inflight: Packets(call.given("inflight")),
         delivered: Packets(call.given("delivered")),
         delivered_at: Time(call.given("delivered_us") * 1_000),
-        delivered_ce: Packets::ZERO,
+        // Recorded only for DCTCP.
+        delivered_ce: Packets(call.given.get("delivered_ce").copied().flatten().unwrap_or(0)),
         lost: Packets(call.given("lost")),
         last_sent_jiffies: Jiffies(call.given("last_sent_jiffies")),
         una_bytes: Bytes(call.given("una")),
