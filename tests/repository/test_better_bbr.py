@@ -1,4 +1,4 @@
-"""The paths of the study better-bbr are those that its command draws; the search has the winner that it states."""
+"""The study better-bbr uses the paths that its command draws; its search finds the candidate that it states."""
 
 import better_bbr
 import pytest

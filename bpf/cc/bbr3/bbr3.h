@@ -195,7 +195,7 @@ BBR3_INLINE uint32_t bbr3_is_probing_bw(const struct bbr3 *it)
 #include "probe_rtt.h"
 #include "events.h"
 
-/* One ACK (section "Per-ACK Steps"). */
+/* Handles an ACK (section "Per-ACK Steps"). */
 BBR3_INLINE void bbr3_on_ack(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	ack->bw = bbr3_delivery_rate(ack->sample_delivered, ack->interval_us);

@@ -161,7 +161,7 @@ impl Tree {
         self.leaf_of(Prefix::of(address, u8::MAX))
     }
 
-    /// The destination to which a prefix belongs: itself where it is shorter than destinations are.
+    /// Returns the destination that contains a prefix; a prefix that is shorter than destinations is one itself.
     pub fn leaf_of(&self, prefix: Prefix) -> Prefix {
         prefix.cut(self.lengths(prefix.family())[0])
     }

@@ -21,7 +21,7 @@ class Confirmed:
     engine: str
     repetitions: int
     failing: int
-    """Repetitions that fail there, too."""
+    """Number of repetitions that also fail."""
     value: float | None
     """Mean of the measure there."""
     why_not: str = ""

@@ -10,7 +10,7 @@ use super::state::Bbr3;
 use crate::{Conn, Window};
 use thalweg_units::{Packets, Span};
 
-/// Largest smallest round-trip time at which marks are answered.
+/// Maximum of the smallest round-trip time up to which BBR responds to marks.
 const MAX_RTT: Span = Span::from_millis(5);
 
 /// Everything in 256ths: the weight of the newest fraction, the part of the fraction by which the volume falls, the

@@ -68,7 +68,7 @@ impl<P: Packet> Discipline<P> {
     /// An empty queue. `seed` seeds its random decisions and its hash of flows.
     ///
     /// # Errors
-    /// If a parameter is impossible.
+    /// A parameter is invalid.
     pub fn new(queue: &plan::Queue, buffer: Buffer, seed: u64) -> Result<Discipline<P>, LinkError> {
         Ok(match queue {
             plan::Queue::Fifo {} => Discipline::Fifo(Fifo::new(buffer)),

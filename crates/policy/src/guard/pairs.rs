@@ -56,7 +56,7 @@ impl Stratum {
         }
     }
 
-    /// Returns the scale of differences before `distance`, which is then added: the scale of a test must not depend on
+    /// Returns the scale of differences before `distance`, and then adds it: the scale of a test must not depend on
     /// the value that it weighs.
     pub fn scale_before(&mut self, distance: f64) -> f64 {
         let before = self.scale.unwrap_or(USUAL);

@@ -48,7 +48,7 @@ MAX_REASONS = 5
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """A line that is not a record, or not fully one."""
+    """A line that is not a record, or only a part of one."""
 
     file: Path
     line: int

@@ -303,7 +303,7 @@ fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), 
 }
 
 fn no_thread(host: &str, error: &io::Error) -> Error {
-    let message = format!("the system refuses a thread for the host `{host}`: {error}");
+    let message = format!("a thread cannot be started for the host `{host}`: {error}");
     Error::new("no-resources", message, "close other programs, or raise ulimit -u")
 }
 

@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 /// From this number of bytes on, a connection gets a thread.
 pub(super) const WORTH: u64 = 256 << 10;
 
-/// Threads at a time; further connections are read by the loop that reads all others.
+/// Maximum number of threads; the main loop reads further connections.
 const THREADS: usize = 256;
 
 /// Bytes of one read. The memory is never touched.

@@ -82,7 +82,7 @@ impl Receiving {
         let thread = thread::Builder::new().name("receiving".to_owned()).spawn(receive).map_err(|error| {
             Error::new(
                 "no-resources",
-                format!("the system refuses a thread to receive with: {error}"),
+                format!("a thread for receiving cannot be started: {error}"),
                 "close other programs, or raise ulimit -u",
             )
         })?;
