@@ -134,6 +134,8 @@ pub struct Sender {
     handshake: Handshake,
     syn_sent_at: Time,
     board: Scoreboard,
+    /// The SACK blocks of the latest ACK that had any; (0, 0): none.
+    sack_blocks: [(u64, u64); 3],
     sndbuf: SendBuffer,
     /// End of the receive window, as bytes from `una`.
     window_end: Bytes,
@@ -229,6 +231,7 @@ impl Sender {
             },
             handshake: Handshake::Closed,
             syn_sent_at: Time::ZERO,
+            sack_blocks: [(0, 0); 3],
             sndbuf: SendBuffer::default(),
             window_end: Bytes::ZERO,
             window_max: Bytes::ZERO,

@@ -22,14 +22,25 @@ impl Sender {
         if self.board.packets_out() == 0 {
             return;
         }
-        let ranges = &mut ranges[..blocks.len()];
-        let duplicate = ranges.first().copied().filter(|_| has_dsack);
+        let duplicate = has_dsack.then_some(ranges[0]);
         if let Some(duplicate) = duplicate {
             self.on_duplicate_range(duplicate, facts);
         }
-        ranges.sort_unstable();
         // Segments that the same ACK acknowledges cumulatively leave the scoreboard next, and are counted then.
         let edge = self.board.una().max(packet.next.0);
+        // Most blocks repeat one of the previous ACK, and report nothing new.
+        let repeated = std::mem::replace(&mut self.sack_blocks, ranges);
+        let mut count = 0;
+        for at in 0..blocks.len() {
+            if !repeated.contains(&ranges[at]) {
+                ranges[count] = ranges[at];
+                count += 1;
+            }
+        }
+        let ranges = &mut ranges[..count];
+        if count > 1 {
+            ranges.sort_unstable();
+        }
         for &(start, end) in ranges.iter() {
             self.on_sack_range(now, start.max(edge), end, facts);
         }
