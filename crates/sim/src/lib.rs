@@ -39,6 +39,7 @@ mod interrupts;
 mod invalid;
 mod ledger;
 mod offloads;
+mod open;
 mod packet;
 mod recording;
 mod rows;

@@ -9,17 +9,18 @@ use crate::error::Error;
 use crate::invalid;
 use crate::ledger::{Ledger, Side};
 use crate::offloads::{self, Card};
+use crate::open::Open;
 use crate::packet::Packet;
 use crate::recording::Recording;
 use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use thalweg_cc::EcnFeedback;
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{Data, KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
-use thalweg_trace::{Changes, SampleRow, Sink};
+use thalweg_trace::{Changes, Sink};
 use thalweg_traffic::{Agenda, Delivery, Outbox, Randomness, Source, Stream, Wake};
 use thalweg_units::{Bytes, Span, Time};
 
@@ -61,8 +62,7 @@ pub struct Simulation {
     #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<Packet>>,
     pub(crate) connections: Connections,
-    /// Open connections, with their last samples.
-    open: BTreeMap<usize, Option<SampleRow>>,
+    open: Open,
     agenda: Agenda,
     sources: Vec<Source>,
     next_sample: Option<Time>,
@@ -127,7 +127,7 @@ impl Simulation {
             receiver_outbox,
             spare: Vec::new(),
             connections: Connections::default(),
-            open: BTreeMap::new(),
+            open: Open::default(),
             agenda: Agenda::new(experiment, streams.series, |_| true),
             sources: sources.map(|(config, stream)| Source::new(config, stream)).collect(),
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
@@ -186,7 +186,7 @@ impl Simulation {
 
     /// Ends the experiment at its current time: transfers in progress and links get their last rows.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
-        for (id, _) in std::mem::take(&mut self.open) {
+        for id in self.open.ids() {
             let mut connection = self.connections[id].take().expect("an open connection is there");
             while connection.transfer.is_some() {
                 self.emit_transfer(&connection, sink);
@@ -406,7 +406,7 @@ impl Simulation {
     fn add(&mut self, connection: Connection) -> usize {
         let id = self.connections.next_id();
         self.connections.push(connection);
-        self.open.insert(id, None);
+        self.open.insert(id);
         id
     }
 
@@ -452,8 +452,7 @@ impl Simulation {
 
     /// A flow stops: no new connections, no new data on those that are open.
     fn stop(&mut self, flow: usize, sink: &mut dyn Sink) {
-        let open: Vec<usize> = self.open.keys().copied().collect();
-        for id in open {
+        for id in self.open.ids() {
             let Some(connection) = &mut self.connections[id] else { continue };
             if self.agenda.copy_of(connection.series).0 == flow {
                 let host = connection.host;
@@ -684,7 +683,7 @@ impl Simulation {
 
     /// A connection of a series is closed.
     fn forget(&mut self, id: usize, index: usize) {
-        self.open.remove(&id);
+        self.open.remove(id);
         if let Some(next) = self.agenda.end(index, self.now) {
             self.calendar.enter(next, SimEvent::Open { series: index });
         }
@@ -706,8 +705,8 @@ impl Simulation {
     }
 
     fn sample(&mut self, sink: &mut dyn Sink) {
-        for (id, last) in &mut self.open {
-            if let Some(connection) = self.connections.take_touched(*id) {
+        for (id, last) in self.open.iter_mut() {
+            if let Some(connection) = self.connections.take_touched(id) {
                 let (flow, copy) = self.agenda.copy_of(connection.series);
                 *last = Some(self.rows.sample(flow, copy, connection, self.now));
                 self.rows.state(flow, copy, connection, self.now, sink);
