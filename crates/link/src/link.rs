@@ -40,6 +40,8 @@ pub struct Link<P> {
     line: DelayLine<P>,
     /// Delay and loss over time.
     profile: Profile,
+    /// The latest packet that found the queue full.
+    discarded: Option<P>,
     /// Time of the latest call.
     now: Time,
     /// All counters except those in flight, which the parts count themselves.
@@ -59,19 +61,26 @@ pub enum Sent {
     Policed,
 }
 
+/// Both times are [`Time::MAX`] if the rate stays 0 forever; the packet was discarded then.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     size: Bytes,
-    /// `None`: the rate stays 0 forever, and the packet was discarded.
-    end: Option<End>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct End {
     /// Time at which its last bit leaves.
     departure: Time,
     /// Place in the order of arrivals, or with reordering its earliest arrival: no packet behind it arrives before.
     due: Time,
+}
+
+impl Sending {
+    /// Whether it never leaves.
+    fn is_stuck(self) -> bool {
+        self.departure == Time::MAX
+    }
+
+    /// Whether it has left by `now`, which may be [`Time::MAX`].
+    fn has_left(self, now: Time) -> bool {
+        self.departure <= now && !self.is_stuck()
+    }
 }
 
 impl<P: Packet> Link<P> {
@@ -100,6 +109,7 @@ impl<P: Packet> Link<P> {
             aggregation: config.aggregation.as_ref().map(Aggregation::new),
             line: DelayLine::new(),
             profile,
+            discarded: None,
             now: Time::ZERO,
             counters: Stats::default(),
         })
@@ -152,6 +162,12 @@ impl<P: Packet> Link<P> {
         sent
     }
 
+    /// Takes the latest packet that found a drop-tail queue full, for callers that reuse the memory of packets.
+    #[inline]
+    pub fn take_discarded(&mut self) -> Option<P> {
+        self.discarded.take()
+    }
+
     /// Returns the time at which [`Link::poll`] may next return a packet; `None` if none will without a further
     /// [`Link::send`].
     ///
@@ -161,16 +177,14 @@ impl<P: Packet> Link<P> {
     pub fn next_wake(&self) -> Option<Time> {
         // All packets in the queue are due after the packet being sent. A merged packet may have arrived before its
         // last segment has left.
-        let due_or_departure = |end: End| if end.due > self.now { end.due } else { end.due.max(end.departure) };
-        let next_due = self.sending.and_then(|sending| sending.end).map(due_or_departure);
-        let next = match (next_due, self.line.next_arrival()) {
-            (Some(due), Some(arrival)) => Some(due.min(arrival)),
-            (due, arrival) => due.or(arrival),
-        };
-        match self.thinning.as_ref().and_then(Thinning::next_deadline) {
-            Some(deadline) => Some(next.map_or(deadline, |next| next.min(deadline))),
-            None => next,
+        let mut next = self.line.next_arrival().unwrap_or(Time::MAX);
+        if let Some(Sending { departure, due, .. }) = self.sending {
+            next = next.min(if due > self.now { due } else { due.max(departure) });
         }
+        if let Some(deadline) = self.thinning.as_ref().and_then(Thinning::next_deadline) {
+            next = next.min(deadline);
+        }
+        (next != Time::MAX).then_some(next)
     }
 
     /// The next packet that has arrived by `now`, in order of arrival. Call it until it returns nothing.
@@ -259,7 +273,7 @@ impl<P: Packet> Link<P> {
         if self.thinning.is_some() {
             return self.release(now);
         }
-        if self.sending.and_then(|sending| sending.end).is_some_and(|end| end.departure <= now) {
+        if self.sending.as_ref().is_some_and(|sending| sending.has_left(now)) {
             self.drain(now);
         }
     }
@@ -282,10 +296,7 @@ impl<P: Packet> Link<P> {
 
     /// Ends the packets that have left by `now`.
     fn drain(&mut self, now: Time) {
-        while let Some(Sending { size, end: Some(End { departure, .. }) }) = self.sending {
-            if departure > now {
-                return;
-            }
+        while let Some(Sending { size, departure, .. }) = self.sending.filter(|sending| sending.has_left(now)) {
             self.sending = None;
             self.counters.sent_packets += Packets(1);
             self.counters.sent_bytes += size;
@@ -297,7 +308,7 @@ impl<P: Packet> Link<P> {
 
     /// Whether the packet being sent will never leave.
     fn is_stuck(&self) -> bool {
-        self.sending.is_some_and(|sending| sending.end.is_none())
+        self.sending.is_some_and(|sending| sending.is_stuck())
     }
 
     /// Whether the policer, if it is at this position, passes a packet; counts it otherwise.
@@ -343,12 +354,13 @@ impl<P: Packet> Link<P> {
             self.begin(now, false, item);
             return Sent::Queued;
         }
-        let number = item.number;
-        if fifo.push(item) {
-            return Sent::Queued;
+        if !fifo.has_capacity(item.size) {
+            self.tally.drop_at_limit(item.number);
+            self.discarded = Some(item.packet);
+            return Sent::Dropped;
         }
-        self.tally.drop_at_limit(number);
-        Sent::Dropped
+        fifo.push(item);
+        Sent::Queued
     }
 
     /// Enqueues a packet with a discipline that manages its queue, and sends the next one if the link is idle.
@@ -367,8 +379,9 @@ impl<P: Packet> Link<P> {
     fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
         let sojourn = item.sojourn(start);
         self.counters.sojourn += sojourn;
-        let Some(End { departure, due }) = self.occupy(start, is_back_to_back, item.size, item.jitter) else { return };
-        if !self.conforms(true, departure, &item) {
+        let sending = self.occupy(start, is_back_to_back, item.size, item.jitter);
+        let Sending { departure, due, .. } = sending;
+        if sending.is_stuck() || !self.conforms(true, departure, &item) {
             return;
         }
         self.tally.record(item.number, Fate::Left { sojourn, is_marked: item.is_marked });
@@ -383,18 +396,20 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Occupies the capacity with a packet; returns its departure and due time, or `None` if it never leaves.
-    fn occupy(&mut self, start: Time, is_back_to_back: bool, size: Bytes, jitter: Span) -> Option<End> {
-        let departure = self.capacity.send(start, is_back_to_back, size);
-        let end = departure.map(|departure| {
+    /// Occupies the capacity with a packet.
+    #[inline]
+    fn occupy(&mut self, start: Time, is_back_to_back: bool, size: Bytes, jitter: Span) -> Sending {
+        let mut sending = Sending { size, departure: Time::MAX, due: Time::MAX };
+        if let Some(departure) = self.capacity.send(start, is_back_to_back, size) {
             if let Some(delay) = self.profile.delay.as_ref().and_then(|delay| delay.at(departure)) {
                 self.delay.set(delay);
             }
             let handed_over = if self.offloads { handed_over(start, departure, size) } else { departure };
-            End { departure, due: self.delay.due(handed_over, jitter) }
-        });
-        self.sending = Some(Sending { size, end });
-        end
+            sending.departure = departure;
+            sending.due = self.delay.due(handed_over, jitter);
+        }
+        self.sending = Some(sending);
+        sending
     }
 }
 

@@ -141,20 +141,28 @@ impl Simulation {
 
     /// Advances to the next instant with events, and processes them. Returns false when the experiment is over.
     pub fn step(&mut self, sink: &mut dyn Sink) -> bool {
-        let end = self.experiment.duration_ns.map(|duration| Time::ZERO + duration);
-        let next = self.next_wake().filter(|_| !self.agenda.is_over());
-        let Some(next) = next.filter(|next| end.is_none_or(|end| *next <= end)) else {
-            if let (false, Some(end)) = (self.agenda.is_over(), end) {
+        let end = self.experiment.duration_ns.map_or(Time::MAX, |duration| Time::ZERO + duration);
+        let (forward_wake, reverse_wake) = (self.forward.next_wake(), self.reverse.next_wake());
+        let next = forward_wake.min(reverse_wake).min(self.next_wake());
+        if next > end || next == Time::MAX || self.agenda.is_over() {
+            if end != Time::MAX && !self.agenda.is_over() {
                 self.now = end;
             }
             return false;
-        };
-        self.now = next;
-        while let Some(packet) = self.forward.link.poll(next) {
-            self.arrive_at_receiver(packet, sink);
         }
-        while let Some(packet) = self.reverse.link.poll(next) {
-            self.arrive_at_sender(packet, sink);
+        self.now = next;
+        let is_forward_due = self.forward.is_due(forward_wake, next);
+        if is_forward_due {
+            while let Some(packet) = self.forward.link.poll(next) {
+                self.arrive_at_receiver(packet, sink);
+            }
+        }
+        // What a receiver sends now may arrive at once.
+        let reverse_wake = if is_forward_due { self.reverse.next_wake() } else { reverse_wake };
+        if self.reverse.is_due(reverse_wake, next) {
+            while let Some(packet) = self.reverse.link.poll(next) {
+                self.arrive_at_sender(packet, sink);
+            }
         }
         while let Some(host) = self.leaving_host() {
             while let Some(packet) = self.outboxes[host].poll(next) {
@@ -229,13 +237,14 @@ impl Simulation {
         }
     }
 
-    fn next_wake(&self) -> Option<Time> {
+    /// Returns the time of the next event outside of the links, or [`Time::MAX`].
+    #[inline]
+    fn next_wake(&self) -> Time {
         // No iterator over all of them: this runs for every packet, and compilers do better with what is plain.
-        let mut next = earlier(self.forward.link.next_wake(), self.reverse.link.next_wake());
-        next = earlier(next, self.calendar.next());
-        next = earlier(next, self.next_sample);
-        next = earlier(next, self.receiver_outbox.next_wake());
-        earlier(next, self.waiting_hosts.peek().map(|Reverse((at, _))| *at))
+        or_never(self.calendar.next())
+            .min(or_never(self.next_sample))
+            .min(or_never(self.receiver_outbox.next_wake()))
+            .min(or_never(self.waiting_hosts.peek().map(|Reverse((at, _))| *at)))
     }
 
     /// Takes the next host of which a packet leaves now.
@@ -630,12 +639,14 @@ impl Simulation {
         self.forward.offer(self.now, packet, extra);
     }
 
+        self.spare.extend(self.forward.link.take_discarded());
     fn send_reverse(&mut self, packet: Box<Packet>) {
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
         self.reverse.offer(self.now, packet, extra);
     }
 
+        self.spare.extend(self.reverse.link.take_discarded());
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
     fn end_transfer(&mut self, id: usize, sink: &mut dyn Sink) {
         let mut connection = self.connections[id].take().expect("an open connection is there");
@@ -735,6 +746,12 @@ fn kernel(host: &plan::Host) -> KernelGeneration {
 
 /// Returns the earlier of two times; `None` is later than any.
 pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
+/// Returns a time, or [`Time::MAX`].
+#[inline]
+fn or_never(time: Option<Time>) -> Time {
+    time.unwrap_or(Time::MAX)
+}
+
     match (left, right) {
         (Some(left), Some(right)) => Some(left.min(right)),
         (left, right) => left.or(right),
@@ -760,6 +777,19 @@ impl Direction {
 
     /// Offers a packet to the link.
     #[inline]
+    /// Whether the link, whose next wake is at `wake`, may deliver a packet now. A link whose packets are recorded is
+    /// polled in every step, so that their rows come in the order of time.
+    #[inline]
+    fn is_due(&self, wake: Time, now: Time) -> bool {
+        wake <= now || self.recording.is_some()
+    }
+
+    /// Returns the time at which the link may next deliver a packet, or [`Time::MAX`].
+    #[inline]
+    fn next_wake(&self) -> Time {
+        or_never(self.link.next_wake())
+    }
+
     fn offer(&mut self, now: Time, packet: Box<Packet>, extra: Span) {
         let size = packet.wire_size(self.is_ipv6);
         self.link.send(now, packet, size, extra, &mut self.stream);
