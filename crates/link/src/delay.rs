@@ -14,6 +14,7 @@
 //! Holding a few back is what a second path or a link-layer retransmission does.
 
 use crate::error::{LinkError, probability};
+use crate::packet::Packet;
 use rand_core::Rng;
 use std::cmp::{Ordering, Reverse};
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
@@ -156,7 +157,7 @@ impl Head {
     }
 }
 
-impl<P> DelayLine<P> {
+impl<P: Packet> DelayLine<P> {
     pub fn new() -> DelayLine<P> {
         DelayLine {
             lanes: Vec::new(),
@@ -187,6 +188,15 @@ impl<P> DelayLine<P> {
         self.pushed += 1;
     }
 
+    /// Returns the next packet.
+    pub fn first(&self) -> Option<&P> {
+        if let Some((_, packet)) = self.loose.first_key_value() {
+            return Some(packet);
+        }
+        let Reverse(head) = self.heads.peek()?;
+        self.lanes[head.lane].packets.front().map(|flying| &flying.packet)
+    }
+
     /// Returns the arrival of the next packet.
     pub fn next_arrival(&self) -> Option<Time> {
         if let Some(((arrival, _), _)) = self.loose.first_key_value() {
@@ -211,6 +221,9 @@ impl<P> DelayLine<P> {
         }
         let packets = &mut self.lanes[index].packets;
         let flying = packets.pop_front().expect("a lane with a head has a packet");
+        if let Some(soon) = packets.get(1) {
+            soon.packet.prefetch();
+        }
         match packets.front() {
             Some(next) => *head = Reverse(Head::new(next, index)),
             None => {

@@ -187,6 +187,11 @@ impl<P: Packet> Link<P> {
         (next != Time::MAX).then_some(next)
     }
 
+    /// Returns the packet that probably arrives next.
+    pub fn upcoming(&self) -> Option<&P> {
+        self.line.first()
+    }
+
     /// The next packet that has arrived by `now`, in order of arrival. Call it until it returns nothing.
     ///
     /// # Panics

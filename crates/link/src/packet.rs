@@ -27,6 +27,9 @@ pub trait Packet: Clone {
     fn is_plain_ack(&self) -> bool {
         false
     }
+
+    /// Starts to load the packet into the processor's caches: it arrives soon.
+    fn prefetch(&self) {}
 }
 
 impl Packet for u64 {}

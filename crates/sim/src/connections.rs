@@ -1,6 +1,8 @@
 //! Every connection by its number, and which of them may have changed since their last sample.
 
 use crate::connection::Connection;
+use crate::packet::Packet;
+use crate::prefetch::prefetch;
 use std::ops::{Index, IndexMut};
 
 /// Every connection ever opened. Closed connections leave `None`, so late packets are discarded.
@@ -23,6 +25,24 @@ impl Connections {
     pub(crate) fn push(&mut self, connection: Connection) {
         self.slots.push(Some(Box::new(connection)));
         self.is_touched.push(true);
+    }
+
+    /// Prefetches the end of a connection that a packet arrives at next.
+    #[inline]
+    pub(crate) fn expect(&self, packet: Option<&Packet>) {
+        match packet {
+            Some(Packet::Data { connection, .. }) => {
+                if let Some(connection) = &self.slots[*connection] {
+                    prefetch(&connection.receiver);
+                }
+            }
+            Some(Packet::Ack { connection, .. }) => {
+                if let Some(connection) = &self.slots[*connection] {
+                    prefetch(&connection.sender);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Returns an open connection if it was touched since this was last called for it.

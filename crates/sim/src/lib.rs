@@ -41,6 +41,7 @@ mod ledger;
 mod offloads;
 mod open;
 mod packet;
+mod prefetch;
 mod recording;
 mod rows;
 mod shared_cpu;

@@ -1,5 +1,6 @@
 //! Packets on the links.
 
+use crate::prefetch::prefetch;
 use thalweg_tcp::{Data, ToReceiver, ToSender};
 use thalweg_units::{Bytes, Ecn, IPV6_EXTRA, MTU};
 
@@ -75,5 +76,9 @@ impl thalweg_link::Packet for Box<Packet> {
 
     fn is_plain_ack(&self) -> bool {
         matches!(&**self, Packet::Ack { packet, .. } if packet.is_plain())
+    }
+
+    fn prefetch(&self) {
+        prefetch(&**self);
     }
 }

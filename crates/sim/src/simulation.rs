@@ -475,11 +475,13 @@ impl Simulation {
 
     fn arrive_at_receiver(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         self.forward.ends.received += 1;
+        self.connections.expect(self.forward.link.upcoming().map(|packet| &**packet));
         self.arrive(self.receiver, packet, sink);
     }
 
     fn arrive_at_sender(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         self.reverse.ends.received += 1;
+        self.connections.expect(self.reverse.link.upcoming().map(|packet| &**packet));
         let host = match *packet {
             Packet::Ack { connection, .. } => self.connections[connection].as_ref().map(|it| it.host),
             Packet::Data { connection, .. } | Packet::Merged { connection, .. } => {
@@ -637,16 +639,16 @@ impl Simulation {
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.forward_extra);
         self.forward.offer(self.now, packet, extra);
+        self.spare.extend(self.forward.link.take_discarded());
     }
 
-        self.spare.extend(self.forward.link.take_discarded());
     fn send_reverse(&mut self, packet: Box<Packet>) {
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
         self.reverse.offer(self.now, packet, extra);
+        self.spare.extend(self.reverse.link.take_discarded());
     }
 
-        self.spare.extend(self.reverse.link.take_discarded());
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
     fn end_transfer(&mut self, id: usize, sink: &mut dyn Sink) {
         let mut connection = self.connections[id].take().expect("an open connection is there");
@@ -744,14 +746,14 @@ fn kernel(host: &plan::Host) -> KernelGeneration {
     })
 }
 
-/// Returns the earlier of two times; `None` is later than any.
-pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
 /// Returns a time, or [`Time::MAX`].
 #[inline]
 fn or_never(time: Option<Time>) -> Time {
     time.unwrap_or(Time::MAX)
 }
 
+/// Returns the earlier of two times; `None` is later than any.
+pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
     match (left, right) {
         (Some(left), Some(right)) => Some(left.min(right)),
         (left, right) => left.or(right),
@@ -775,8 +777,6 @@ impl Direction {
         Direction { link, stream, ends: Ends::default(), is_ipv6, mss, is_merging, merged: None, recording }
     }
 
-    /// Offers a packet to the link.
-    #[inline]
     /// Whether the link, whose next wake is at `wake`, may deliver a packet now. A link whose packets are recorded is
     /// polled in every step, so that their rows come in the order of time.
     #[inline]
@@ -790,6 +790,8 @@ impl Direction {
         or_never(self.link.next_wake())
     }
 
+    /// Offers a packet to the link.
+    #[inline]
     fn offer(&mut self, now: Time, packet: Box<Packet>, extra: Span) {
         let size = packet.wire_size(self.is_ipv6);
         self.link.send(now, packet, size, extra, &mut self.stream);
