@@ -29,6 +29,9 @@ MOSTLY = 0.5
 PER_MILLIARD = 1_000_000_000
 """Shares are whole numbers of this unit, so that every engine gives the same sum of squares in 64 bits."""
 
+DIVISIONS = 4
+"""Divisions of the traffic that are described together: everything, two by classes, and parts."""
+
 WITHIN_NETWORK = frozenset({"prefix", "remote_address"})
 """Dimensions whose parts lie within one network each."""
 
@@ -68,15 +71,20 @@ def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimensio
     excluded.
     """
     weights = engine.keep("network_weights", _weights(places, dimensions))
-    by_class = {}
     requested = () if parts.are_asked(dimensions) else _names(dimensions)
-    for names in dict.fromkeys([(), MAP, requested]):
-        key = parts.of_place(weights["place"], names) if names else ibis.literal(0, type="int64")
-        by_class[names] = _described(engine, weights.mutate(key=key), f"classes_{'_'.join(names)}")
-    by_part: Mapping[int, ByMetric] = {}
+    classes = list(dict.fromkeys([(), MAP, requested]))
+    numbers = [parts.of_place(weights["place"], names) if names else ibis.literal(0, type="int64") for names in classes]
     if parts.are_asked(dimensions) and not are_within_one(dimensions):
-        by_part = _described(engine, weights.mutate(key=weights["part"]), "parts", least_samples)
-    return OfParts(by_class, by_part)
+        numbers.append(weights["part"])
+    # One query for all divisions: writing a query takes longer than counting a few thousand networks.
+    keyed = [
+        weights.mutate(key=(number * DIVISIONS + division).cast("int64")) for division, number in enumerate(numbers)
+    ]
+    found = _described(engine, ibis.union(*keyed, distinct=False), len(classes), least_samples)
+    by_division: list[dict[int, ByMetric]] = [{} for _ in range(DIVISIONS)]
+    for key, networks in found.items():
+        by_division[key % DIVISIONS][key // DIVISIONS] = networks
+    return OfParts(dict(zip(classes, by_division, strict=False)), by_division[len(classes)])
 
 
 def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
@@ -102,10 +110,11 @@ def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
     return rows.group_by(["place", "part", "metric", "number"]).agg(network=rows["network"].max(), **sums)
 
 
-def _described(engine: QueryEngine, weights: Table, name: str, min_weight: int = 0) -> dict[int, ByMetric]:
+def _described(engine: QueryEngine, weights: Table, of_parts: int, min_weight: int) -> dict[int, ByMetric]:
+    """Describe the networks of each key; those of the division `of_parts` have a minimum weight."""
     by = ["key", "metric"]
     networks = engine.view(
-        f"networks_of_{name}",
+        "networks_of_keys",
         weights.group_by([*by, "number"]).agg(
             network=weights["network"].max(), **{column: weights[column].sum() for column in COLUMNS}
         ),
@@ -116,9 +125,8 @@ def _described(engine: QueryEngine, weights: Table, name: str, min_weight: int =
         unknown=(networks["treatment_weight"] + networks["control_weight"]).sum(where=~is_known).fill_null(0),
         **{f"all_{column}": networks[column].sum(where=is_known).fill_null(0) for column in COLUMNS},
     )
-    if min_weight:
-        enough = (totals["all_treatment_weight"] + totals["all_control_weight"] + totals["unknown"]) >= min_weight
-        totals = totals.filter(enough)
+    enough = (totals["all_treatment_weight"] + totals["all_control_weight"] + totals["unknown"]) >= min_weight
+    totals = totals.filter((totals["key"] % DIVISIONS != of_parts) | enough)
     with_network = networks.filter(is_known)
     with_network = with_network.inner_join(totals, by)
     with_network = with_network.mutate(
