@@ -135,7 +135,11 @@ struct rule_schedule {
 	uint64_t mark_us;
 	uint32_t mark_delivered;
 
-	/* STARTUP: BBR's count of round trips without growth, how many of them had a stall, and whether one began since. */
+	/*
+	 * STARTUP: BBR's count of round trips without growth, how many of them had a stall, when the last of those counted,
+	 * and whether a stall began since.
+	 */
+	uint64_t flat_at_us;
 	uint32_t full_bw_count;
 	uint32_t flat_stalls;
 	uint32_t has_stalled;

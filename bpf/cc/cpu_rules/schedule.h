@@ -20,6 +20,12 @@
 #define RULE_STALL_US 1000
 
 /*
+ * In STARTUP, a full window does not explain a silence that is longer than this and than two round trips: half of what
+ * BBR allows for ACKs that arrive in bunches.
+ */
+#define RULE_FULL_STALL_US 50000
+
+/*
  * The comparison of stalls with the loss that BBR's probing compensates (rule_version.missed_ratio) covers at least a
  * second: a virtual machine with a dedicated CPU also has stalls, which come in bunches.
  */
@@ -33,10 +39,11 @@
 
 /*
  * Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
- * the queue drains meanwhile.
+ * the queue drains meanwhile. It is at most MAX, since the time on CPU may be shorter than 1/RATIO of a long stall.
  */
 #define RULE_BURST_US 1024
 #define RULE_BURST_RATIO 16
+#define RULE_MAX_BURST_US 10000
 
 /* Maximum time, so that nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
@@ -163,7 +170,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	uint64_t sent = rule_min(in->bytes_sent - it->bytes_sent, RULE_MAX_BYTES);
 	uint64_t scheduled = it->rate * passed_us;
 	uint64_t paced = sent;
-	uint32_t is_full;
+	uint32_t is_full, is_long;
 	uint64_t missed;
 	int64_t owed;
 
@@ -182,9 +189,14 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 		it->missed_us /= 2;
 	}
 
-	/* cwnd is too small for a burst. The path may be the reason, unless stalls are known to be. */
+	/*
+	 * cwnd is too small for a burst. The path may be the reason, unless stalls are known to be, or the silence is longer
+	 * than the path makes it and more is outstanding than arrives at once.
+	 */
 	is_full = (uint64_t)in->prior_inflight * in->mss + (it->rate >> 10) + 2 * in->mss > (uint64_t)it->set_cwnd * in->mss;
-	if (away_us > RULE_STALL_US && (it->stall_us || !is_full)) {
+	is_long = in->mode == RULE_STARTUP && away_us > rule_max(RULE_FULL_STALL_US, 2 * (uint64_t)in->min_rtt_us) &&
+		  in->bw * away_us >> RULE_BW_SHIFT > (uint64_t)in->acked + RULE_MIN_CWND;
+	if (away_us > RULE_STALL_US && (it->stall_us || !is_full || is_long)) {
 		/* Packets that left at a raised rate took less of the schedule's time. */
 		if (it->set_rate > it->rate)
 			paced = sent * it->rate / it->set_rate;
@@ -246,7 +258,7 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 /*
  * STARTUP ends after three round trips without growth. On CPU there are several of them between two stalls, but the
  * rate is that of the time from stall to stall: so only one of them counts, and the count stays at one while it has
- * others in it.
+ * others in it. The effect of a higher rate shows after a round trip and a stall.
  */
 RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
@@ -254,8 +266,10 @@ RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct 
 
 	if (!count) {
 		it->flat_stalls = 0;
-	} else if (count > it->full_bw_count && it->has_stalled) {
+	} else if (count > it->full_bw_count && it->has_stalled &&
+		   in->now_us - it->flat_at_us >= in->min_rtt_us + it->stall_us) {
 		it->flat_stalls++;
+		it->flat_at_us = in->now_us;
 		it->has_stalled = 0;
 	}
 	if (it->stall_us && in->mode == RULE_STARTUP && count > 1 && it->flat_stalls < count) {
@@ -266,17 +280,19 @@ RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct 
 }
 
 /*
- * The window of STARTUP is for a round trip, and that of a sender with stalls must last for a round trip and a stall.
- * It is opened as in slow start.
+ * BBR's window is for a round trip, plus at most 100 ms of bunched ACKs. That of a sender with stalls must last for a
+ * round trip and a stall: twice that in STARTUP, to grow, and a quarter more in PROBE_BW, to probe. It is opened as in
+ * slow start.
  */
 RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, const struct rule_input *in)
 {
-	uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
+	uint64_t needed = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
 
-	if (!it->stall_us || it->cap || in->mode != RULE_STARTUP)
+	if (!it->stall_us || (in->mode != RULE_STARTUP && in->mode != RULE_PROBE_BW))
 		return in->snd_cwnd;
+	needed += in->mode == RULE_STARTUP ? needed : needed / 4;
 	/* BBR may have increased it by as much already. */
-	return rule_max(in->snd_cwnd, rule_min(in->prior_cwnd + in->acked, wanted));
+	return rule_max(in->snd_cwnd, rule_min((uint64_t)in->prior_cwnd + in->acked, needed));
 }
 
 /*
@@ -331,13 +347,14 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
 		/* Losses of bursts are reflected in the cap, not in bounds that ignore stalls. */
-		cwnd = rule_min(in->unbounded_cwnd ? in->unbounded_cwnd : cwnd, cap);
+		cwnd = rule_min(rule_max(in->unbounded_cwnd, cwnd), cap);
 		out->snd_cwnd = cwnd;
 	}
 	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));
 	/* A burst is the data of 2^-10 s at the rate: so the next one includes the debt, unless stalls are long. */
 	if (is_boosted) {
-		rate += (uint64_t)it->owed / rule_max(RULE_BURST_US, it->stall_us / RULE_BURST_RATIO);
+		rate += (uint64_t)it->owed /
+			rule_min(rule_max(RULE_BURST_US, it->stall_us / RULE_BURST_RATIO), RULE_MAX_BURST_US);
 		out->pacing_rate_bytes_per_s = rule_min(rate, in->max_pacing_rate_bytes_per_s);
 		out->boosted = 1;
 	}

@@ -15,6 +15,10 @@ use thalweg_units::Bytes;
 /// arrive together.
 const STALL_US: u64 = 1000;
 
+/// In Startup, a full window does not explain a silence that is longer than this and than two round trips: half of what
+/// BBR allows for ACKs that arrive in bunches.
+const FULL_STALL_US: u64 = 50_000;
+
 /// The cost of stalls is averaged over at least a second: a virtual machine with a dedicated CPU also has stalls, which
 /// come in bunches.
 const LATELY_US: u64 = 1 << 20;
@@ -24,9 +28,10 @@ const LATELY_US: u64 = 1 << 20;
 const DOUBT_US: u64 = 30_000;
 
 /// Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
-/// the queue drains meanwhile.
+/// the queue drains meanwhile. It is at most MAX, since the time on CPU may be shorter than 1/RATIO of a long stall.
 const BURST_US: u64 = 1024;
 const BURST_RATIO: u64 = 16;
+const MAX_BURST_US: u64 = 10_000;
 
 /// Longer times are clamped to this value.
 const MAX_US: u64 = 1 << 20;
@@ -113,9 +118,11 @@ pub(in crate::bbr_cpu) struct Schedule {
     mark_us: u64,
     mark_delivered: u64,
 
-    /// Startup: BBR's count of round trips without growth, how many of them had a stall, and whether one began since.
+    /// Startup: BBR's count of round trips without growth, how many of them had a stall, when the last of those
+    /// counted, and whether a stall began since.
     full_bw_count: u32,
     flat_stalls: u32,
+    flat_at_us: u64,
     has_stalled: bool,
 
     /// In units of 1/50 packet: losses beyond 2 %, and losses that are not yet paid for.
@@ -178,8 +185,8 @@ impl Schedule {
         let own = input.pacing_rate_bytes_per_s;
         // A burst is the data of 2^-10 s at the rate: so the next one includes the debt, unless stalls are long.
         let rate = if is_boosted {
-            own.saturating_add(self.owed.unsigned_abs() / BURST_US.max(self.stall_us / BURST_RATIO))
-                .min(input.max_pacing_rate_bytes_per_s)
+            let within_us = (self.stall_us / BURST_RATIO).clamp(BURST_US, MAX_BURST_US);
+            own.saturating_add(self.owed.unsigned_abs() / within_us).min(input.max_pacing_rate_bytes_per_s)
         } else {
             own
         };
@@ -234,10 +241,14 @@ impl Schedule {
             self.missed_us /= 2;
         }
 
-        // cwnd is too small for a burst. The path may be the reason, unless stalls are known to be.
+        // cwnd is too small for a burst. The path may be the reason, unless stalls are known to be, or the silence is
+        // longer than the path makes it and more is outstanding than arrives at once.
         let needed = input.prior_inflight * input.mss + (self.rate >> 10) + 2 * input.mss;
         let is_full = needed > self.set_cwnd * input.mss;
-        if away_us > STALL_US && (self.stall_us > 0 || !is_full) {
+        let is_long = input.mode == mode::STARTUP
+            && away_us > FULL_STALL_US.max(2 * input.min_rtt_us)
+            && (input.bw * away_us) >> BW_SHIFT > input.acked + MIN_CWND;
+        if away_us > STALL_US && (self.stall_us > 0 || !is_full || is_long) {
             // Packets that left at a raised rate took less of the schedule's time.
             let paced = if self.set_rate > self.rate { sent * self.rate / self.set_rate } else { sent };
             let missed = scheduled.saturating_sub(paced * US_PER_S);
@@ -307,12 +318,16 @@ impl Schedule {
 
     /// Startup ends after three round trips without growth. On CPU there are several of them between two stalls, but
     /// the rate is that of the time from stall to stall: so only one of them counts, and the count stays at one while
-    /// it has others in it.
+    /// it has others in it. The effect of a higher rate shows after a round trip and a stall.
     fn startup_count(&mut self, input: &Input) -> Option<u32> {
         if input.full_bw_count == 0 {
             self.flat_stalls = 0;
-        } else if input.full_bw_count > self.full_bw_count && self.has_stalled {
+        } else if input.full_bw_count > self.full_bw_count
+            && self.has_stalled
+            && input.now_us - self.flat_at_us >= input.min_rtt_us + self.stall_us
+        {
             self.flat_stalls += 1;
+            self.flat_at_us = input.now_us;
             self.has_stalled = false;
         }
         let is_held = self.stall_us > 0
@@ -323,14 +338,19 @@ impl Schedule {
         is_held.then_some(1)
     }
 
-    /// The window of Startup is for a round trip, and that of a sender with stalls must last for a round trip and a
-    /// stall. It is opened as in slow start.
+    /// BBR's window is for a round trip, plus at most 100 ms of bunched ACKs. That of a sender with stalls must last
+    /// for a round trip and a stall: twice that in Startup, to grow, and a quarter more in ProbeBW, to probe. It is
+    /// opened as in slow start.
     fn opened(&self, input: &Input) -> Option<u64> {
-        let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
+        let needed = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
+        let wanted = match input.mode {
+            mode::STARTUP => 2 * needed,
+            mode::PROBE_BW => needed + needed / 4,
+            _ => return None,
+        };
         // BBR may have increased it by as much already.
         let cwnd = wanted.min(input.prior_cwnd + input.acked);
-        let is_searching = self.stall_us > 0 && self.cap == 0 && input.mode == mode::STARTUP;
-        (is_searching && cwnd > input.snd_cwnd).then_some(cwnd)
+        (self.stall_us > 0 && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
     /// Whether the path holds less than a round trip and the last stall take at BBR's rate, plus BBR's headroom of
@@ -355,7 +375,8 @@ impl Schedule {
             self.owed = ((cap - input.inflight) * input.mss * US_PER_S) as i64;
         }
         // The cap accounts for losses of bursts; BBR's own bounds ignore stalls.
-        (Some(input.unbounded_cwnd.unwrap_or(input.snd_cwnd).min(cap)), is_kept_full)
+        let cwnd = self.opened(input).unwrap_or(input.snd_cwnd).max(input.unbounded_cwnd.unwrap_or(0));
+        (Some(cwnd.min(cap)), is_kept_full)
     }
 
     /// Passes the state that is visible from outside.

@@ -109,6 +109,24 @@ fn the_rule_of_the_paper_activates_when_slices_differ_in_length() {
 }
 
 #[test]
+fn the_rule_schedule_keeps_up_with_cubic_in_periods_of_more_than_100_ms() {
+    for period_ms in [133, 200] {
+        let with = |cc: &str| {
+            let mut experiment = on_a_share(cc, Span::from_millis(20), Span::from_millis(period_ms));
+            if cc == "bbr3" {
+                experiment.flows[0].cc_params.insert("cpu_rule".to_owned(), 2.0);
+            }
+            mbps(&experiment)
+        };
+        let cubic = with("cubic");
+        for cc in ["bbr_cpu", "bbr3"] {
+            let cured = with(cc);
+            assert!(cured > 0.95 * cubic, "{cc} gets {cured} Mbit/s in periods of {period_ms} ms, cubic {cubic}");
+        }
+    }
+}
+
+#[test]
 fn invalid_cpu_settings_are_rejected_with_the_key_path() {
     let refused = |change: &dyn Fn(&mut Experiment, &mut Cpu)| {
         let mut experiment = on_a_share("cubic", Span::from_millis(8), Span::from_millis(10));
