@@ -2,9 +2,11 @@
 
 use crate::common::{Namespace, wait_until};
 use crate::stage::Stage;
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal};
 use serde_json::Value;
-use std::net::TcpListener;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
 /// A receiver and a running sender. Both end with the test.
@@ -90,6 +92,66 @@ fn bbr3_handles_and_counts_a_transfer() {
         assert!(registered["counters"]["boosted_acks"].is_null(), "it has no rule that could step in: {registered:?}");
         assert!(registered["rule"].is_null(), "{registered:?}");
     }
+}
+
+/// Connections over loopback which the kernel has accepted, and whose client has an algorithm.
+struct Crowd {
+    clients: Vec<TcpStream>,
+    _listeners: Vec<OwnedFd>,
+}
+
+impl Crowd {
+    /// Opens `count` connections, each of which has sent 10 kB.
+    fn open(count: usize, algorithm: &str) -> Crowd {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+        let limit = rustix::process::getrlimit(Resource::Nofile);
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        rustix::process::setrlimit(Resource::Nofile, raised).expect("a limit for many sockets");
+        let mut crowd = Crowd { clients: Vec::new(), _listeners: Vec::new() };
+        while crowd.clients.len() < count {
+            let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+            bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
+            listen(&listener, i32::try_from(PER_LISTENER).unwrap()).expect("a listener");
+            let address = SocketAddrV4::try_from(getsockname(&listener).expect("its address")).expect("IPv4");
+            for _ in 0..PER_LISTENER.min(count - crowd.clients.len()) {
+                let client = TcpStream::connect(address).expect("a connection");
+                rustix::net::sockopt::set_tcp_congestion(&client, algorithm).expect("the algorithm");
+                crowd.clients.push(client);
+            }
+            crowd._listeners.push(listener);
+        }
+        crowd.send(10_000);
+        crowd
+    }
+
+    fn send(&mut self, bytes: usize) {
+        let data = vec![0; bytes];
+        for client in &mut self.clients {
+            client.write_all(&data).expect("it is buffered");
+        }
+    }
+}
+
+/// Connections in the backlog of a listener, below the kernel's default limit.
+const PER_LISTENER: usize = 2_500;
+
+#[test]
+fn bbr3_handles_10000_connections_and_their_unloading() {
+    const CONNECTIONS: usize = 10_000;
+    let Some(stage) = Stage::new() else { return };
+    let mut loader = stage.load("bbr3");
+    let mut crowd = Crowd::open(CONNECTIONS, "bbr3");
+    let all = CONNECTIONS as u64;
+    wait_until("every connection has an ACK", || count(stage.registered("bbr3").as_ref(), "acks") >= all);
+    assert_eq!(count(stage.registered("bbr3").as_ref(), "flows_begun"), all);
+
+    assert_eq!(stage.agent(&["cc", "unload", "bbr3"]).code, Some(0));
+    assert_eq!(loader.wait().0, Some(0), "the loader ends");
+    let before = count(stage.leaving("bbr3").as_ref(), "acks");
+    crowd.send(1);
+    wait_until("they all go on", || count(stage.leaving("bbr3").as_ref(), "acks") >= before + all);
+    drop(crowd);
+    wait_until("nothing of it is left", || stage.leaving("bbr3").is_none());
 }
 
 #[test]

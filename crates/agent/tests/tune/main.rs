@@ -6,6 +6,7 @@ mod choosing;
 #[path = "../common/mod.rs"]
 mod common;
 mod kernels;
+mod loaded;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
 mod refused;

@@ -14,7 +14,7 @@ use std::process::Command;
 pub const OBJECT: &str = concat!(env!("OUT_DIR"), "/fixed_window.bpf.o");
 
 /// Locks registrations: algorithm names are global to the machine. tests/cc_command uses the same lock.
-fn lock_registration() -> File {
+pub fn lock_registration() -> File {
     let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
     lock
