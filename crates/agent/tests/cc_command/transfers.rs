@@ -97,7 +97,8 @@ fn bbr3_handles_and_counts_a_transfer() {
 /// Connections over loopback which the kernel has accepted, and whose client has an algorithm.
 struct Crowd {
     clients: Vec<TcpStream>,
-    _listeners: Vec<OwnedFd>,
+    /// They hold the accepted sockets.
+    listeners: Vec<OwnedFd>,
 }
 
 impl Crowd {
@@ -107,7 +108,7 @@ impl Crowd {
         let limit = rustix::process::getrlimit(Resource::Nofile);
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
         rustix::process::setrlimit(Resource::Nofile, raised).expect("a limit for many sockets");
-        let mut crowd = Crowd { clients: Vec::new(), _listeners: Vec::new() };
+        let mut crowd = Crowd { clients: Vec::new(), listeners: Vec::new() };
         while crowd.clients.len() < count {
             let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
             bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -118,7 +119,7 @@ impl Crowd {
                 rustix::net::sockopt::set_tcp_congestion(&client, algorithm).expect("the algorithm");
                 crowd.clients.push(client);
             }
-            crowd._listeners.push(listener);
+            crowd.listeners.push(listener);
         }
         crowd.send(10_000);
         crowd
