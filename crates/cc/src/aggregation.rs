@@ -1,8 +1,9 @@
-//! ACK aggregation: the extra cwnd for packets that are acknowledged in bunches.
+//! Estimates ACK aggregation, and extends cwnd by it.
 //!
-//! Wi-Fi, cellular links and receive offload hold ACKs back and deliver many at once. With at most two BDPs in flight
-//! the sender would run out of ACKs meanwhile, so cwnd is extended by the largest bunch: the packets acknowledged in
-//! excess of the bandwidth since ACKs last arrived no faster than it, as the maximum over 5 to 10 rounds.
+//! Wi-Fi, cellular links and receive offload delay ACKs and deliver them in bursts. With at most two BDPs in flight the
+//! sender would stall between bursts, so cwnd is extended by the largest excess. The excess of an aggregation epoch is
+//! the number of packets acknowledged beyond those that the estimated bandwidth delivers in that time. An epoch
+//! restarts when ACKs arrive no faster than that bandwidth. The maximum is taken over 5 to 10 rounds.
 
 use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span, Time};
@@ -10,19 +11,19 @@ use thalweg_units::{Packets, Span, Time};
 /// Rounds after which the older half of the window is dropped, unless the caller overrides it.
 pub(crate) const HALF_WINDOW_ROUNDS: u32 = 5;
 
-/// Number of packets at which a bunch is reset.
+/// Number of acknowledged packets at which an aggregation epoch restarts.
 const RESET_AT: u64 = 1 << 20;
 
-/// The extension is limited to the packets of this time.
+/// Limits the extension to the packets that the bandwidth delivers in this time.
 const MAX_ROOM: Span = Span::from_millis(100);
 
-/// Linux stores the maximum in 16 bits, and drops higher bits.
+/// Linux stores the maximum in 16 bits and drops higher bits.
 const KEPT_BITS: u64 = 0xFFFF;
 
-/// The search for the largest bunch of ACKs.
+/// The estimator of ACK aggregation.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregation {
-    /// Start of the bunch, and the packets that it has acknowledged.
+    /// Start of the aggregation epoch, and the packets acknowledged in it.
     start: Time,
     acked: Packets,
     /// The largest excess in either half of the window.
@@ -32,13 +33,13 @@ pub(crate) struct Aggregation {
 }
 
 impl Aggregation {
-    /// A bunch begins.
+    /// Starts an aggregation epoch.
     pub fn begin(&mut self, now: Time) {
         self.start = now;
         self.acked = Packets::ZERO;
     }
 
-    /// A round began: after `half_window` of them the older half of the window is dropped.
+    /// Handles the start of a round. After `half_window` rounds the older half of the window is dropped.
     pub fn begin_round(&mut self, half_window: u32) {
         self.rounds += 1;
         if self.rounds >= half_window {
@@ -48,7 +49,7 @@ impl Aggregation {
         }
     }
 
-    /// An ACK at `now` that delivered `acked` packets, at least one, and has a valid rate sample.
+    /// Handles an ACK at `now` that delivered `acked` packets, at least one, and has a valid rate sample.
     pub fn update(&mut self, now: Time, acked: Packets, bw: Bandwidth, cwnd: Packets) {
         let mut expected = bw.packets_in(Span::from_micros(now.as_micros().saturating_sub(self.start.as_micros())));
         if self.acked <= expected || self.acked + acked >= Packets(RESET_AT) {
@@ -62,7 +63,7 @@ impl Aggregation {
         }
     }
 
-    /// The members of `struct bbr` that correspond to this state.
+    /// Passes the members of `struct bbr` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("ack_epoch_mstamp", self.start.as_micros());
         take("ack_epoch_acked", self.acked.0);
@@ -72,7 +73,7 @@ impl Aggregation {
         take("extra_acked_win_idx", self.current as u64);
     }
 
-    /// The largest excess of the window.
+    /// Returns the largest excess in the window.
     pub fn largest(&self) -> Packets {
         self.excess[0].max(self.excess[1])
     }

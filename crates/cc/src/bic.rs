@@ -1,4 +1,5 @@
-//! BIC: after congestion, a binary search for the window at which it occurred, and beyond it a search for a new one.
+//! BIC: after congestion, a binary search towards the window at which it occurred; beyond that window, a search for a
+//! new maximum.
 //!
 //! ```text
 //!   growth per round trip, with d = |W_max - cwnd|
@@ -21,13 +22,13 @@
 //! Deviations from the paper, all of them Linux's:
 //! - The search goes a quarter of the way to W_max, not half; S_max is 16 and not 32; the smallest increment is 4 /
 //!   smooth_part and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
-//! - The growth is turned into a whole number of acknowledged segments per step, and holds for up to 1/32 s while cwnd
-//!   stays.
+//! - The growth is converted to a whole number of acknowledged segments per step, which is reused for up to 1/32 s
+//!   while cwnd does not change.
 //! - Before the first congestion cwnd grows by at least 5 % per round trip.
-//! - ACKs of several segments count as several, besides the factor. The average starts at 2, and stays at 31/16 in
-//!   whole 16ths where every segment has its own ACK. So growth is about twice what the table says with most
-//!   receivers.
-//! - A timeout forgets W_max.
+//! - An ACK of several segments counts as several segments, in addition to the factor. The average starts at 2, and
+//!   integer rounding keeps it at 31/16 if every segment has its own ACK. So with most receivers growth is about twice
+//!   as fast as in the table.
+//! - A timeout resets W_max.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion), `acks_per_step` (acknowledged segments that raise cwnd by
 //! one), `packets_per_ack`.
@@ -38,13 +39,13 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// The search goes this part of the distance per round trip: a quarter.
+/// The search covers 1/N of the distance per round trip: a quarter.
 const SEARCH_DIVISOR: u64 = 4;
 
-/// The average number of segments per ACK is in 16ths.
+/// Unit of the average number of segments per ACK: 16ths.
 const RATIO_UNIT: u64 = 16;
 
-/// A result is reused for the whole ticks in 1/32 s while cwnd does not change.
+/// While cwnd does not change, a result is reused for 1/N s, in whole ticks.
 const REFRESHES_PER_SECOND: u64 = 32;
 
 /// Maximum number of segments per step before the first congestion: 5 % per round trip.
@@ -107,14 +108,14 @@ pub(crate) struct Settings {
     pub is_fast_converging: bool,
     pub max_increment: u64,
     pub low_window: u64,
-    /// In 1024ths.
+    /// Factor by which congestion multiplies the window, in 1024ths.
     pub beta: u64,
-    /// Zero: unlimited.
+    /// Initial ssthresh in segments; zero for unlimited.
     pub initial_ssthresh: u64,
     pub smooth_part: u64,
 }
 
-/// The state of BIC beyond cwnd and ssthresh.
+/// BIC's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Bic {
     settings: Settings,
@@ -125,12 +126,12 @@ pub(crate) struct Bic {
 /// State that a timeout resets.
 #[derive(Debug)]
 struct Search {
-    /// The window at the last congestion, less if windows are shrinking; zero before the first congestion.
+    /// The window at the last congestion, reduced by fast convergence; zero before the first congestion.
     w_max: u64,
-    /// cwnd and time of the last result.
+    /// cwnd and time of the latest result.
     answered_cwnd: u64,
     answered_at: Jiffies,
-    /// The answer: acknowledged segments per step.
+    /// The latest result: acknowledged segments per step.
     per_step: u64,
     /// 16 times the average number of segments per ACK.
     per_ack: u64,
@@ -141,7 +142,7 @@ impl Search {
         Search { w_max: 0, answered_cwnd: 0, answered_at: Jiffies(0), per_step: 0, per_ack: 2 * RATIO_UNIT }
     }
 
-    /// Acknowledged segments that raise `cwnd` by one, at least 1.
+    /// Returns the number of acknowledged segments that raise `cwnd` by one, at least 1.
     fn acks_per_step(&mut self, settings: &Settings, now: Jiffies, hz: Hz, cwnd: u64) -> Packets {
         let lifetime = u64::from(hz.0) / REFRESHES_PER_SECOND;
         if self.answered_cwnd != cwnd || now.since(self.answered_at).0 > lifetime {
@@ -168,7 +169,7 @@ impl Search {
     }
 }
 
-/// Binary search towards W_max, which is `missing` segments away.
+/// Returns the segments per step of the binary search towards W_max, which is `missing` segments away.
 fn steps_below(settings: &Settings, cwnd: u64, missing: u64) -> u64 {
     let distance = missing / SEARCH_DIVISOR;
     if distance > settings.max_increment {
@@ -180,7 +181,8 @@ fn steps_below(settings: &Settings, cwnd: u64, missing: u64) -> u64 {
     }
 }
 
-/// Away from W_max, which was passed by `excess` segments: slowly at first, then faster, then linearly.
+/// Returns the segments per step above W_max, which cwnd exceeds by `excess` segments: growth is slow at first, then
+/// faster, then linear.
 fn steps_above(settings: &Settings, cwnd: u64, excess: u64) -> u64 {
     if excess < SEARCH_DIVISOR {
         cwnd * settings.smooth_part / SEARCH_DIVISOR
@@ -192,7 +194,7 @@ fn steps_above(settings: &Settings, cwnd: u64, excess: u64) -> u64 {
 }
 
 impl Bic {
-    /// BIC with these settings.
+    /// Creates BIC with these settings.
     pub fn new(settings: Settings) -> Bic {
         Bic { settings, increase: AdditiveIncrease::default(), search: Search::new() }
     }

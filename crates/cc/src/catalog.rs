@@ -1,4 +1,4 @@
-//! Every controller by name.
+//! The catalog of congestion controllers.
 
 use crate::Controller;
 use crate::bbr::{self, Bbr};
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_units::{Ecn, Packets};
 
-/// Makes a controller from a function that returns a parameter's value by its name.
+/// Constructs a controller from a function that returns a parameter's value by name.
 type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;
 
-/// A controller that can be built.
+/// A congestion controller that can be built by name.
 pub struct Entry {
     /// Name in `flow.cc`.
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub struct Entry {
     pub about: &'static str,
     /// Parameters.
     pub params: &'static [Param],
-    /// Makes a controller. It uses only parameters in `params`.
+    /// Constructs the controller. It reads only parameters in `params`.
     pub(crate) make: Make,
 }
 
@@ -38,10 +38,10 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// BBR whose probing gain follows the path.
+/// Name of the BBR variant whose probing gain adapts to the path.
 const BBR_AUTO: &str = "bbr_auto";
 
-/// The parameters of `bbr_auto`: BBR's, and those of its rule.
+/// The parameters of `bbr_auto`: those of BBR, and those of the gain rule.
 const AUTO_PARAMS: &[Param] = &{
     let mut params = [bbr::AUTO_PARAMS[0]; bbr::PARAMS.len() + bbr::AUTO_PARAMS.len()];
     let mut index = 0;
@@ -53,7 +53,7 @@ const AUTO_PARAMS: &[Param] = &{
     params
 };
 
-/// Every controller, by name.
+/// All controllers, in the order of their names.
 pub const CATALOG: &[Entry] = &[
     Entry {
         name: "bbr",
@@ -136,7 +136,7 @@ pub const CATALOG: &[Entry] = &[
     },
 ];
 
-/// A parameter that accepts only whole numbers from zero on.
+/// Converts the value of a parameter that accepts only non-negative whole numbers.
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -159,13 +159,13 @@ fn vegas_thresholds(value: &dyn Fn(&str) -> f64) -> vegas::Thresholds {
 /// Reason why a controller cannot be built.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BuildError {
-    /// No algorithm has this name.
+    /// The algorithm is unknown.
     UnknownName(String),
-    /// It has no such parameter.
+    /// The controller has no such parameter.
     UnknownParam {
         /// The controller.
         name: &'static str,
-        /// The parameter that was given.
+        /// The unknown parameter.
         param: String,
     },
     /// The value of the parameter is out of range.
@@ -180,7 +180,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// The key of the flow that is wrong: `cc`, or one of `cc_params`.
+    /// Returns the key of the flow that is wrong: `cc`, or one of `cc_params`.
     pub fn place(&self) -> String {
         match self {
             BuildError::UnknownName(_) => "cc".to_owned(),
@@ -230,21 +230,21 @@ impl std::error::Error for BuildError {}
 /// Former names of parameters, which are still accepted, and the current names, which take precedence.
 const FORMER_NAMES: &[(&str, &str)] = &[("pacing_gain", "probe_gain")];
 
-/// Makes the controller `name` with `params` in place of its defaults.
+/// Creates the controller `name` with `params` in place of its defaults.
 ///
 /// # Errors
-/// If there is no such controller, or a parameter is unknown or out of range.
+/// If the controller or a parameter is unknown, or a value is out of range.
 pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Controller>, BuildError> {
     let entry = find(name)?;
     check(entry, params)?;
     Ok((entry.make)(&|key| value_of(entry, params, key)))
 }
 
-/// The parameters of `bbr` or `bbr_auto`, which is `name`, as their eBPF programs `bbr_tuned` and `bbr_auto` take them:
-/// the members of `struct tuned_params`, in order.
+/// Returns the parameters of `bbr` or `bbr_auto` (`name`) in the format of the eBPF programs `bbr_tuned` and
+/// `bbr_auto`: the members of `struct tuned_params`, in order.
 ///
 /// # Errors
-/// If there is no such controller, or a parameter is unknown or out of range.
+/// If the controller or a parameter is unknown, or a value is out of range.
 pub fn bbr_words(name: &str, params: &BTreeMap<String, f64>) -> Result<Vec<bbr::Word>, BuildError> {
     let entry = find(name)?;
     check(entry, params)?;

@@ -7,19 +7,19 @@
 //!   growth             as Reno
 //! ```
 //!
-//! It is meant for queues that mark early and often, at a low threshold. The receiver must report which segments were
-//! marked ([`EcnFeedback::Dctcp`]).
+//! It is designed for queues that mark at a low threshold. The receiver must report which segments were marked
+//! ([`EcnFeedback::Dctcp`]).
 //!
-//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`). Recorded connections of Linux make the same decisions
-//! (`tests/lockstep`).
+//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`). Replays of recorded Linux connections verify that both make
+//! the same decisions (`tests/lockstep`).
 //!
 //! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths
-//! that loses at least its last 1024th per window, so that it reaches zero.
+//! that decays to zero once its decay per window would round to zero.
 //!
 //! Linux sends ECT(0); with `ect1`, which Linux does not have, segments are ECT(1), and an L4S queue serves them.
 //!
-//! An ACK that ends a window counts for it, as in Linux 6.1.192, and from 6.15 on. Earlier releases count what it
-//! delivers in order for the next window.
+//! An ACK that ends a window counts towards that window, as in Linux 6.1.192 and since 6.15. Earlier releases count the
+//! data that it delivers in order towards the next window.
 //!
 //! Reported: `alpha`, from 0 to 1.
 
@@ -28,7 +28,7 @@ use crate::{Ack, CaState, Conn, Controller, EcnFeedback, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Ecn, Packets, Span};
 
-/// 1024 times the largest alpha.
+/// Maximum of alpha, in 1024ths: 1.
 const ALPHA_MAX: u64 = UNIT;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -50,7 +50,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// The state of DCTCP beyond cwnd and ssthresh.
+/// DCTCP's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Dctcp {
     increase: AdditiveIncrease,
@@ -58,18 +58,19 @@ pub(crate) struct Dctcp {
     codepoint: Ecn,
     /// 1024 times the smoothed fraction of marked segments.
     alpha: u64,
-    /// The present window ends when this byte of the stream is acknowledged.
+    /// The current window ends when this byte of the stream is acknowledged.
     window_end: Bytes,
-    /// [`Conn::delivered`] at its start.
+    /// [`Conn::delivered`] at the start of the window.
     delivered: Packets,
-    /// [`Conn::delivered_ce`] at its start.
+    /// [`Conn::delivered_ce`] at the start of the window.
     delivered_ce: Packets,
     /// cwnd before the latest reduction.
     prior_cwnd: Packets,
 }
 
 impl Dctcp {
-    /// DCTCP with g = 2^-`shift_g`, whose segments carry `codepoint`. Alpha starts at 1 (RFC 8257, section 4.2).
+    /// Creates DCTCP with g = 2^-`shift_g`, whose segments carry `codepoint`. Alpha starts at 1 (RFC 8257, section
+    /// 4.2).
     pub fn new(shift_g: f64, codepoint: Ecn) -> Dctcp {
         Dctcp {
             increase: AdditiveIncrease::default(),
@@ -89,7 +90,7 @@ impl Dctcp {
         self.delivered_ce = conn.delivered_ce;
     }
 
-    /// Smooths the fraction of marked segments (RFC 8257, section 3.3).
+    /// Updates alpha, the smoothed fraction of marked segments (RFC 8257, section 3.3).
     fn update_alpha(&mut self, delivered: u64, marked: u64) {
         let decay = self.alpha >> self.shift_g;
         self.alpha -= if decay == 0 { self.alpha } else { decay };
@@ -133,7 +134,7 @@ impl Controller for Dctcp {
         self.increase.on_ack(conn, ack, window);
     }
 
-    // Linux asks in the same way after a mark and a loss; a loss then halves the window in the events below.
+    // Linux calls `ssthresh` after marks and losses alike; the events below then halve the window for a loss.
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.increase.reset();
         self.prior_cwnd = window.cwnd;
@@ -147,7 +148,7 @@ impl Controller for Dctcp {
 
     fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, _rng: &mut dyn Rng) {
         match next {
-            // Also while marks are being answered: the reduction becomes that of a loss.
+            // A loss during the response to marks turns the reduction into that of a loss.
             CaState::Recovery if conn.state != CaState::Recovery => self.reduce_for_loss(window),
             CaState::Loss => self.increase.reset(),
             _ => {}

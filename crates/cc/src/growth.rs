@@ -1,32 +1,32 @@
-//! Slow start and additive increase, the same for every controller that has them.
+//! Slow start and additive increase, shared by the controllers that use them.
 //!
-//! Source: RFC 5681, section 3.1, counted in segments instead of bytes as Linux does (appropriate byte counting,
-//! RFC 3465, without its limit: an ACK that covers ten segments counts for ten).
+//! Source: RFC 5681, section 3.1, counted in segments instead of bytes as Linux does (appropriate byte counting, RFC
+//! 3465, without its limit: an ACK that covers ten segments counts as ten).
 
 use crate::{Ack, Conn, Window};
 use thalweg_units::Packets;
 
-/// Factors of windows are in this unit.
+/// Unit of factors that multiply windows.
 pub(crate) const UNIT: u64 = 1024;
 
-/// A factor between 0 and 1 in 1024ths.
+/// Converts a factor between 0 and 1 to 1024ths.
 pub(crate) fn in_1024ths(factor: f64) -> u64 {
     (factor * UNIT as f64).round() as u64
 }
 
-/// `value` times `numerator / denominator`, saturating.
+/// Returns `value` times `numerator / denominator`, saturating.
 pub(crate) fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
     let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator);
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// ssthresh after a loss (RFC 5681, equation 4).
+/// Returns ssthresh after a loss (RFC 5681, equation 4).
 pub(crate) fn half(cwnd: Packets) -> Packets {
     Packets(cwnd.0 / 2).max(Packets(2))
 }
 
-/// Raises cwnd by one for each of the `acked` segments, up to ssthresh. Returns how many are left over for congestion
-/// avoidance.
+/// Raises cwnd by one for each of the `acked` segments, up to ssthresh. Returns the number of segments that are left
+/// over for congestion avoidance.
 pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     let grown = (window.cwnd + acked).min(window.ssthresh);
     let used = grown.saturating_sub(window.cwnd);
@@ -34,8 +34,8 @@ pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     acked.saturating_sub(used)
 }
 
-/// Returns the segments of an ACK that remain for congestion avoidance, after slow start if it is on; `None`: cwnd
-/// stays, since none remain or cwnd does not limit the sender.
+/// Applies slow start, and returns the ACK's segments that remain for congestion avoidance. `None` if cwnd must not
+/// grow: none remain, or cwnd does not limit the sender.
 #[inline]
 pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> Option<Packets> {
     if !conn.is_cwnd_limited {
@@ -57,7 +57,7 @@ pub(crate) struct AdditiveIncrease {
 impl AdditiveIncrease {
     /// Adds `acked` acknowledged segments; cwnd grows by one every `per_step` segments, which is at least 1.
     pub fn grow(&mut self, window: &mut Window, per_step: Packets, acked: Packets) {
-        // Credit from a time with a higher N counts for at most one step: cwnd does not jump when N falls.
+        // Credit from a time with a higher N counts for at most one step, so that cwnd does not jump when N falls.
         if self.credit >= per_step {
             self.credit = Packets::ZERO;
             window.cwnd += Packets(1);
@@ -68,7 +68,7 @@ impl AdditiveIncrease {
         window.cwnd += Packets(steps);
     }
 
-    /// An ACK on which cwnd may be raised: slow start, then one segment per window (RFC 5681).
+    /// Handles an ACK on which cwnd may be raised: slow start, then one segment per window (RFC 5681).
     pub fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window) {
         let Some(acked) = beyond_slow_start(conn, ack, window) else { return };
         let per_step = window.cwnd;

@@ -1,4 +1,5 @@
-//! H-TCP: grows faster with the time since the latest congestion, and backs off by the amount that empties the queue.
+//! H-TCP: grows faster with the time since the latest congestion, and reduces cwnd by the amount that empties the
+//! queue.
 //!
 //! ```text
 //!   growth       cwnd += alpha per round trip
@@ -8,7 +9,7 @@
 //!                s     = RTT_min / 100 ms              between 1/10 and 2; 1 without use_rtt_scaling
 //!   congestion   ssthresh = max(beta cwnd, 2)
 //!                beta  = RTT_min / RTT_max             between 0.5 and 0.8
-//!                        0.5 if the largest throughput differs by more than a fifth from that of the epoch before
+//!                        0.5 if the largest throughput differs by more than a fifth from that of the previous epoch
 //! ```
 //!
 //! An epoch is the time from one congestion to the next.
@@ -20,15 +21,15 @@
 //! - Time is counted in jiffies, round-trip times included. alpha and beta are integers in 128ths; f(D) and the scaled
 //!   f(D) are whole numbers, the latter at least 1. So alpha is never below 2 (1 - beta).
 //! - beta is adaptive only from the second congestion on after a reset, and only where RTT_min is above 10 ms.
-//! - RTT_max rises by at most 20 ms per sample, and only outside of recovery. At every congestion 5 % of its distance
-//!   from RTT_min is forgotten.
-//! - D counts from the end of recovery. Within recovery it counts from its start.
-//! - cwnd grows by one per ACK at most, and alpha changes only when it does. What the ACK that raises cwnd acknowledges
-//!   does not count towards the next step.
+//! - RTT_max rises by at most 20 ms per sample, and only outside of recovery. Every congestion reduces its distance
+//!   from RTT_min by 5 %.
+//! - D is measured from the end of recovery; during recovery, from its start.
+//! - cwnd grows by one per ACK at most, and alpha changes only when it does. Segments acknowledged by the ACK that
+//!   raises cwnd do not count towards the next step.
 //!
 //! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 131 s after the latest congestion
-//! with a tick of 1 ms. The first measurement of throughput has no start and counts as 0; Linux takes the value of its
-//! clock for one.
+//! with a tick of 1 ms. The first throughput measurement has no start time and counts as 0; Linux uses time 0 of its
+//! clock as the start.
 //!
 //! Reported: `alpha` (segments per round trip), `beta`, `min_rtt_ticks` and `max_rtt_ticks` (in jiffies; 0 before the
 //! first sample), `max_throughput_pps` (largest of the epoch, in segments per second).
@@ -39,20 +40,20 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// alpha and beta are in this unit.
+/// Unit of alpha and beta: 128ths.
 const ONE: u64 = 128;
 
 /// Limits of beta: 0.5 and 0.8 (draft: adaptive backoff).
 const BETA_MIN: u64 = ONE / 2;
 const BETA_MAX: u64 = 102;
 
-/// RTT_min up to which beta stays at its minimum.
+/// Maximum RTT_min at which beta stays at its minimum.
 const SHORT_RTT: Span = Span::from_millis(10);
 
 /// Maximum increase of RTT_max per sample.
 const MAX_RTT_STEP: Span = Span::from_millis(20);
 
-/// This many round trips after congestion, the largest throughput of the epoch starts over.
+/// Number of round trips after congestion during which the largest throughput of the epoch restarts.
 const SETTLING_ROUNDS: u64 = 3;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -74,7 +75,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// The state of H-TCP beyond cwnd and ssthresh.
+/// H-TCP's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Htcp {
     is_rtt_scaled: bool,
@@ -83,19 +84,19 @@ pub(crate) struct Htcp {
     alpha: u64,
     /// 128 times the factor by which congestion multiplies the window.
     beta: u64,
-    /// Whether the next congestion may adapt beta: it is the second one since a reset.
+    /// Whether the next congestion may adapt beta, which requires an earlier congestion since the last reset.
     is_adaptive: bool,
     /// Segments that the latest ACK acknowledged, until they are counted as credit.
     acked: u64,
     /// Acknowledged segments that have not yet raised cwnd.
     credit: u64,
-    /// Smallest round-trip time of the connection, in jiffies and at least one; none before the first sample.
+    /// Smallest round-trip time of the connection, in jiffies and at least one; `None` before the first sample.
     min_rtt: Option<Jiffies>,
-    /// Largest round-trip time of the recent past.
+    /// Largest round-trip time, which decays at each congestion.
     max_rtt: Jiffies,
     /// Start of the epoch.
     epoch_start: Jiffies,
-    /// State that an undo restores, while a reduction may turn out to be spurious.
+    /// State before the latest reduction, kept for an undo.
     before: Option<Before>,
     throughput: Throughput,
 }
@@ -108,17 +109,17 @@ struct Before {
     previous_max: u64,
 }
 
-/// The throughput that was achieved, in segments per second.
+/// The achieved throughput, in segments per second.
 #[derive(Debug, Default)]
 struct Throughput {
-    /// Segments acknowledged in the present measurement.
+    /// Segments acknowledged in the current measurement.
     packets: u64,
-    /// Its start; `None` before the first one ends.
+    /// Start of the current measurement; `None` before the first one ends.
     start: Option<Jiffies>,
     smoothed: u64,
-    /// Largest of the epoch.
+    /// Largest throughput in the epoch.
     max: u64,
-    /// `max` of the epoch before.
+    /// `max` of the previous epoch.
     previous_max: u64,
 }
 
@@ -128,7 +129,7 @@ impl Throughput {
         self.start = Some(now);
     }
 
-    /// Ends the present measurement. `is_settling`: the epoch has just begun.
+    /// Ends the current measurement. `is_settling`: the epoch has just begun.
     fn measure(&mut self, now: Jiffies, hz: Hz, is_settling: bool) {
         let elapsed = self.start.map(|start| now.since(start).0.max(1));
         let sample = elapsed.map_or(0, |elapsed| self.packets.saturating_mul(u64::from(hz.0)) / elapsed);
@@ -142,7 +143,8 @@ impl Throughput {
         self.restart(now);
     }
 
-    /// At congestion: whether the largest throughput differs by more than a fifth from that of the previous epoch.
+    /// Called at congestion. Returns whether the largest throughput differs by more than a fifth from that of the
+    /// previous epoch.
     fn has_changed(&mut self) -> bool {
         let previous = std::mem::replace(&mut self.previous_max, self.max);
         let expected = previous.saturating_mul(4)..=previous.saturating_mul(6);
@@ -151,7 +153,7 @@ impl Throughput {
 }
 
 impl Htcp {
-    /// H-TCP, with or without RTT scaling, whose backoff depends on the throughput or not.
+    /// Creates H-TCP, with or without RTT scaling, and with or without a backoff that depends on the throughput.
     pub fn new(is_rtt_scaled: bool, is_bandwidth_watched: bool) -> Htcp {
         Htcp {
             is_rtt_scaled,
@@ -180,7 +182,7 @@ impl Htcp {
         }
     }
 
-    /// Measures the throughput over a window and at least a round trip. The ACK has acknowledged `packets`.
+    /// Measures the throughput over at least a window and a round trip. The ACK has acknowledged `packets`.
     fn sample_throughput(&mut self, conn: &Conn, packets: Packets, cwnd: Packets) {
         if !matches!(conn.state, CaState::Open | CaState::Disorder) {
             self.throughput.restart(conn.jiffies);
@@ -197,7 +199,7 @@ impl Htcp {
         }
     }
 
-    /// Adaptive backoff, and its reset when the throughput has changed.
+    /// Updates beta by adaptive backoff, and resets it when the throughput has changed.
     fn update_beta(&mut self, hz: Hz) {
         if self.is_bandwidth_watched && self.throughput.has_changed() {
             self.beta = BETA_MIN;
@@ -213,7 +215,7 @@ impl Htcp {
         }
     }
 
-    /// The increase function and its scaling with the round-trip time.
+    /// Updates alpha by the increase function and its RTT scaling.
     fn update_alpha(&mut self, now: Jiffies, hz: Hz) {
         let second = u64::from(hz.0);
         let beyond = now.since(self.epoch_start).0.saturating_sub(second);
@@ -221,7 +223,7 @@ impl Htcp {
         let half = beyond / 2;
         let mut factor = 1 + (10 * beyond + half.saturating_mul(half) / second) / second;
         if let Some(min_rtt) = self.min_rtt.filter(|_| self.is_rtt_scaled) {
-            // Eighths: the ratio of 100 ms to the smallest round-trip time, between 1/2 and 10.
+            // In eighths: 100 ms divided by the smallest round-trip time, between 1/2 and 10.
             let scale = (second * 8 / (10 * min_rtt.0)).clamp(4, 80);
             factor = (factor * 8 / scale).max(1);
         }

@@ -1,4 +1,4 @@
-//! Illinois: losses trigger the back-off; the queueing delay determines its size, and the growth.
+//! Illinois: losses trigger the reduction; the queueing delay determines its size, and the growth.
 //!
 //! ```text
 //!   alpha                                beta
@@ -23,9 +23,9 @@
 //! Deviations from the paper, all of them Linux's:
 //! - alpha is an integer in 128ths and beta in 64ths; the largest alpha is 10, and the smallest 0.3.
 //! - Before the first round trip is over, alpha is 10.
-//! - A window that losses have taken below ten segments grows by up to 10 / cwnd segments for each that is
-//!   acknowledged, more than in slow start, until a round trip below `win_thresh` is over.
-//! - What the ACK that raises cwnd leaves over does not count towards the next step.
+//! - A window that losses have reduced below ten segments grows by up to 10 / cwnd segments for each acknowledged
+//!   segment, more than in slow start, until a round trip below `win_thresh` is over.
+//! - Segments left over by the ACK that raises cwnd do not count towards the next step.
 //!
 //! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (da of the latest round trip),
 //! `max_queueing_delay_us`.
@@ -35,12 +35,12 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Span};
 
-/// alpha is in this unit.
+/// Unit of alpha, and its limits.
 const ALPHA_UNIT: u64 = 128;
 const ALPHA_MIN: u64 = 3 * ALPHA_UNIT / 10;
 const ALPHA_MAX: u64 = 10 * ALPHA_UNIT;
 
-/// beta is in this unit.
+/// Unit of beta, and its limits.
 const BETA_UNIT: u64 = 64;
 const BETA_MIN: u64 = BETA_UNIT / 8;
 const BETA_MAX: u64 = BETA_UNIT / 2;
@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// The state of Illinois beyond cwnd and ssthresh.
+/// Illinois's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Illinois {
     win_thresh: Packets,
@@ -83,21 +83,21 @@ pub(crate) struct Illinois {
     delays: Delays,
     /// Whether the delay was above d1 since alpha was last at its maximum.
     is_delayed: bool,
-    /// Round trips with a delay below d1 since then.
+    /// Number of round trips with a delay below d1 since then.
     quiet_rounds: u64,
 }
 
-/// Round-trip times, in microseconds.
+/// Statistics of round-trip times, in microseconds.
 #[derive(Debug, Default)]
 struct Delays {
-    /// Smallest and largest of the connection; none before the first sample.
+    /// Smallest and largest round-trip time of the connection; `None` before the first sample.
     range: Option<(u64, u64)>,
-    /// Sum and number of the samples of the round trip.
+    /// Sum and number of the samples in the current round trip.
     sum: u64,
     count: u64,
-    /// The round trip ends when more than this is acknowledged.
+    /// The round trip ends when the stream is acknowledged beyond this byte.
     round_end: Bytes,
-    /// Average queueing delay of the latest round trip that had samples.
+    /// Average queueing delay in the latest round trip with samples.
     average: u64,
 }
 
@@ -110,12 +110,12 @@ impl Delays {
         self.count += 1;
     }
 
-    /// The largest queueing delay: dm.
+    /// Returns the largest queueing delay (dm).
     fn max(&self) -> u64 {
         self.range.map_or(0, |(smallest, largest)| largest - smallest)
     }
 
-    /// The average queueing delay of the round trip: da; none without samples.
+    /// Returns the average queueing delay of the round trip (da); `None` without samples.
     fn take_average(&mut self) -> Option<u64> {
         let (smallest, _) = self.range?;
         let average = self.sum.checked_div(self.count)?;
@@ -147,7 +147,7 @@ impl Illinois {
         }
     }
 
-    /// A round trip has ended.
+    /// Updates alpha and beta at the end of a round trip.
     fn update(&mut self, cwnd: Packets) {
         if cwnd < self.win_thresh {
             self.alpha = ALPHA_UNIT;

@@ -1,8 +1,8 @@
 //! Linux's coarse clock for long times: jiffies.
 //!
-//! CUBIC's curve, the 10 s of BBR's minimum round-trip time and the 200 ms of ProbeRTT are counted in it, and a
-//! decision that depends on it changes only at ticks. The number of ticks per second (`HZ`) is set when a kernel is
-//! built: 1000 and 250 are usual, user-mode Linux uses 100.
+//! CUBIC's curve, the 10 s window of BBR's minimum round-trip time and the 200 ms of ProbeRTT are measured with it, so
+//! decisions that depend on them change only at ticks. The number of ticks per second (`HZ`) is set when a kernel is
+//! built: 1000 and 250 are common; user-mode Linux uses 100.
 
 use std::ops::Add;
 use thalweg_units::{Span, Time};
@@ -12,7 +12,7 @@ use thalweg_units::{Span, Time};
 pub struct Jiffies(pub u64);
 
 impl Jiffies {
-    /// Ticks since `earlier`; none if it is not earlier.
+    /// Returns the number of ticks since `earlier`; zero if that is later.
     pub(crate) fn since(self, earlier: Jiffies) -> Jiffies {
         Jiffies(self.0.saturating_sub(earlier.0))
     }
@@ -25,29 +25,29 @@ impl Add for Jiffies {
     }
 }
 
-/// Ticks of the coarse clock in a second. At least 100, at most 1000.
+/// Ticks of the coarse clock per second, from 100 to 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hz(pub u32);
 
 impl Hz {
-    /// A tick of one millisecond.
+    /// 1000 ticks per second: a tick of one millisecond.
     pub const MILLISECOND_TICK: Hz = Hz(1000);
 
-    /// The tick that `time` falls in, if the clock started with the experiment.
+    /// Returns the tick at `time`, for a clock that started with the experiment.
     #[inline]
     pub fn at(self, time: Time) -> Jiffies {
         let (seconds, rest) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
         Jiffies(seconds * u64::from(self.0) + rest * u64::from(self.0) / 1_000_000_000)
     }
 
-    /// The number of ticks in `seconds`.
+    /// Returns the number of ticks in `seconds`.
     pub(crate) fn seconds(self, seconds: u64) -> Jiffies {
         Jiffies(seconds * u64::from(self.0))
     }
 
-    /// Minimum number of ticks that last as long as `span`.
+    /// Returns the minimum number of ticks that last at least as long as `span`.
     pub(crate) fn covering(self, span: Span) -> Jiffies {
-        // Below 2^64, since a span is less than 2^64 / 1000 microseconds.
+        // The product is below 2^64, since a span is less than 2^64 / 1000 microseconds.
         Jiffies((span.as_micros() * u64::from(self.0)).div_ceil(1_000_000))
     }
 }

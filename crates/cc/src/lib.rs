@@ -1,8 +1,8 @@
 //! Congestion controllers.
 //!
-//! A controller decides how much data may be in flight, and at which rate it may leave. It receives events as structs
-//! and changes the connection's [`Window`]. It has no clock and no source of randomness of its own, and does not depend
-//! on its driver: the simulator, a replay of a recorded connection, or a test.
+//! A controller decides how much data may be in flight, and at which rate it is sent. It receives events as structs and
+//! changes the connection's [`Window`]. It has no clock and no source of randomness of its own, and does not depend on
+//! its driver: the simulator, a replay of a recorded connection, or a test.
 //!
 //! The division of work between connection and controller is that of Linux, so that the controllers make the same
 //! decisions as Linux:

@@ -6,13 +6,13 @@
 //!   best     second  third     best >= second >= third in value, oldest to newest
 //! ```
 //!
-//! The best sample is the result. The other two are the best since then: when the best leaves the window, the second
-//! takes its place. So that they are spread over the window, a second sample is taken in its second quarter and a third
-//! in its second half, even if they are low. The result is exact as long as the maximum is in the window; after it has
-//! left, it may be lower than the true maximum, but never lower than the newest sample.
+//! The best sample is the result. The other two are the best of the later samples: when the best leaves the window, the
+//! second replaces it. To spread them over the window, a second sample is taken in its second quarter and a third in
+//! its second half, even if their values are low. The result is exact as long as the maximum is in the window; after it
+//! has left, it may be lower than the true maximum, but never lower than the newest sample.
 //!
-//! Source: the windowed filter by Kathleen Nichols that Linux has in `lib/win_minmax.c`. The unit of time is the
-//! caller's (BBR: rounds).
+//! Source: the windowed filter by Kathleen Nichols that Linux has in `lib/win_minmax.c`. The caller defines the unit of
+//! time (BBR: rounds).
 
 /// A windowed maximum over values of type `V`.
 #[derive(Clone, Copy, Debug)]
@@ -30,23 +30,23 @@ struct Sample<V> {
 }
 
 impl<V: Copy + Ord> MaxFilter<V> {
-    /// A filter over the last `length` units of time, with `value` at time 0 as its only sample.
+    /// Creates a filter over the last `length` units of time, with `value` at time 0 as its only sample.
     pub fn new(length: u64, value: V) -> MaxFilter<V> {
         let first = Sample { at: 0, value };
         MaxFilter { length, best: first, second: first, third: first }
     }
 
-    /// The maximum.
+    /// Returns the maximum.
     pub fn max(&self) -> V {
         self.best.value
     }
 
-    /// The three samples, each with the time at which it was taken.
+    /// Returns the three samples, each with the time at which it was taken.
     pub fn samples(&self) -> [(u64, V); 3] {
         [self.best, self.second, self.third].map(|sample| (sample.at, sample.value))
     }
 
-    /// Takes a sample. Time never runs backwards.
+    /// Adds a sample. `at` must not decrease.
     pub fn update(&mut self, at: u64, value: V) {
         let sample = Sample { at, value };
         if value >= self.best.value || at - self.third.at > self.length {
@@ -95,7 +95,7 @@ mod tests {
         let mut filter = MaxFilter::new(10, 0);
         filter.update(1, 100);
         for at in 2..=11 {
-            // The best of the rest is in the middle of the window.
+            // After the maximum has left the window, the best remaining sample is in the middle of the window.
             filter.update(at, if at == 7 { 50 } else { 20 });
             assert_eq!(filter.max(), 100, "at {at}");
         }

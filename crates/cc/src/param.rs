@@ -5,7 +5,7 @@
 pub struct Param {
     /// Name in `cc_params`.
     pub name: &'static str,
-    /// Its effect, and its unit.
+    /// Effect of the parameter, and its unit.
     pub about: &'static str,
     /// The default value.
     pub default: f64,
@@ -13,6 +13,6 @@ pub struct Param {
     pub min: f64,
     /// Maximum value.
     pub max: f64,
-    /// Whether only whole numbers are valid: a switch is 1 or 0.
+    /// Whether only whole numbers are valid; a switch is 1 or 0.
     pub is_whole: bool,
 }

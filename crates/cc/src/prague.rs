@@ -4,25 +4,25 @@
 //! ```text
 //!   virtual round trip   rtt_virt = max(srtt, rtt_virt_min)                                        2.4.4
 //!   once per rtt_virt    alpha += (F - alpha) / 16       F = marked / delivered segments           2.3.2
-//!   loss                 cwnd /= 2, and a reduction for a mark in that rtt_virt is taken back      2.4.1
+//!   loss                 cwnd /= 2, and a reduction for a mark in that rtt_virt is undone      2.4.1
 //!   mark                 cwnd *= 1 - alpha / 2, at most once per round trip and per rtt_virt       2.4.2
 //!   each unmarked ACK    cwnd += acked / cwnd * min(srtt / rtt_virt, 1)^2, also after a reduction  2.4.3, 2.4.4
 //!   slow start           cwnd += acked, up to the first mark, which halves cwnd                    2.4.5
 //!   pacing               cwnd / srtt, twice that in slow start                                     2.5.1
-//!   burst                what leaves in 250 us, at least a segment                                 2.5.2
+//!   burst                data sent in 250 us, at least a segment                                 2.5.2
 //! ```
 //!
 //! Segments are ECT(1) (2.2), and the receiver reports how many were marked ([`EcnFeedback::Accurate`], 2.3.1).
 //! Dependence on the round-trip time is reduced from `transition_rounds` rounds after slow start on, so that short
-//! transfers are as fast as without. cwnd is a fraction within; the connection's is rounded up and at least 2. Below 2
-//! the pace, which follows the fraction, is the limit.
+//! transfers are not slowed down. cwnd is fractional internally; the connection's cwnd is rounded up and at least 2.
+//! Below 2 the pacing rate, which is computed from the fractional cwnd, is the limit.
 //!
 //! Source: draft-briscoe-iccrg-prague-congestion-control-04, whose sections are stated above; RFC 9331, section 4.3.
 //! Where the draft leaves a choice, the behaviour is that of the reference implementation for Linux (`tcp_prague`).
 //!
 //! Deviations: no fall-back for a classic AQM that marks (RFC 9331 asks for it where that is likely; it is off in the
-//! reference implementation), no smaller segments for small windows, no variation of the pace, no paced chirping. All
-//! paths return exact counts, so that the fall-back to Reno without them is left out.
+//! reference implementation), no smaller segments for small windows, no variation of the pacing rate, no paced
+//! chirping. All paths return exact counts, so the fall-back to Reno without them is omitted.
 //!
 //! Reported: `alpha`, from 0 to 1; `cwnd_fraction_packets`, cwnd before it is rounded.
 
@@ -32,14 +32,14 @@ use thalweg_units::{Bytes, Ecn, MSS, Packets, Rate, Span, Time};
 
 /// Weight of a sample in alpha (2.3.2).
 const GAIN: f64 = 1.0 / 16.0;
-/// The smallest window of the connection.
+/// Minimum cwnd of the connection.
 const CWND_MIN: Packets = Packets(2);
-/// The smallest rate, in bits per second.
+/// Minimum pacing rate, in bits per second.
 const RATE_MIN: f64 = 100_000.0;
-/// Headers of a segment. The rate is that of whole packets and the pacer counts payload, as in Linux: so cwnd, and not
-/// the pace, is the limit of windows above 2.
+/// Bytes of headers of a segment. As in Linux, the rate counts complete packets and the pacer counts payload, so cwnd,
+/// and not the pacing rate, is the limit for windows above 2.
 const HEADERS: Bytes = Bytes(52);
-/// The longest burst is what the pacing rate carries in 2^-12 s (2.5.2).
+/// A burst lasts at most 2^-12 s at the pacing rate (2.5.2).
 const BURST_SHIFT: u32 = 12;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -69,7 +69,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// Parameters.
+/// Parameters of Prague.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     rtt_virt_min: Span,
@@ -78,7 +78,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings with these values of parameters.
+    /// Returns the settings for these parameter values.
     pub fn of(value: &dyn Fn(&str) -> f64) -> Settings {
         Settings {
             rtt_virt_min: Span((value("rtt_virt_min_ms") * 1e6) as u64),
@@ -92,11 +92,11 @@ impl Settings {
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
     at: Time,
-    /// Number of segments.
+    /// Size of the reduction, in segments.
     by: f64,
 }
 
-/// The counts at the start of a sample of alpha.
+/// The counts at the start of an interval over which alpha is sampled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     delivered: Packets,
@@ -110,20 +110,20 @@ pub(crate) struct Prague {
     settings: Settings,
     /// cwnd in segments; the connection's cwnd follows it.
     cwnd: f64,
-    /// The smoothed fraction of marked segments; none before the first mark.
+    /// The smoothed fraction of marked segments; `None` before the first mark.
     alpha: Option<f64>,
     sample: Counts,
     /// [`Conn::delivered_ce`] at the latest ACK.
     delivered_ce: Packets,
-    /// The present round ends when this byte of the stream is acknowledged.
+    /// The current round ends when this byte of the stream is acknowledged.
     round_end: Bytes,
-    /// Rounds since slow start.
+    /// Rounds since the end of slow start.
     rounds: u64,
     reduction: Option<Reduction>,
 }
 
 impl Prague {
-    /// Prague with these settings.
+    /// Creates Prague with these settings.
     pub fn new(settings: Settings) -> Prague {
         Prague {
             settings,
@@ -141,7 +141,7 @@ impl Prague {
         self.rounded() < window.ssthresh
     }
 
-    /// The virtual round-trip time (2.4.4).
+    /// Returns the virtual round-trip time (2.4.4).
     fn rtt_virt(&self, srtt: Span) -> Span {
         if self.rounds < self.settings.transition_rounds { srtt } else { srtt.max(self.settings.rtt_virt_min) }
     }
@@ -166,7 +166,8 @@ impl Prague {
         self.sample = Counts { delivered: conn.delivered, delivered_ce: conn.delivered_ce, at: conn.now };
     }
 
-    /// `acked` segments were delivered without a mark: slow start (2.4.5), then additive increase (2.4.3).
+    /// Raises cwnd for `acked` segments that were delivered without a mark: slow start (2.4.5), then additive increase
+    /// (2.4.3).
     fn grow(&mut self, acked: u64, srtt: Span, window: &Window) {
         let mut acked = acked as f64;
         if self.is_in_slow_start(window) {
@@ -178,7 +179,7 @@ impl Prague {
         self.cwnd += acked / self.cwnd.max(1.0) * ratio * ratio;
     }
 
-    /// Reduces the window by `factor` of it, down to the smallest rate.
+    /// Reduces cwnd by the fraction `factor`, but not below the minimum rate. Returns the reduction in segments.
     fn reduce(&mut self, conn: &Conn, factor: f64) -> f64 {
         let srtt = conn.srtt.unwrap_or(Span::ZERO).as_secs_f64();
         let least = (RATE_MIN * srtt / (8.0 * conn.mss.0 as f64)).clamp(0.01, 1.0);
@@ -187,7 +188,7 @@ impl Prague {
         prior - self.cwnd
     }
 
-    /// A loss (2.4.1).
+    /// Reduces cwnd for a loss (2.4.1).
     fn reduce_for_loss(&mut self, conn: &Conn) {
         let srtt = conn.srtt.unwrap_or(Span::ZERO);
         if let Some(mark) = self.reduction.take().filter(|mark| conn.now.since(mark.at) < self.rtt_virt(srtt)) {
@@ -198,13 +199,13 @@ impl Prague {
         self.reduction = Some(Reduction { at: conn.now, by: 0.0 });
     }
 
-    /// The connection's cwnd: rounded up.
+    /// Returns the connection's cwnd: the fractional cwnd, rounded up.
     fn rounded(&self) -> Packets {
         Packets(self.cwnd.ceil() as u64).max(CWND_MIN)
     }
 
-    /// Moves the connection's window to this one's, at most by what was acknowledged if that is up, and sets the pace
-    /// (2.5.1).
+    /// Sets the connection's window to the fractional cwnd, with an increase of at most `acked`, and sets the pacing
+    /// rate (2.5.1).
     fn set_window(&self, conn: &Conn, acked: Packets, window: &mut Window) {
         window.cwnd = self.rounded().min(window.cwnd + acked);
         let Some(srtt) = conn.srtt.filter(|srtt| *srtt > Span::ZERO) else { return };
@@ -275,7 +276,7 @@ impl Controller for Prague {
     }
 
     fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, _rng: &mut dyn Rng) {
-        // A loss while the connection responds to a mark: it requests no other ssthresh.
+        // For a loss during the response to a mark, the connection does not request a new ssthresh.
         if matches!(next, CaState::Recovery | CaState::Loss) && conn.state == CaState::Cwr {
             self.reduce_for_loss(conn);
             window.ssthresh = self.rounded();

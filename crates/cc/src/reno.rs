@@ -7,11 +7,11 @@
 //!   ECN mark           ssthresh = max(cwnd * beta_ecn, 2)
 //! ```
 //!
-//! Source: RFC 5681. Recovery itself (NewReno's part, RFC 6582) is handled by the connection. `beta_ecn` is the
-//! milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have.
+//! Source: RFC 5681. The connection handles recovery (NewReno, RFC 6582). `beta_ecn` is the milder reduction on ECN
+//! marks of RFC 8511 (ABE), which Linux does not have.
 //!
-//! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of what is
-//! in flight; cwnd grows only while it is what limits the connection (RFC 7661 in spirit).
+//! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of the data in
+//! flight; cwnd grows only while it limits the sender (similar to RFC 7661).
 
 use crate::growth::{self, AdditiveIncrease, UNIT};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
@@ -27,7 +27,7 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     is_whole: false,
 }];
 
-/// The state of Reno beyond cwnd and ssthresh.
+/// Reno's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Reno {
     increase: AdditiveIncrease,
@@ -36,7 +36,7 @@ pub(crate) struct Reno {
 }
 
 impl Reno {
-    /// Reno that multiplies the window by `beta_ecn` on a mark.
+    /// Creates Reno that multiplies the window by `beta_ecn` on a mark.
     pub fn new(beta_ecn: f64) -> Reno {
         Reno { increase: AdditiveIncrease::default(), beta_ecn: growth::in_1024ths(beta_ecn) }
     }

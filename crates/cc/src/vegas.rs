@@ -1,4 +1,4 @@
-//! Vegas: keeps two to four segments in the queue, by the round-trip time.
+//! Vegas: keeps two to four segments in the queue, based on the round-trip time.
 //!
 //! ```text
 //!   once per window    diff = cwnd (RTT - BaseRTT) / BaseRTT      about the segments that wait in queues
@@ -8,19 +8,19 @@
 //!   loss               ssthresh = max(cwnd / 2, 2)
 //! ```
 //!
-//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. A window
-//! with at most two samples, and everything outside the state [`CaState::Open`], is Reno's.
+//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. In a
+//! window with at most two samples, and in every state other than [`CaState::Open`], Vegas behaves as Reno.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (IEEE JSAC 13(8),
 //! 1995), section on congestion avoidance and modified slow start; behaviour of Linux 6.1 (`tcp_vegas`).
 //!
 //! Deviations from the paper, all of them Linux's:
-//! - Losses are detected and repaired as in every other connection; there is no finer retransmission timer.
+//! - Losses are detected and repaired as for the other controllers; there is no fine-grained retransmission timer.
 //! - Slow start doubles cwnd every round trip, not every other one.
 //! - The paper compares the rates cwnd / BaseRTT and (what was sent) / RTT, so that diff = cwnd (RTT - BaseRTT) / RTT.
 //!   Linux divides by BaseRTT: diff is larger than the number of segments that wait, by the factor RTT / BaseRTT.
-//! - cwnd grows in slow start whether it limits what is sent or not.
-//! - After an idle time BaseRTT is forgotten.
+//! - In slow start, cwnd grows whether or not it limits the sender.
+//! - BaseRTT is reset after an idle period.
 //! - ssthresh is kept at three quarters of cwnd or above.
 //!
 //! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, at 43 ms of queue for 100,000
@@ -33,7 +33,7 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Span};
 
-/// A window needs more samples than this: fewer may all come from delayed ACKs.
+/// A window needs more samples than this: with fewer, all may come from delayed ACKs.
 const FEW_SAMPLES: u64 = 2;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -66,35 +66,35 @@ pub(crate) const PARAMS: &[Param] = &[
 /// Thresholds for segments in queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
-    /// Below this cwnd grows.
+    /// Minimum diff: below it, cwnd grows.
     pub alpha: u64,
-    /// Above this cwnd shrinks.
+    /// Maximum diff: above it, cwnd shrinks.
     pub beta: u64,
-    /// Above this slow start ends.
+    /// Maximum diff in slow start: above it, slow start ends.
     pub gamma: u64,
 }
 
-/// The state of Vegas beyond cwnd and ssthresh.
+/// Vegas's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Vegas {
     thresholds: Thresholds,
     increase: AdditiveIncrease,
-    /// Whether windows are evaluated; otherwise Reno grows cwnd.
+    /// Whether windows are evaluated; otherwise cwnd grows as in Reno.
     is_on: bool,
     /// Smallest round-trip time since the connection was last idle, in microseconds plus one.
     base_rtt: Option<u64>,
-    /// The window ends when more than this is acknowledged.
+    /// The window ends when the stream is acknowledged beyond this byte.
     window_end: Bytes,
     /// Smallest round-trip time of the window, in microseconds plus one.
     window_rtt: Option<u64>,
-    /// Round-trip times sampled in the window.
+    /// Number of round-trip times sampled in the window.
     samples: u64,
     /// The latest diff.
     diff: u64,
 }
 
 impl Vegas {
-    /// Vegas with these thresholds.
+    /// Creates Vegas with these thresholds.
     pub fn new(thresholds: Thresholds) -> Vegas {
         Vegas {
             thresholds,
@@ -115,14 +115,14 @@ impl Vegas {
         self.samples = 0;
     }
 
-    /// Starts over: earlier measurements no longer count.
+    /// Discards earlier measurements and starts a window.
     fn start_over(&mut self, conn: &Conn) {
         self.is_on = true;
         self.base_rtt = None;
         self.begin_window(conn);
     }
 
-    /// Judges the window that has ended: `rtt` and `base_rtt` are at least one.
+    /// Adjusts cwnd at the end of a window. `rtt` and `base_rtt` are at least one.
     fn adjust(&mut self, ack: &Ack, base_rtt: u64, rtt: u64, window: &mut Window) {
         let Thresholds { alpha, beta, gamma } = self.thresholds;
         self.diff = growth::scale(window.cwnd.0, rtt - base_rtt, base_rtt);

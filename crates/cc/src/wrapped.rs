@@ -1,54 +1,54 @@
-//! The interface between BBR and a rule around it.
+//! The interface between BBR and a CPU rule that wraps it.
 
 use crate::{Conn, Controller};
 
 /// BBR's model of the path, with the kernel's names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
-    /// Packets per microsecond, times 2^24.
+    /// Bandwidth in packets per microsecond, times 2^24.
     pub bw: u64,
-    /// [`u32::MAX`] before the first round-trip time.
+    /// Minimum RTT; [`u32::MAX`] before the first sample.
     pub min_rtt_us: u64,
-    /// 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
+    /// Mode: 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
     pub mode: u8,
-    /// Startup's rounds without growth.
+    /// Number of Startup rounds without growth.
     pub full_bw_count: u32,
-    /// The short-term bound of what is in flight, in packets; none of version 1.
+    /// Short-term bound of the packets in flight; `None` for version 1.
     pub inflight_bound: Option<u64>,
-    /// cwnd before losses bound it, in packets; none where nothing but the model of version 1 decides.
+    /// cwnd in packets before the bounds of the model; `None` for version 1, which has no such bounds.
     pub unbounded_cwnd: Option<u64>,
 }
 
-/// A version of BBR that a rule may correct.
+/// A version of BBR that a CPU rule may correct.
 pub(crate) trait Wrapped: Controller {
-    /// Name in the catalog of the version with a rule.
+    /// Name in the catalog of this version with a CPU rule.
     const NAME_WITH_RULE: &'static str;
 
-    /// Pacing gain of Startup in 256ths, as it rounds it.
+    /// Pacing gain of Startup in 256ths, with this version's rounding.
     const STARTUP_GAIN: u32;
 
-    /// Share of a BDP below which the volume in flight is low, in hundredths: below the lowest pacing gain of an
-    /// undisturbed flow.
+    /// Share of a BDP, in hundredths, below which few packets count as in flight: lower than the lowest pacing gain of
+    /// an undisturbed flow.
     const EXPECTED_PERCENT: u64;
 
     /// Stalls that cost at most 1/N of the time are left to BBR, whose probing compensates for them.
     const MISSED_RATIO: u64;
 
-    /// A silence counts as a stall if it missed more than this of the schedule, in microseconds: bursts may leave late.
+    /// A send gap counts as a stall if it is more than this behind the schedule, in microseconds: bursts may be late.
     const MISSED_US: u64;
 
     /// Returns BBR's model of the path.
     fn model(&self) -> Model;
 
-    /// The pacing gain in 256ths, until BBR sets it again.
+    /// Sets the pacing gain in 256ths; BBR may overwrite it.
     fn set_pacing_gain(&mut self, gain: u32);
 
-    /// Confirms the smallest round-trip time: the time until the next ProbeRTT restarts.
+    /// Confirms the smallest round-trip time, which postpones the next ProbeRTT.
     fn refresh_min_rtt(&mut self, conn: &Conn);
 
-    /// Sets the number of Startup's rounds without growth.
+    /// Sets the number of Startup rounds without growth.
     fn set_full_bw_count(&mut self, count: u32);
 
-    /// The pipe is full.
+    /// Ends Startup: marks the pipe as full.
     fn end_startup(&mut self);
 }

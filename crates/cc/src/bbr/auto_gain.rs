@@ -1,4 +1,4 @@
-//! The probing gain of `bbr_auto`, which losses and queueing set.
+//! The probing gain of `bbr_auto`, which depends on losses and queueing.
 //!
 //! `bbr_auto` sets the gain of each probe from the measurements since the start of the previous one:
 //!
@@ -10,15 +10,15 @@
 //!
 //! | value | meaning |
 //! | --- | --- |
-//! | base | share of packets lost while cruising: what the path loses whatever the gain |
+//! | base | share of packets lost while cruising: losses that do not depend on the gain |
 //! | excess | share lost because of the probe: that of the probe and the two rounds after it, less base |
 //! | queue | mean queueing delay while cruising, in minimum round-trip times |
 //!
 //! A path that loses packets at random needs a gain of at least 1 / (1 - base): below that a probe delivers less than
-//! the bandwidth, and BBR's estimate falls. So random loss raises the least gain, and only losses of the probe lower
+//! the bandwidth, and BBR's estimate falls. So random loss raises the minimum gain, and only losses of the probe lower
 //! the gain.
 //!
-//! bpf/cc/bbr_tuned/auto_gain.h has the same arithmetic for kernels.
+//! bpf/cc/bbr_tuned/auto_gain.h implements the same arithmetic for the kernel.
 
 use super::settings::{GAIN, Word, word};
 use crate::fixed_point::Gain;
@@ -31,10 +31,10 @@ const PROBE_TAIL_ROUNDS: u32 = 2;
 /// log2 of the unit of shares of packets.
 const SHARE_SHIFT: u32 = 16;
 
-/// The largest gain, in 256ths: the end of the range of `probe_gain`.
+/// Maximum gain, in 256ths: the end of the range of `probe_gain`.
 const MAX_GAIN: u64 = 256 * 19 / 10;
 
-/// The parameters of the rule. The defaults are those that the search of studies/better-bbr found.
+/// Parameters of the rule. The defaults were found by the search in studies/better-bbr.
 pub(crate) const PARAMS: [Param; 5] = [
     param("auto_max_gain", "probing gain on a path without losses and queueing", 1.109, 1.0, 1.9),
     param("auto_min_gain", "minimum probing gain after the path's random losses", 1.02, 1.0, 1.9),
@@ -58,7 +58,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The values that `value` returns for the names of [`PARAMS`].
+    /// Returns the response for the values that `value` returns for the names of [`PARAMS`].
     pub fn of(value: &dyn Fn(&str) -> f64) -> Response {
         let raw = |name| Gain::of(value(name)).raw();
         Response {
@@ -70,7 +70,7 @@ impl Response {
         }
     }
 
-    /// The last members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h; zeros without the rule.
+    /// Returns the last members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h; zeros without the rule.
     pub fn words(response: Option<&Response>) -> [Word; 5] {
         let value = |of: fn(&Response) -> u64| response.map_or(0, of);
         [
@@ -82,7 +82,8 @@ impl Response {
         ]
     }
 
-    /// The gain for shares of packets in units of 2^-16, and a queueing delay in 256ths of the minimum round-trip time.
+    /// Returns the target gain in 256ths. `base` and `excess` are shares of packets in units of 2^-16; `queue` is the
+    /// queueing delay in 256ths of the minimum round-trip time.
     fn target(&self, base: u64, excess: u64, queue: u64) -> u64 {
         let reduction = ((excess * self.loss) >> SHARE_SHIFT) + ((queue * self.queue) >> 8);
         let least = (self.min_gain << SHARE_SHIFT) / ((1 << SHARE_SHIFT) - base).max(1);
@@ -90,7 +91,7 @@ impl Response {
     }
 }
 
-/// Packets of a part of the cycle.
+/// Counts of packets in a part of the cycle.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     delivered: u64,
@@ -103,7 +104,7 @@ impl Tally {
         self.lost += ack.lost.0;
     }
 
-    /// Share lost, in units of 2^-16.
+    /// Returns the share of packets lost, in units of 2^-16.
     fn share(&self) -> u64 {
         (self.lost << SHARE_SHIFT) / (self.lost + self.delivered).max(1)
     }
@@ -113,14 +114,14 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct AutoGain {
     response: Response,
-    /// In units of 2^-16, so that a small weight has an effect.
+    /// The gain in units of 2^-16, so that a small weight has an effect.
     gain: u64,
     probe: Tally,
     cruise: Tally,
-    /// Queueing delays while cruising, in microseconds: the sum, and the number of samples.
+    /// Sum of the queueing delays while cruising, in microseconds, and the number of samples.
     queued_us: u64,
     samples: u64,
-    /// Rounds until losses are no longer the probe's.
+    /// Number of rounds for which losses still count as the probe's.
     tail_rounds: u32,
 }
 
@@ -139,7 +140,7 @@ impl AutoGain {
         }
     }
 
-    /// An ACK in ProbeBW. `is_probing`: it is in a probing phase.
+    /// Handles an ACK in ProbeBW. `is_probing` is set in a probing phase.
     pub fn update(&mut self, ack: &Ack, min_rtt: Option<Span>, is_round_start: bool, is_probing: bool) {
         if is_probing {
             self.tail_rounds = PROBE_TAIL_ROUNDS;
@@ -157,7 +158,7 @@ impl AutoGain {
         }
     }
 
-    /// A probe begins: returns its gain.
+    /// Starts a probe and returns its gain.
     pub fn on_probe(&mut self, min_rtt: Option<Span>) -> Gain {
         if self.probe.delivered > 0 {
             let base = self.cruise.share();
@@ -204,7 +205,8 @@ mod tests {
         is(gain(0, 10, 0), 1.3);
         is(gain(0, 0, 256), 1.25);
         is(gain(0, 50, 0), 1.0625);
-        // A path that loses 15 % at random: less than 1.25 x 0.85 would not keep the bandwidth.
+        // On a path that loses 15 % at random, 1.25 x 0.85 is about 1.06; a gain below 1 / 0.85 would lower the
+        // bandwidth.
         is(gain(15, 50, 0), 1.25);
         is(gain(15, 0, 0), 1.5);
         is(gain(80, 0, 0), 1.9);
@@ -227,14 +229,15 @@ mod tests {
     fn the_gain_moves_by_its_weight_towards_the_target_of_the_latest_probe() {
         let min_rtt = Some(Span::from_millis(40));
         let mut auto = AutoGain::new(response(), Gain::of(1.25));
-        // No probe was measured yet.
+        // No probe has been measured yet.
         assert_eq!(auto.on_probe(min_rtt), Gain::of(1.25));
         auto.update(&ack(90, 10, 50), min_rtt, false, true);
         for _ in 0..PROBE_TAIL_ROUNDS {
             auto.update(&ack(0, 0, 60), min_rtt, true, false);
         }
         auto.update(&ack(100, 0, 60), min_rtt, false, false);
-        // 10 % lost in the probe, half a round trip of queue: 1.5 - 0.2 - 0.125, half the way from 1.25.
+        // 10 % lost in the probe and half a round trip of queue: the target is 1.5 - 0.2 - 0.125, and the gain moves
+        // half of the way from 1.25.
         let gain = auto.on_probe(min_rtt).as_f64();
         assert!((gain - 1.2125).abs() < 0.01, "{gain}");
     }

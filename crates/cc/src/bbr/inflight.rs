@@ -1,31 +1,31 @@
-//! The target for data in flight, and the prediction of it.
+//! The target for data in flight, and its prediction at the next departure.
 
 use super::state::Bbr;
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets};
 
-/// The initial window (RFC 6928): a guess at the BDP before the first round-trip time.
+/// The initial window (RFC 6928), used as the BDP before the first round-trip time.
 pub(super) const INITIAL_CWND: Packets = Packets(10);
 
-/// Below this pacing rate a burst is one packet, from it on at least two.
+/// Below this pacing rate the minimum burst is one packet; otherwise it is two.
 const SLOW_PACING_BPS: u64 = 1_200_000;
 
-/// Largest burst: the payload of a 64 KiB packet of segmentation offload.
+/// Maximum burst: the payload of a 64 KiB packet of segmentation offload.
 const MAX_BURST: Bytes = Bytes(65_215);
 
-/// Largest burst in packets.
+/// Maximum burst in packets.
 const MAX_BURST_PACKETS: u64 = 127;
 
 impl Bbr {
-    /// `gain` times the bandwidth-delay product at `bw`, rounded up.
+    /// Returns `gain` times the bandwidth-delay product at `bw`, rounded up.
     pub(super) fn bdp(&self, bw: Bandwidth, gain: Gain) -> Packets {
         self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target` with headroom for bursts: three, since one may wait in the host's queue, one may be in flight and one
-    /// may be held back by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP
-    /// below 8 packets can be probed at all.
+    /// Returns `target` plus headroom for three bursts: one may wait in the host's queue, one may be in flight and one
+    /// may be held back by a receiver's offload. The result is rounded up to an even number, for delayed ACKs. Two
+    /// packets are added when probing, so that a BDP below 8 packets can be probed at all.
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
         let even = with_bursts.saturating_add(with_bursts % 2);
@@ -33,7 +33,7 @@ impl Bbr {
         Packets(even) + Packets(probe)
     }
 
-    /// Returns the packets in flight with which the pipe holds `gain` times the BDP.
+    /// Returns the target for packets in flight: `gain` times the BDP at `bw`, with headroom.
     pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
         self.with_headroom(self.bdp(bw, gain), conn, window)
     }
@@ -47,12 +47,12 @@ impl Bbr {
     }
 }
 
-/// Minimum number of packets in a burst.
+/// Returns the minimum number of packets in a burst.
 pub(super) fn min_burst(window: &Window) -> Packets {
     Packets(if window.pacing_rate.0 < SLOW_PACING_BPS { 1 } else { 2 })
 }
 
-/// Packets in a burst: a millisecond's worth (1/1024 s), within limits.
+/// Returns the number of packets in a burst: those that leave in 1/1024 s, within limits.
 fn burst(conn: &Conn, window: &Window) -> Packets {
     let bytes = ((window.pacing_rate.0 / 8) >> 10).min(MAX_BURST.0);
     Packets((bytes / conn.mss.0).max(min_burst(window).0).min(MAX_BURST_PACKETS))

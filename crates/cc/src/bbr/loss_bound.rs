@@ -1,9 +1,9 @@
 //! Bounds the packets in flight after losses.
 //!
-//! Linux's BBR does not respond to losses. With a threshold, a round trip that loses a larger share of its packets
-//! bounds cwnd to a share of what was in flight. A probe raises the bound by a quarter of the acknowledged packets;
-//! other phases leave headroom below it. The round trip after a reduction does not count: its lost packets were sent
-//! before.
+//! Linux's BBR does not respond to losses. With `loss_threshold` below 1, a round trip that loses a larger share of its
+//! packets bounds cwnd to a share of the packets that were in flight. A probe raises the bound by a quarter of the
+//! acknowledged packets; other phases leave headroom below it. The round trip after a reduction does not count: its
+//! lost packets were sent before.
 
 use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
 use crate::{Ack, Conn};
@@ -22,14 +22,14 @@ const MAX_BOUND: u64 = 1 << 32;
 #[derive(Debug)]
 pub(super) struct LossBound {
     response: LossResponse,
-    /// Packets, in units of 2^-8; none before the first round trip that counts.
+    /// The bound in units of 2^-8 packets; `None` before the first round trip whose losses exceed the threshold.
     bound: Option<u64>,
-    /// Maximum in flight during the round.
+    /// Maximum number of packets in flight during the round.
     peak: Packets,
     /// `lost` at the start of the round.
     start_lost: Packets,
     start_delivered: Packets,
-    /// Whether the round still shows losses from before the reduction.
+    /// Whether the round still includes losses of packets sent before the reduction.
     is_settling: bool,
 }
 
@@ -40,7 +40,7 @@ impl LossBound {
         LossBound { response, bound: None, peak: none, start_lost: none, start_delivered: none, is_settling: false }
     }
 
-    /// An ACK. `is_probing`: it is in a probing phase.
+    /// Handles an ACK. `is_probing` is set in a probing phase.
     pub fn update(&mut self, conn: &Conn, ack: &Ack, is_round_start: bool, is_probing: bool) {
         self.peak = self.peak.max(ack.prior_inflight);
         if let Some(bound) = self.bound.as_mut().filter(|_| is_probing) {
@@ -67,14 +67,14 @@ impl LossBound {
         self.start_delivered = conn.delivered;
     }
 
-    /// Returns the maximum of cwnd. `is_probing`: in a probing phase.
+    /// Returns the upper bound of cwnd. `is_probing` is set in a probing phase.
     pub fn max_cwnd(&self, is_probing: bool) -> Packets {
         let Some(bound) = self.bound else { return Packets::MAX };
         let share = if is_probing { 256 } else { 256 - self.response.headroom.raw() };
         Packets((bound * share) >> 8 >> BOUND_SHIFT).max(MIN_CWND)
     }
 
-    /// The bound in packets; none before the first round trip that counts.
+    /// Returns the bound in packets; `None` before the first round trip whose losses exceed the threshold.
     pub fn packets(&self) -> Option<Packets> {
         self.bound.map(|bound| Packets(bound >> BOUND_SHIFT))
     }

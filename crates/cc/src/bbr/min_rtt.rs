@@ -1,19 +1,19 @@
-//! The smallest round-trip time, and the progress of ProbeRTT.
+//! The smallest round-trip time, and the state of ProbeRTT.
 
 use crate::Conn;
 use crate::jiffies::Jiffies;
 use thalweg_units::Span;
 
-/// The smallest round-trip time, and ProbeRTT.
+/// The smallest round-trip time, and the progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
-    /// The minimum in whole microseconds; none before the first sample.
+    /// The minimum in whole microseconds; `None` before the first sample.
     pub rtt: Option<Span>,
     /// Time of the sample, or of its latest confirmation by ProbeRTT.
     pub(super) seen_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub(super) done_at: Option<Jiffies>,
-    /// Whether a round has passed with cwnd low.
+    /// Whether a round has passed with a low cwnd.
     pub(super) is_round_done: bool,
 }
 
@@ -23,7 +23,7 @@ impl MinRtt {
         MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: conn.jiffies, ..MinRtt::default() }
     }
 
-    /// The members of `struct bbr` that correspond to this state.
+    /// Passes the members of `struct bbr` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("min_rtt_us", self.rtt.map_or(u64::from(u32::MAX), Span::as_micros));
         take("min_rtt_stamp", self.seen_at.0);
@@ -32,7 +32,7 @@ impl MinRtt {
     }
 }
 
-/// The whole microseconds of a span.
+/// Rounds `span` down to whole microseconds.
 pub(super) fn whole_micros(span: Span) -> Span {
     Span::from_micros(span.as_micros())
 }

@@ -1,9 +1,9 @@
-//! BBR, version 1: a model of the path, bandwidth and round-trip time, instead of losses.
+//! BBR, version 1: bases its decisions on a model of the path (bandwidth and round-trip time) instead of on losses.
 //!
-//! The rate of delivery is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path.
-//! The maximum of the former and the minimum of the latter, measured at different times, give the bandwidth-delay
-//! product (BDP): the data that fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in
-//! flight, at most two.
+//! The delivery rate is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path. The
+//! maximum of the former and the minimum of the latter, measured at different times, give the bandwidth-delay product
+//! (BDP): the data that fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in flight,
+//! at most two.
 //!
 //! ```text
 //!             |
@@ -38,13 +38,13 @@
 //! | `wrapped` | interface for an algorithm that wraps BBR |
 //! | `crate::aggregation` | estimate of ACK aggregation |
 //! | `crate::pacing` | pacing rate |
-//! | `crate::fixed_point` | In which numbers does BBR calculate? |
+//! | `crate::fixed_point` | fixed-point arithmetic |
 //!
 //! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14
 //! (2016); draft-cardwell-iccrg-bbr-congestion-control-00 (2017); behaviour of Linux 6.x (`tcp_bbr`).
 //!
-//! Deviations from the draft, all of them Linux's: pacing 1 % below the bandwidth, the policer, the room for ACKs in
-//! bunches, the estimate of what is in flight at departure, and integers for everything.
+//! Deviations from the draft, all of them Linux's: pacing 1 % below the bandwidth, detection of policers, headroom in
+//! cwnd for ACK aggregation, prediction of the data in flight at the next departure, and integer arithmetic.
 //!
 //! Deviations from Linux:
 //! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
@@ -52,19 +52,20 @@
 //! - A random phase is drawn with a bias of less than 2^-29.
 //! - There is no administrator's limit to cwnd or the pacing rate.
 //!
-//! Two consequences of what Linux does, seen in measurements:
-//! - If ProbeRTT falls into an outage after which a part of what was in flight arrives late and the rest never,
-//!   recovery takes about as long again as the outage lasted, or twice as long. The late ACKs make the smoothed
-//!   round-trip time as long as the outage; more is deemed in flight than the 4 packets that cwnd allows, so that
-//!   nothing leaves; and what is missing is found by the loss probe, two smoothed round trips later.
-//! - The policer's search takes two rates within 4 kbit/s for the same at any speed. An overload that leaves next to
-//!   nothing in two intervals looks like a policer, and holds BBR at a few kbit/s for 48 rounds, which are long then.
+//! Two consequences of Linux's behaviour, observed in measurements:
+//! - If ProbeRTT coincides with an outage after which only a part of the data in flight arrives, and late, recovery
+//!   takes one to two times as long as the outage lasted. The late ACKs raise the smoothed round-trip time to the
+//!   length of the outage. More than the 4 packets that cwnd allows count as in flight, so nothing is sent. The losses
+//!   are detected by the tail loss probe, two smoothed round-trip times later.
+//! - The policer detection treats two rates within 4 kbit/s as equal at any speed. An overload that delivers almost
+//!   nothing in two intervals is mistaken for a policer, and limits BBR to a few kbit/s for 48 rounds, which are long
+//!   at that rate.
 //!
-//! Parameters: see `settings`. With their defaults BBR is Linux's.
+//! Parameters: see `settings`. With the defaults, BBR behaves as in Linux.
 //!
 //! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `bw_bps` (payload, the policer's if in use),
 //! `min_rtt_us` (0 before the first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far),
-//! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest bunch), and
+//! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest ACK aggregation), and
 //! `inflight_bound_packets` (once losses bound cwnd, which they do only with `loss_threshold` below 1).
 
 mod auto_gain;
@@ -139,7 +140,7 @@ impl Bbr {
         }
     }
 
-    /// Goes on in the cycle of ProbeBW when the phase has done its work.
+    /// Advances the cycle of ProbeBW when the phase is complete.
     fn update_cycle(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
         if self.mode == Mode::ProbeBw && self.is_phase_over(conn, ack, window) {
             self.cycle.advance(conn.delivered_at, rng);
@@ -148,7 +149,7 @@ impl Bbr {
 
     fn is_phase_over(&self, conn: &Conn, ack: &Ack, window: &Window) -> bool {
         let is_full_length = self.cycle.is_full_length(conn.delivered_at, self.min_rtt.rtt);
-        // The gain that was in force, which is 1 while a policer's rate is used.
+        // The gain in force, which is 1 while a policer's rate is used.
         let gain = self.pacing_gain;
         if gain == Gain::UNIT || self.cycle.is_cruising_at(gain) {
             return is_full_length;
@@ -268,7 +269,8 @@ impl Controller for Bbr {
         }
     }
 
-    /// The losses were spurious: the searches for growth and for a policer restart. cwnd was not lowered permanently.
+    /// Undoes a spurious loss: restarts the detection of a full pipe and of a policer. cwnd was not lowered
+    /// permanently.
     fn undo(&mut self, conn: &Conn, _prior_cwnd: Packets, window: &Window) -> Packets {
         self.full_pipe.restart();
         self.policer.reset(conn);
@@ -294,7 +296,7 @@ impl Controller for Bbr {
         take("round", self.round.count as f64);
         take("lt_bw_in_use", truth(self.policer.bandwidth().is_some()));
         take("extra_acked_packets", self.aggregation.largest().0 as f64);
-        // Only where losses are set to bound cwnd.
+        // Reported only if losses are configured to bound cwnd.
         if let Some(bound) = self.loss_bound.packets() {
             take("inflight_bound_packets", bound.0 as f64);
         }

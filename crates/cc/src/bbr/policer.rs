@@ -1,9 +1,9 @@
 //! Detects a policer that limits the rate.
 //!
-//! A token-bucket policer lets a burst pass and then drops what exceeds its rate: BBR would probe, be dropped, and
-//! probe again. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of
-//! their packets and deliver at about the same rate, that rate is taken for the policer's: BBR sends at it for 48
-//! rounds of ProbeBW without probing ("long-term bandwidth").
+//! A token-bucket policer lets a burst pass and then drops the packets that exceed its rate. BBR would lose packets at
+//! each probe. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of
+//! their packets and deliver at about the same rate, that rate counts as the policer's: BBR sends at it for 48 rounds
+//! of ProbeBW without probing ("long-term bandwidth").
 //!
 //! ```text
 //!            loss            loss, 4 rounds on, 1/5 lost        the same again, same rate
@@ -23,27 +23,27 @@ const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 /// 256 times the share of packets that a policed interval loses: 19.5 %.
 const LOSS_256THS: u64 = 50;
 
-/// Rates closer than this are the same at any speed: 4 kbit/s of payload.
+/// Rates that differ by less than this count as equal at any speed: 4 kbit/s of payload.
 const SAME_RATE_BPS: u64 = 4_000;
 
 /// Rounds of ProbeBW for which the policer's rate is kept.
 const HOLD_ROUNDS: u32 = 48;
 
-/// Longest interval: 2^32 microseconds.
+/// Maximum interval: 2^32 microseconds.
 const MAX_INTERVAL_MS: u64 = 4_294_967;
 
-/// Result of the search.
+/// Result of an update of the policer detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     /// Nothing changed.
     Nothing,
     /// A policer was found: its rate is used from now on.
     Found,
-    /// The time for which the policer's rate is used has passed.
+    /// The period for which the policer's rate is used has ended.
     HeldLongEnough,
 }
 
-/// The search for a policer.
+/// The policer detection.
 #[derive(Debug, Default)]
 pub(super) struct Policer {
     /// Whether to use `bw` in place of the maximum.
@@ -52,7 +52,7 @@ pub(super) struct Policer {
     is_sampling: bool,
     /// Rounds of the interval, or of use.
     rounds: u32,
-    /// Rate of the previous interval; zero if there was none.
+    /// Rate of the previous interval; zero if there is no previous interval.
     bw: Bandwidth,
     /// The connection's state when the interval began.
     start_ms: u64,
@@ -60,7 +60,7 @@ pub(super) struct Policer {
     start_lost: Packets,
 }
 
-/// The facts of an ACK that concern a policer.
+/// Inputs of the policer detection from an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Whether packets were deemed lost.
@@ -74,24 +74,24 @@ pub(super) struct Evidence {
 }
 
 impl Policer {
-    /// The policer's rate, if it is in use.
+    /// Returns the policer's rate if it is in use.
     pub fn bandwidth(&self) -> Option<Bandwidth> {
         self.is_in_use.then_some(self.bw)
     }
 
-    /// Resets the search; an interval begins with the next loss.
+    /// Resets the detection; an interval begins with the next loss.
     pub fn reset(&mut self, conn: &Conn) {
         *self = Policer::default();
         self.begin_interval(conn);
     }
 
-    /// Updates the search with an ACK.
+    /// Updates the detection with an ACK.
     pub fn update(&mut self, conn: &Conn, evidence: Evidence) -> Finding {
         if self.is_in_use {
             return self.hold(conn, evidence);
         }
         if !self.is_sampling {
-            // The first loss is where the policer's bucket ran empty.
+            // The first loss marks the moment at which the policer's bucket is empty.
             if !evidence.has_loss {
                 return Finding::Nothing;
             }
@@ -112,14 +112,14 @@ impl Policer {
             self.reset(conn);
             return Finding::Nothing;
         }
-        // An interval also ends with a loss, so that it covers whole buckets.
+        // An interval also ends with a loss, so that it covers complete fill cycles of the bucket.
         if !evidence.has_loss {
             return Finding::Nothing;
         }
         self.end_interval(conn)
     }
 
-    /// The members of `struct bbr` that correspond to this state.
+    /// Passes the members of `struct bbr` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("lt_is_sampling", u64::from(self.is_sampling));
         take("lt_rtt_cnt", u64::from(self.rounds));

@@ -10,7 +10,7 @@
 //!
 //! A phase lasts one minimum round-trip time; the probe lasts until the data in flight has reached its gain or packets
 //! are lost, the drain ends early when the queue is empty. Flows enter at a random phase other than the drain, so that
-//! those that share a bottleneck do not probe together.
+//! flows that share a bottleneck do not probe simultaneously.
 //!
 //! With the clock [`Clock::Time`] a single cruising phase lasts until the next probe is due.
 
@@ -18,37 +18,37 @@ use crate::fixed_point::Gain;
 use rand_core::Rng;
 use thalweg_units::{Span, Time};
 
-/// Rounds for which Linux's maximum of the bandwidth counts: a cycle of 8 phases and 2 more.
+/// Window of Linux's bandwidth filter in rounds: a cycle of 8 phases and 2 more.
 pub(super) const BANDWIDTH_ROUNDS: u64 = 10;
 
-/// The phase that probes, the one that drains, and the first that cruises.
+/// The probing phase, the draining phase, and the first cruising phase.
 const PROBE: u64 = 0;
 const DRAIN: u64 = 1;
 const CRUISE: u64 = 2;
 
-/// Clock for the time from one probe to the next.
+/// How the interval between probes is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Clock {
-    /// This number of cruising phases of a minimum round-trip time each.
+    /// The number of cruising phases, each of one minimum round-trip time.
     RoundTrips(u64),
-    /// This time.
+    /// The time between probes.
     Time(Span),
 }
 
-/// Gains and times of ProbeBW.
+/// Gains and timing of ProbeBW.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probing {
     pub probe: Gain,
     pub drain: Gain,
     pub cruise: Gain,
     pub clock: Clock,
-    /// Share of the clock's time by which it varies at random, either way.
+    /// Share of the interval between probes by which it varies at random, in either direction.
     pub jitter: Gain,
 }
 
 impl Probing {
-    /// `value` with its jitter: uniform from `value` less its share to `value` plus it. Draws no random number without
-    /// jitter.
+    /// Returns `value` with jitter: uniform from `value` less its share to `value` plus its share. Without jitter, no
+    /// random number is drawn.
     fn jittered(&self, value: u64, rng: &mut dyn Rng) -> u64 {
         if self.jitter == Gain::ZERO {
             return value;
@@ -62,34 +62,34 @@ impl Probing {
     }
 }
 
-/// A random number below `limit`, which is at most 2^32.
+/// Returns a random number below `limit`, which is at most 2^32.
 fn below(limit: u64, rng: &mut dyn Rng) -> u64 {
     (u64::from(rng.next_u32()) * limit) >> 32
 }
 
-/// The cycle of gains.
+/// The cycle of pacing gains.
 #[derive(Debug)]
 pub(super) struct Cycle {
     probing: Probing,
     phase: u64,
     phase_start: Time,
-    /// Phases of this cycle.
+    /// Number of phases in this cycle.
     phases: u64,
-    /// Whether the drain's gain is 2 minus the probe's, and changes with it.
+    /// Whether the draining gain is 2 minus the probing gain, and changes with it.
     does_drain_follow: bool,
-    /// Time of the next probe with the time clock, in whole microseconds like Linux's clock.
+    /// With [`Clock::Time`], the time of the next probe, in whole microseconds as in Linux's clock.
     next_probe_us: u64,
 }
 
 impl Cycle {
-    /// Makes a cycle that has not begun.
+    /// Creates a cycle that has not begun.
     pub fn new(probing: Probing) -> Cycle {
         let phases = phases(probing.clock);
         let does_drain_follow = probing.drain == probing.probe.complement();
         Cycle { probing, phase: PROBE, phase_start: Time::ZERO, phases, does_drain_follow, next_probe_us: 0 }
     }
 
-    /// The phase's gain.
+    /// Returns the gain of the phase.
     pub fn gain(&self) -> Gain {
         match self.phase {
             PROBE => self.probing.probe,
@@ -106,7 +106,7 @@ impl Cycle {
         self.probing.probe = gain;
     }
 
-    /// The members of `struct bbr` that correspond to this state.
+    /// Passes the members of `struct bbr` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("cycle_idx", self.phase);
         take("cycle_mstamp", self.phase_start.as_micros());
@@ -117,13 +117,13 @@ impl Cycle {
         self.phase == PROBE
     }
 
-    /// Whether the phase is a cruising phase, with `gain` as the cruising gain.
+    /// Whether the phase is a cruising phase, and `gain` is the cruising gain.
     pub fn is_cruising_at(&self, gain: Gain) -> bool {
         self.phase >= CRUISE && gain == self.probing.cruise
     }
 
-    /// Starts the cycle at a random phase, but not the draining one. With a clock that counts time, it starts at a
-    /// random time before the next probe.
+    /// Starts the cycle at a random phase other than the draining one. With [`Clock::Time`] it starts at a random time
+    /// before the next probe.
     pub fn enter(&mut self, now: Time, rng: &mut dyn Rng) {
         self.phases = phases(self.probing.clock);
         if let Clock::Time(interval) = self.probing.clock {
@@ -132,7 +132,7 @@ impl Cycle {
             self.next_probe_us = now.as_micros() + below(interval.as_micros(), rng);
             return;
         }
-        // The cruising phases and the probe: the last down to 2, and 0.
+        // Random among the probe (0) and the cruising phases (2 and up).
         self.phase = self.phases - 1 - below(self.phases - 1, rng);
         self.advance(now, rng);
     }
@@ -151,8 +151,8 @@ impl Cycle {
         }
     }
 
-    /// Whether the phase has lasted longer than the minimum round-trip time; when cruising with the time clock, whether
-    /// the next probe is due.
+    /// Whether the phase has lasted longer than the minimum round-trip time. While cruising with [`Clock::Time`]:
+    /// whether the next probe is due.
     pub fn is_full_length(&self, now: Time, min_rtt: Option<Span>) -> bool {
         if self.phase >= CRUISE && matches!(self.probing.clock, Clock::Time(_)) {
             return now.as_micros() >= self.next_probe_us;
@@ -175,17 +175,17 @@ fn phases(clock: Clock) -> u64 {
 pub(super) struct BandwidthClock {
     /// Ticks so far.
     pub ticks: u64,
-    /// Rounds for which a maximum counts.
+    /// Number of rounds that the filter window covers.
     length: u64,
-    /// Tenths of a tick since the latest, times `length`.
+    /// Progress towards the next tick, in units of 1 / `length` tick; a round adds [`BANDWIDTH_ROUNDS`].
     progress: u64,
-    /// The least time between two ticks, and when the next one may be.
+    /// Minimum time between two ticks, and the earliest time of the next one.
     min_tick_us: u64,
     next_tick_us: u64,
 }
 
 impl BandwidthClock {
-    /// The clock that fits a cycle.
+    /// Creates the clock for a cycle with these settings.
     pub fn new(probing: &Probing) -> BandwidthClock {
         let (length, min_tick_us) = match probing.clock {
             Clock::RoundTrips(cruising) => (CRUISE + cruising + probing.spread(cruising) + 2, 0),

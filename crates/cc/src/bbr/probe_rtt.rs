@@ -1,8 +1,8 @@
 //! ProbeRTT: measures the round-trip time without queues.
 //!
-//! The estimate is the minimum of the last 10 s. If it was not measured again for that long, ProbeRTT lowers cwnd to 4
-//! packets for at least 200 ms and one round (all of these can be set), so that the queue drains and the path shows its
-//! round-trip time again; flows that share a bottleneck synchronize.
+//! The estimate is the minimum of the last 10 s. If no sample has reached it for that long, ProbeRTT lowers cwnd to 4
+//! packets for at least 200 ms and one round, so that the queue drains and the round-trip time without a queue can be
+//! measured. All of these values are configurable. Flows that share a bottleneck synchronize their ProbeRTT phases.
 
 use super::min_rtt::whole_micros;
 use super::state::{Bbr, Mode};
@@ -36,7 +36,7 @@ impl Bbr {
         }
     }
 
-    /// cwnd in ProbeRTT.
+    /// Returns cwnd in ProbeRTT.
     pub(super) fn probe_rtt_cwnd(&self) -> Packets {
         let settings = &self.settings.probe_rtt;
         if settings.bdp_share == Gain::ZERO {
@@ -61,7 +61,7 @@ impl Bbr {
         }
     }
 
-    /// Restores cwnd and returns to Startup or ProbeBW, if cwnd has been low for long enough.
+    /// Restores cwnd and returns to Startup or ProbeBW if cwnd has been low for long enough.
     pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         let now = conn.jiffies;
         if self.min_rtt.done_at.is_none_or(|done_at| now <= done_at) {

@@ -14,13 +14,13 @@ pub(super) struct Recovery {
     pub prior_cwnd: Packets,
 }
 
-/// Whether losses are being repaired.
+/// Whether loss recovery is in progress.
 pub(super) fn is_recovering(state: CaState) -> bool {
     matches!(state, CaState::Recovery | CaState::Loss)
 }
 
 impl Recovery {
-    /// The members of `struct bbr` that correspond to this state.
+    /// Passes the members of `struct bbr` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("prev_ca_state", self.prior_state as u64);
         take("packet_conservation", u64::from(self.is_conserving));

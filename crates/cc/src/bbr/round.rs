@@ -1,7 +1,7 @@
 //! Counts round trips.
 //!
-//! Rounds are counted in packets, not in time: one ends when a packet is acknowledged that was sent after the previous
-//! one had ended. So a round lasts one round trip, queueing included.
+//! Rounds are counted in packets, not in time: a round ends when a packet is acknowledged that was sent after the
+//! previous round had ended. So a round lasts one round trip, including queueing.
 
 use crate::{Conn, RateSample};
 use thalweg_units::Packets;
@@ -13,12 +13,13 @@ pub(super) struct Round {
     pub count: u64,
     /// Whether the latest ACK began a round.
     pub is_start: bool,
-    /// The round ends with a packet that was sent when this much had been delivered.
+    /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
+    /// delivered.
     end_delivered: Packets,
 }
 
 impl Round {
-    /// An ACK with a valid sample of the delivery rate.
+    /// Handles an ACK with a valid sample of the delivery rate.
     pub fn update(&mut self, conn: &Conn, sample: &RateSample) {
         self.is_start = sample.prior_delivered >= self.end_delivered;
         if self.is_start {
@@ -27,7 +28,7 @@ impl Round {
         }
     }
 
-    /// The members of `struct bbr` that correspond to this state.
+    /// Passes the members of `struct bbr` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("next_rtt_delivered", self.end_delivered.0);
         take("round_start", u64::from(self.is_start));

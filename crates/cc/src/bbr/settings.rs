@@ -1,19 +1,19 @@
 //! Parameters of BBR, and Linux's values.
 //!
-//! With its default, each parameter leaves BBR as in Linux, bit for bit. Gains are stored in Linux's 256ths.
+//! With the default parameters, BBR is bit-for-bit identical to Linux's. Gains are stored in Linux's 256ths.
 
 use super::probe_bw::{Clock, Probing};
 use crate::Param;
 use crate::fixed_point::Gain;
 use thalweg_units::{Packets, Span};
 
-/// Minimum of cwnd, except after losses: enough to keep ACKs coming from a receiver that delays them.
+/// Minimum of cwnd, except after losses: enough to trigger ACKs from a receiver that delays them.
 pub(super) const MIN_CWND: Packets = Packets(4);
 
-/// log2 of the unit of the threshold of losses.
+/// log2 of the unit of the loss threshold.
 pub(super) const THRESHOLD_SHIFT: u32 = 16;
 
-/// Minimum pacing gain of a phase: below it, a slow path would wait for seconds until the next packet may leave.
+/// Minimum pacing gain of a phase: below it, a slow path would wait for seconds before it sends the next packet.
 const MIN_GAIN: f64 = 0.1;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -130,7 +130,7 @@ const fn whole(name: &'static str, about: &'static str, default: f64, min: f64, 
     Param { name, about, default, min, max, is_whole: true }
 }
 
-/// Values of the parameters, in the units in which BBR calculates.
+/// Values of the parameters, in BBR's internal units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(super) probing: Probing,
@@ -147,29 +147,29 @@ pub(crate) struct Settings {
 /// The response to losses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossResponse {
-    /// Share of packets above which a round trip counts, in units of 2^-16.
+    /// Share of lost packets above which a round trip sets the bound, in units of 2^-16.
     pub threshold: u64,
     /// The bound as a share of the packets in flight.
     pub beta: Gain,
-    /// Share of the bound that is left free except while probing.
+    /// Share of the bound that is left as headroom, except while probing.
     pub headroom: Gain,
 }
 
-/// Start and actions of ProbeRTT.
+/// Timing and window of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
-    /// For how long a minimum of the round-trip time counts.
+    /// Time for which a minimum of the round-trip time is valid.
     pub interval: Span,
-    /// For how long cwnd is low.
+    /// Time for which cwnd is low.
     pub duration: Span,
-    /// The least cwnd.
+    /// Minimum cwnd.
     pub cwnd: Packets,
-    /// The least cwnd in BDPs.
+    /// Minimum cwnd in BDPs.
     pub bdp_share: Gain,
 }
 
 impl Settings {
-    /// The settings that `value` returns for the names of [`PARAMS`].
+    /// Returns the settings for the values that `value` returns for the names of [`PARAMS`].
     pub fn of(value: &dyn Fn(&str) -> f64) -> Settings {
         let gain = |name| Gain::of(value(name));
         Settings {
@@ -198,25 +198,25 @@ impl Settings {
 /// A parameter in the format of the eBPF programs `bbr_tuned` and `bbr_auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The parameter.
+    /// The parameter's name.
     pub param: &'static str,
     /// Its value, in the program's unit.
     pub value: u32,
-    /// Units of the program in one of the parameter's.
+    /// The program's units per unit of the parameter.
     pub scale: u32,
 }
 
-/// Units in a gain or share of 1.
+/// Number of units in a gain or share of 1.
 pub(super) const GAIN: u32 = 256;
 
-/// A value within the range of a parameter, which keeps to 32 bits.
+/// Creates a word. The ranges of all parameters fit in 32 bits.
 pub(super) fn word(param: &'static str, value: u64, scale: u32) -> Word {
     Word { param, value: u32::try_from(value).expect("the ranges of parameters keep to 32 bits"), scale }
 }
 
 impl Settings {
-    /// The first members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is 0 where
-    /// round trips count the time between probes.
+    /// Returns the first members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is
+    /// 0 if the interval between probes is counted in round trips.
     pub fn words(&self) -> Vec<Word> {
         let (probing, probe_rtt, losses) = (&self.probing, &self.probe_rtt, &self.losses);
         let (cruising, interval) = match probing.clock {

@@ -1,4 +1,4 @@
-//! The state of BBR.
+//! BBR's state.
 
 use super::auto_gain::{AutoGain, Response};
 use super::loss_bound::LossBound;
@@ -14,7 +14,7 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
 use crate::pacing::Pacing;
 
-/// State of BBR.
+/// BBR's mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
@@ -24,7 +24,7 @@ pub(super) enum Mode {
     ProbeRtt,
 }
 
-/// The state of BBR beyond cwnd and the pacing rate.
+/// BBR's state, except cwnd and the pacing rate.
 #[derive(Debug)]
 pub(crate) struct Bbr {
     pub(super) settings: Settings,
@@ -49,7 +49,7 @@ pub(crate) struct Bbr {
 }
 
 impl Bbr {
-    /// BBR for a connection that is being established.
+    /// Creates BBR for a connection that is being established.
     pub fn new(settings: Settings) -> Bbr {
         Bbr {
             settings,
@@ -72,7 +72,7 @@ impl Bbr {
         }
     }
 
-    /// BBR whose probing gain follows losses and queueing.
+    /// Creates BBR whose probing gain depends on losses and queueing.
     pub fn with_auto_gain(settings: Settings, response: Response) -> Bbr {
         let auto_gain = Some(AutoGain::new(response, settings.probing.probe));
         Bbr { auto_gain, ..Bbr::new(settings) }

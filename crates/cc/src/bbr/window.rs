@@ -1,9 +1,9 @@
 //! The congestion window.
 //!
-//! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs. It grows towards that by
-//! the acknowledged packets. Losses do not lower it below the delivered packets: in the first round of recovery one
-//! packet is sent per delivered packet (packet conservation), then cwnd grows again, and after recovery its earlier
-//! value is restored, unless a bound on losses is configured.
+//! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs. It grows towards that
+//! target by the number of acknowledged packets. Losses do not lower it below the number of delivered packets: in the
+//! first round of recovery one packet is sent per delivered packet (packet conservation), then cwnd grows again, and
+//! after recovery its earlier value is restored, unless losses are configured to bound cwnd.
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;
@@ -37,7 +37,7 @@ impl Bbr {
         window.cwnd = window.cwnd.min(self.loss_bound.max_cwnd(self.is_probing()));
     }
 
-    /// cwnd as loss and the state of recovery have it.
+    /// Returns cwnd after losses and changes of the recovery state.
     fn through_recovery(&mut self, conn: &Conn, ack: &Ack, cwnd: Packets) -> Packets {
         let prior_state = std::mem::replace(&mut self.recovery.prior_state, conn.state);
         let cwnd = if ack.lost > Packets::ZERO { cwnd.saturating_sub(ack.lost).max(Packets(1)) } else { cwnd };

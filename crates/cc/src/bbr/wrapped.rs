@@ -1,4 +1,4 @@
-//! The interface of BBR for a rule around it.
+//! Implements [`Wrapped`], through which a CPU rule reads and changes BBR's state.
 
 use super::state::Bbr;
 use crate::Conn;
@@ -10,9 +10,9 @@ impl Wrapped for Bbr {
     const NAME_WITH_RULE: &'static str = "bbr_cpu";
     const STARTUP_GAIN: u32 = Gain::STARTUP.raw() as u32;
     const EXPECTED_PERCENT: u64 = 100;
-    // It probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25.
+    // BBR probes at 1.25 times the bandwidth every eight rounds, and 1 - 1/1.25 is a fifth.
     const MISSED_RATIO: u64 = 5;
-    // A late burst compensates for half of itself, and probing for the rest.
+    // A late burst makes up for half of its delay, and probing makes up for the rest.
     const MISSED_US: u64 = 500;
 
     fn model(&self) -> Model {

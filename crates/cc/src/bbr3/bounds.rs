@@ -3,13 +3,13 @@
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Packets;
 
-/// The fraction of losses that is too much, in 256ths: 2 % (2.8, LossThresh).
+/// Loss ratio above which a response follows, in 256ths: 2 % (2.8, LossThresh).
 pub(super) const LOSS_THRESHOLD: u64 = 256 * 2 / 100;
 
 /// Share that remains after a response to loss, in 256ths: 70 % (2.8, Beta).
 pub(super) const BETA: u64 = 256 - 256 * 30 / 100;
 
-/// Bounds until the next probe; `None`: no loss since the last probe.
+/// Bounds that hold until the next probe; `None` without a loss since the last probe.
 #[derive(Debug, Default)]
 pub(super) struct ShortTerm {
     pub bw: Option<Bandwidth>,
@@ -17,7 +17,7 @@ pub(super) struct ShortTerm {
 }
 
 impl ShortTerm {
-    /// (ResetShortTermModel)
+    /// Removes both bounds (ResetShortTermModel).
     pub fn reset(&mut self) {
         *self = ShortTerm::default();
     }

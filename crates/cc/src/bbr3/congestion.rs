@@ -1,4 +1,4 @@
-//! Responses to losses and marks (5.5.10).
+//! Responses to losses and ECN marks (5.5.10).
 
 use super::bounds::LOSS_THRESHOLD;
 use super::sample::Sample;
@@ -42,7 +42,7 @@ impl Bbr3 {
         lost.0 > 0 && inflight_at_send.0 > 0 && lost.0 > (inflight_at_send.0 * LOSS_THRESHOLD) >> 8
     }
 
-    /// Whether the sample shows that too much was in flight: by losses, or by marks.
+    /// Whether the sample shows too many packets in flight, from losses or from ECN marks.
     pub(super) fn is_sample_too_high(&self, sample: &Sample) -> bool {
         Bbr3::is_loss_too_high(sample.lost, sample.inflight_at_send) || self.are_marks_too_many(sample)
     }

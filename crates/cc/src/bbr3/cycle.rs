@@ -16,7 +16,7 @@ pub(super) enum Phase {
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
     pub phase: Phase,
-    /// Start of the phase Down, or Up.
+    /// Start of phase Down or Up.
     pub start: Time,
     /// Time from the start of Down to the next probe.
     pub wait: Span,
@@ -24,19 +24,19 @@ pub(super) struct Cycle {
     pub is_probe_sample: bool,
     /// Whether the last probe caused too much loss.
     pub was_too_high: bool,
-    /// Whether the last probe ended early because of the one before.
+    /// Whether the last probe ended early because the previous one had caused too much loss.
     pub was_cautious: bool,
     pub ack_phase: AckPhase,
-    /// Rounds of the present probe.
+    /// Rounds of the current probe.
     pub up_rounds: u32,
     /// Packets acknowledged since the long-term bound was last raised.
     pub up_acked: Packets,
-    /// Packets to be acknowledged for it to be raised by one; none: it is not.
+    /// Packets to be acknowledged before the long-term bound is raised by one; `None` if it is not being raised.
     pub acked_per_increment: Option<Packets>,
 }
 
 impl Cycle {
-    /// Whether the phase increases the packets in flight.
+    /// Whether the phase increases the number of packets in flight.
     pub fn is_raising(&self) -> bool {
         matches!(self.phase, Phase::Refill | Phase::Up)
     }
@@ -58,6 +58,6 @@ pub(super) enum AckPhase {
     ProbeStarting,
     /// Sent during the probe.
     ProbeFeedback,
-    /// The end of the probe's packets.
+    /// The last packets of the probe are being acknowledged.
     ProbeStopping,
 }

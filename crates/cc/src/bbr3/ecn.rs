@@ -1,28 +1,28 @@
 //! The response to ECN marks with a shallow threshold.
 //!
 //! Linux responds to marks on routes that are configured to mark at a shallow threshold, for connections with a minimum
-//! round-trip time of up to 5 ms. The volume in flight falls by a third of the smoothed fraction of marked packets per
-//! round; more than half of the packets marked ends Startup after two rounds, and a probe at once. The draft does not
-//! cover ECN (3.7).
+//! round-trip time of up to 5 ms. Each round with marks reduces the packets in flight by a third of the smoothed
+//! fraction of marked packets. If more than half of the packets are marked, Startup ends after two rounds, and a probe
+//! ends at once. The draft does not cover ECN (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;
 use crate::{Conn, Window};
 use thalweg_units::{Packets, Span};
 
-/// Maximum of the smallest round-trip time up to which BBR responds to marks.
+/// BBR responds to marks only if the minimum round-trip time is at most this.
 const MAX_RTT: Span = Span::from_millis(5);
 
-/// Everything in 256ths: the weight of the newest fraction, the part of the fraction by which the volume falls, the
-/// fraction that is too much, and the part of the long-term bound by which a probe after the end of marks begins to
-/// grow.
+/// Factors in 256ths: the weight of the newest fraction, the part of the fraction by which the packets in flight are
+/// reduced, the fraction above which marks are too many, and the part of the long-term bound that sets the initial
+/// growth of a probe after the marks have ceased.
 const UNIT: u64 = 256;
 const WEIGHT: u64 = UNIT / 16;
 const CUT: u64 = UNIT / 3;
 const THRESHOLD: u64 = UNIT / 2;
 const REPROBE: u64 = UNIT / 2;
 
-/// Rounds with too many marks that end Startup.
+/// Number of rounds with too many marks after which Startup ends.
 const STARTUP_ROUNDS: u32 = 2;
 
 impl Bbr3 {
@@ -49,17 +49,17 @@ impl Bbr3 {
         }
     }
 
-    /// Whether a probe has caused too many marks.
+    /// Whether the sample of a probe has too many marks.
     pub(super) fn are_marks_too_many(&self, sample: &Sample) -> bool {
         self.ecn.is_eligible && sample.delivered_ce.0 > (sample.delivered.0 * THRESHOLD) >> 8
     }
 
-    /// The volume after a round with marks.
+    /// Returns the bound of the packets in flight after a round with marks.
     pub(super) fn after_marks(&self, inflight: Packets) -> Packets {
         Packets((inflight.0 * (UNIT - ((self.ecn.fraction * CUT) >> 8))) >> 8)
     }
 
-    /// The marks have ceased: rounds that a probe has ahead when it begins.
+    /// Returns the number of growth rounds that a probe skips when it starts after the marks have ceased.
     pub(super) fn reprobe_rounds(&self) -> u32 {
         let growth = (self.long_term.map_or(u64::from(u32::MAX), |bound| bound.0) * REPROBE) >> 8;
         growth.max(1).ilog2().min(30)

@@ -2,16 +2,16 @@
 
 use crate::fixed_point::Bandwidth;
 
-/// Detects the end of the growth.
+/// Detects when the bandwidth stops growing.
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
-    /// Whether the pipe was ever found to be full.
+    /// Whether the pipe has ever been full.
     pub is_reached: bool,
-    /// Whether it was found to be full since the last restart.
+    /// Whether the pipe has been full since the last restart.
     pub is_now: bool,
-    /// The bandwidth that growth is measured from.
+    /// Bandwidth from which growth is measured.
     pub baseline: Bandwidth,
-    /// Rounds since it grew.
+    /// Rounds since the bandwidth last grew.
     pub rounds: u32,
     /// ACKs with losses in the round.
     pub loss_events: u32,
@@ -20,12 +20,12 @@ pub(super) struct FullPipe {
 }
 
 impl FullPipe {
-    /// Restarts the search (5.3.1.2, ResetFullBW).
+    /// Restarts the detection (5.3.1.2, ResetFullBW).
     pub fn restart(&mut self) {
         self.restart_from(Bandwidth::ZERO);
     }
 
-    /// Restarts the search with `baseline` as the reference for growth.
+    /// Restarts the detection with `baseline` as the reference for growth.
     pub fn restart_from(&mut self, baseline: Bandwidth) {
         self.baseline = baseline;
         self.rounds = 0;

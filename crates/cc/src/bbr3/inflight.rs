@@ -1,4 +1,4 @@
-//! The target for packets in flight, and the prediction of them (5.6.4.2).
+//! The target for packets in flight, and its prediction at the next departure (5.6.4.2).
 
 use super::cycle::Phase;
 use super::state::{Bbr3, MIN_CWND, Mode};
@@ -6,35 +6,36 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets, Span};
 
-/// Largest burst: the payload of a 64 KiB packet of segmentation offload.
+/// Maximum burst: the payload of a 64 KiB packet of segmentation offload.
 const MAX_BURST: Bytes = Bytes(65_215);
 
-/// The addition to a burst on short paths is halved for every 512 us of round-trip time.
+/// Bytes added to a burst on short paths; halved for every 512 us of round-trip time.
 const BURST_BY_RTT: u64 = 1 << 16;
 const RTT_SHIFT: u32 = 9;
 
-/// Minimum number of packets in a burst.
+/// Returns the minimum number of packets in a burst.
 const MIN_BURST: u64 = 2;
 
 impl Bbr3 {
-    /// `gain` times the bandwidth-delay product at `bw`, rounded up (BDPMultiple).
+    /// Returns `gain` times the bandwidth-delay product at `bw`, rounded up (BDPMultiple).
     pub(super) fn bdp(&self, bw: Bandwidth, gain: Gain) -> Packets {
         self.min_rtt.rtt.map_or(self.initial_cwnd, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target`, but enough for three bursts: one may wait in the host's queue, one be in flight and one be held back
-    /// by a receiver's offload. Two more when probing, so that a small BDP can be probed at all (QuantizationBudget).
+    /// Returns `target`, but at least three bursts: one may wait in the host's queue, one may be in flight and one may
+    /// be held back by a receiver's offload. Two packets are added when probing, so that a small BDP can be probed at
+    /// all (QuantizationBudget).
     pub(super) fn with_bursts(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let probe = if self.mode == Mode::ProbeBw && self.cycle.phase == Phase::Up { 2 } else { 0 };
         target.max(Packets(3 * self.burst(conn, window).0)).max(MIN_CWND) + Packets(probe)
     }
 
-    /// Returns the packets in flight with which the pipe holds `gain` times the BDP (Inflight).
+    /// Returns the target for packets in flight: `gain` times the BDP at `bw`, at least three bursts (Inflight).
     pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
         self.with_bursts(self.bdp(bw, gain), conn, window)
     }
 
-    /// Returns the target for packets in flight: the BDP, unless congestion has reduced cwnd (TargetInflight).
+    /// Returns the target for packets in flight after a loss: the BDP, or cwnd if that is lower (TargetInflight).
     pub(super) fn response_target(&self, conn: &Conn, window: &Window) -> Packets {
         let bw = self.bandwidth();
         let bdp = if self.variant.targets_with_bursts {
@@ -53,7 +54,7 @@ impl Bbr3 {
         (inflight + departing).saturating_sub(delivered)
     }
 
-    /// Packets in a burst: a millisecond's worth (1/1024 s), and more on short paths (5.6.3).
+    /// Returns the number of packets in a burst: those that leave in 1/1024 s, and more on short paths (5.6.3).
     fn burst(&self, conn: &Conn, window: &Window) -> Packets {
         let shortness = self.min_rtt.rtt.map_or(u64::MAX, Span::as_micros) >> RTT_SHIFT;
         let by_rtt = if shortness < 32 { BURST_BY_RTT >> shortness } else { 0 };

@@ -1,8 +1,8 @@
 //! The long-term bound of packets in flight (5.3.3.9, 5.5.10.2).
 //!
-//! A probe that loses more than 2 % sets the bound to the volume that was in flight when the loss passed that
-//! threshold, at least 70 % of the BDP. Later probes raise it: by one packet in the first round, by 2, 4, 8 in the
-//! next. In every phase, a larger volume in flight without much loss raises it too.
+//! A probe that loses more than 2 % sets the bound to the number of packets in flight when the loss exceeded that
+//! threshold, and to at least 70 % of the BDP. Later probes raise it: by one packet in the first round, then by 2, 4,
+//! 8. In every phase, a larger number of packets in flight without excessive loss raises it too.
 
 use super::bounds::{BETA, LOSS_THRESHOLD};
 use super::cycle::{AckPhase, Phase};
@@ -15,12 +15,12 @@ use thalweg_units::Packets;
 /// Share of the bound that is left to other flows, in 256ths: 15 % (2.8, Headroom).
 const HEADROOM: u64 = 256 * 15 / 100;
 
-/// The slope of the bound doubles for this many rounds.
+/// Maximum number of rounds in which the slope of the bound doubles.
 const MAX_UP_ROUNDS: u32 = 30;
 
 impl Bbr3 {
-    /// Moves the bound, and the window of the maximum bandwidth (AdaptLongTermModel). Returns whether a phase has
-    /// begun.
+    /// Updates the bound, and advances the window of the maximum bandwidth (AdaptLongTermModel). Returns whether a
+    /// phase has begun.
     pub(super) fn adapt_long_term(&mut self, conn: &Conn, sample: &Sample, window: &Window, rng: &mut dyn Rng) -> bool {
         if self.round.is_start && self.end_ack_phase(conn, sample) {
             return true;
@@ -39,7 +39,7 @@ impl Bbr3 {
         false
     }
 
-    /// A round has passed. Returns whether a phase has begun.
+    /// Handles the end of a round of ACKs. Returns whether a phase has begun.
     fn end_ack_phase(&mut self, conn: &Conn, sample: &Sample) -> bool {
         match self.cycle.ack_phase {
             AckPhase::ProbeStarting => self.cycle.ack_phase = AckPhase::ProbeFeedback,
@@ -49,7 +49,7 @@ impl Bbr3 {
                 if self.is_in_probe_bw() && !sample.is_app_limited {
                     self.max_bw.advance();
                 }
-                // The bound was reached without much loss: probe again, and go beyond it (5.3.3.6).
+                // The bound was reached without excessive loss: probe again, and exceed it (5.3.3.6).
                 if self.is_in_probe_bw() && self.cycle.was_cautious && !self.cycle.was_too_high {
                     self.start_refill(conn, 0);
                     return true;
@@ -75,7 +75,7 @@ impl Bbr3 {
         }
     }
 
-    /// A loss probe has repaired a loss: one segment of those that were delivered in the latest round.
+    /// Handles a loss that a loss probe has repaired: one segment of those delivered in the latest round.
     pub(super) fn judge_probe_repair(&mut self, conn: &Conn, is_app_limited: bool, window: &Window, rng: &mut dyn Rng) {
         let inflight = self.signals.latest_inflight + Packets(1);
         if self.cycle.is_probe_sample && Bbr3::is_loss_too_high(Packets(1), inflight) {
@@ -83,7 +83,8 @@ impl Bbr3 {
         }
     }
 
-    /// A probe has met too much congestion with `inflight` in flight (HandleInflightTooHigh). Once per probe.
+    /// Responds to excessive congestion in a probe with `inflight` packets in flight, at most once per probe
+    /// (HandleInflightTooHigh).
     fn respond_to_congestion(
         &mut self,
         conn: &Conn,
@@ -105,7 +106,7 @@ impl Bbr3 {
         }
     }
 
-    /// Raises the bound while it limits cwnd and cwnd limits what is sent (ProbeInflightLongtermUpward).
+    /// Raises the bound if it limits cwnd and cwnd limits the sender (ProbeInflightLongtermUpward).
     fn raise_long_term(&mut self, conn: &Conn, sample: &Sample, window: &Window) {
         let Some(bound) = self.long_term else { return };
         if !conn.is_cwnd_exhausted || window.cwnd < bound {
@@ -123,14 +124,14 @@ impl Bbr3 {
         }
     }
 
-    /// The bound grows twice as fast from now on (RaiseInflightLongtermSlope).
+    /// Doubles the slope of the bound (RaiseInflightLongtermSlope).
     pub(super) fn raise_long_term_slope(&mut self, window: &Window) {
         let growth = 1u64 << self.cycle.up_rounds;
         self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(MAX_UP_ROUNDS);
         self.cycle.acked_per_increment = Some(Packets((window.cwnd.0 / growth).max(1)));
     }
 
-    /// The bound less the share for other flows (InflightWithHeadroom); `None` if there is no bound.
+    /// Returns the bound less the headroom for other flows (InflightWithHeadroom); `None` if there is no bound.
     pub(super) fn long_term_with_headroom(&self) -> Option<Packets> {
         let bound = self.long_term?;
         let headroom = Packets(((bound.0 * HEADROOM) >> 8).max(1));
@@ -138,8 +139,8 @@ impl Bbr3 {
     }
 }
 
-/// The volume in flight at which losses passed the threshold (InflightAtLoss): solves, for the part of the segment that
-/// is one too many, `(lost before + part) / (inflight before + part) = threshold`.
+/// Returns the packets in flight when the losses exceeded the threshold (InflightAtLoss). Solves `(lost before + part)
+/// / (inflight before + part) = threshold` for the part of the segment that exceeds it.
 fn inflight_at_threshold(segment: &LostSegment) -> Packets {
     let inflight_before = segment.inflight_at_send.0 - 1;
     let lost_before = segment.lost.0.saturating_sub(1);

@@ -5,15 +5,15 @@ use thalweg_units::Packets;
 /// The smoothed fraction of packets that are marked.
 #[derive(Debug)]
 pub(super) struct MarkFraction {
-    /// Whether the marks come from a shallow queue.
+    /// Whether the marks come from a queue with a shallow threshold.
     pub is_low: bool,
-    /// Whether BBR responds to them.
+    /// Whether BBR responds to marks.
     pub is_eligible: bool,
-    /// In 256ths.
+    /// The smoothed fraction, in 256ths.
     pub fraction: u64,
     /// Rounds of Startup with too many marks.
     pub startup_rounds: u32,
-    /// Delivered and marked packets at the last computation.
+    /// Counts of delivered and marked packets at the last update.
     pub delivered: Packets,
     pub marked: Packets,
 }

@@ -1,11 +1,11 @@
 //! The maximum bandwidth of the last two probes (5.5.2 to 5.5.6).
 //!
-//! This is the maximum of all samples since the end of the last probe but one. The window advances one round after a
+//! This is the maximum of all samples since the end of the second-to-last probe. The window advances one round after a
 //! probe has ended, when its samples have arrived.
 
 use crate::fixed_point::Bandwidth;
 
-/// The maximum over the present cycle of ProbeBW and the one before.
+/// The maximum over the current cycle of ProbeBW and the previous one.
 #[derive(Debug, Default)]
 pub(super) struct MaxBandwidth {
     previous: Bandwidth,
@@ -13,17 +13,17 @@ pub(super) struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// The maximum.
+    /// Returns the maximum.
     pub fn max(&self) -> Bandwidth {
         self.previous.max(self.present)
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     pub fn update(&mut self, bw: Bandwidth) {
         self.present = self.present.max(bw);
     }
 
-    /// Starts the next cycle. Without a sample in this one, the older one is kept.
+    /// Starts the next cycle. If the current one has no sample, the previous maximum is kept.
     pub fn advance(&mut self) {
         if self.present != Bandwidth::ZERO {
             self.previous = self.present;

@@ -1,20 +1,20 @@
-//! The smallest round-trip time, and the progress of ProbeRTT.
+//! The smallest round-trip time, and the state of ProbeRTT.
 
 use super::sample::Sample;
 use crate::Conn;
 use crate::jiffies::Jiffies;
 use thalweg_units::Span;
 
-/// For how long a minimum counts (2.16.1, MinRTTFilterLen).
+/// Time for which a minimum is valid (2.16.1, MinRTTFilterLen).
 const WINDOW_SECONDS: u64 = 10;
 
 /// Time without a smaller round-trip time after which ProbeRTT begins (2.16.2, ProbeRTTInterval).
 const INTERVAL_SECONDS: u64 = 5;
 
-/// The smallest round-trip time, and how far ProbeRTT is.
+/// The smallest round-trip time, and the progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
-    /// The minimum of the long window in whole microseconds; none before the first sample.
+    /// The minimum over the long window, in whole microseconds; `None` before the first sample.
     pub rtt: Option<Span>,
     seen_at: Jiffies,
     /// The minimum since the last ProbeRTT.
@@ -22,7 +22,7 @@ pub(super) struct MinRtt {
     pub recent_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub done_at: Option<Jiffies>,
-    /// Whether a round has passed meanwhile.
+    /// Whether a round has passed since the pipe drained.
     pub is_round_done: bool,
 }
 
@@ -33,13 +33,13 @@ impl MinRtt {
         MinRtt { rtt, seen_at: conn.jiffies, recent: rtt, recent_at: conn.jiffies, ..MinRtt::default() }
     }
 
-    /// Confirms the minima.
+    /// Restarts the validity periods of both minima.
     pub fn refresh(&mut self, now: Jiffies) {
         self.seen_at = now;
         self.recent_at = now;
     }
 
-    /// Takes a sample; returns whether it is time for ProbeRTT (5.3.4.3, UpdateMinRTT).
+    /// Adds a sample; returns whether ProbeRTT is due (5.3.4.3, UpdateMinRTT).
     pub fn update(&mut self, conn: &Conn, sample: &Sample) -> bool {
         let now = conn.jiffies;
         let is_due = now > self.recent_at + conn.hz.seconds(INTERVAL_SECONDS);

@@ -1,10 +1,10 @@
-//! BBR, version 3. In addition to bandwidth and round-trip time (version 1), the model of the path contains the volume
-//! that can be in flight without loss, and short-term bounds.
+//! BBR, version 3. In addition to bandwidth and round-trip time (version 1), the model of the path contains the amount
+//! of data that can be in flight without loss, and short-term bounds.
 //!
 //! The long-term model describes the capacity of the path: the highest bandwidth of the last two probes, the smallest
-//! round-trip time, and the volume at which a probe caused too much loss. The short-term model describes its present
-//! state: after a loss outside of a probe, rate and volume fall by 30 % per round trip, but not below the delivered
-//! rate and volume. The next probe resets the short-term model.
+//! round-trip time, and the number of packets in flight at which a probe caused too much loss. The short-term model
+//! describes its current state: after a loss outside of a probe, the bounds of the rate and of the packets in flight
+//! fall by 30 % per round trip, but not below what was delivered. The next probe resets the short-term model.
 //!
 //! ```text
 //!             |
@@ -31,13 +31,13 @@
 //! | `signals`, `congestion` | delivery and losses of the latest round, and the response to them |
 //! | `startup`, `full_pipe` | detection of a full pipe, and Drain |
 //! | `probe_bw`, `cycle` | phases of ProbeBW |
-//! | `long_term` | volume that can be in flight without much loss |
-//! | `short_term`, `bounds` | bounds on rate and volume after losses outside of a probe |
+//! | `long_term` | packets that can be in flight without excessive loss |
+//! | `short_term`, `bounds` | bounds on rate and packets in flight after losses outside of a probe |
 //! | `probe_rtt`, `min_rtt` | measurement of the round-trip time without queues |
-//! | `ecn`, `mark_fraction` | response to marks of a shallow queue |
+//! | `ecn`, `mark_fraction` | response to ECN marks with a shallow threshold |
 //! | `inflight` | target for the data in flight |
 //! | `window`, `recovery` | cwnd, and its value before a loss |
-//! | `wrapped` | interface for a rule that wraps BBR |
+//! | `wrapped` | interface for a CPU rule that wraps BBR |
 //! | `sample` | rate sample of an ACK |
 //! | `variant` | differences between the draft and Linux |
 //! | `crate::aggregation` | estimate of ACK aggregation |
@@ -59,7 +59,7 @@
 //! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3
 //! Refill), `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the
 //! first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far), `inflight_longterm_packets` and
-//! `inflight_shortterm_packets` (0: no bound), `extra_acked_packets` (the largest bunch).
+//! `inflight_shortterm_packets` (0: no bound), `extra_acked_packets` (the largest ACK aggregation).
 
 mod bounds;
 mod congestion;
@@ -121,7 +121,7 @@ pub(crate) const PARAMS: &[Param] = &[
 ];
 
 impl Bbr3 {
-    /// The model and the state machine on an ACK (5.2.3).
+    /// Updates the model and the state machine with an ACK (5.2.3).
     fn update_model(&mut self, conn: &Conn, sample: &Sample, window: &mut Window, rng: &mut dyn Rng) {
         self.update_congestion_signals(sample, window);
         self.update_aggregation(conn, sample, window);
@@ -132,8 +132,9 @@ impl Bbr3 {
         self.update_min_rtt(conn, sample, window, rng);
     }
 
-    /// Linux's shortcut: if the application limits the sender and there is no sign of congestion, only time can have
-    /// changed the state. Returns whether the model is up to date then, and whether rate and cwnd are too.
+    /// Implements Linux's shortcut: if the sender is application-limited and there is no sign of congestion, only the
+    /// passage of time can change the state. Returns whether the model is up to date, and whether rate and cwnd are
+    /// too.
     fn update_by_time_only(
         &mut self,
         conn: &Conn,
@@ -233,7 +234,8 @@ impl Controller for Bbr3 {
         self.judge_probe_repair(conn, is_app_limited, window, rng);
     }
 
-    /// BBR does not lower cwnd on congestion; it saves cwnd and model for the time after recovery (5.6.4.4, 5.5.11.1).
+    /// BBR does not lower cwnd on congestion; it saves cwnd and the model for the time after recovery (5.6.4.4,
+    /// 5.5.11.1).
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.save_for_undo(window);
         window.ssthresh
@@ -244,7 +246,7 @@ impl Controller for Bbr3 {
         if next == CaState::Loss {
             self.recovery.prior_state = CaState::Loss;
             self.full_pipe.restart();
-            // The short-term bound, when it is set, starts from cwnd before the timeout.
+            // If the short-term bound is not set yet, it starts from cwnd before the timeout.
             if !self.is_probing() && self.short_term.inflight.is_none() {
                 self.short_term.inflight = Some(window.cwnd.max(self.recovery.prior_cwnd));
             }
@@ -254,7 +256,7 @@ impl Controller for Bbr3 {
         }
     }
 
-    /// (5.4.1)
+    /// Handles the first transmission after an idle period (5.4.1).
     fn on_transmit_start(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         if !conn.is_app_limited {
             return;

@@ -21,14 +21,14 @@ use thalweg_units::{Packets, Span};
 /// Maximum number of rounds between two probes (5.3.3.8).
 const MAX_ROUNDS: u64 = 63;
 
-/// Time between two probes: at least this, and a random part of [`RANDOM_WAIT_US`] more.
+/// Minimum time between two probes; a random part of [`RANDOM_WAIT_US`] is added.
 const MIN_WAIT: Span = Span::from_secs(2);
 const RANDOM_WAIT_US: u64 = 1_000_000;
 
-/// A probe is randomly 0 to N-1 rounds early.
+/// A probe starts a random number of rounds early, from 0 to this minus 1.
 const RANDOM_ROUNDS: u64 = 2;
 
-/// A random number below `limit`.
+/// Returns a random number below `limit`.
 fn below(limit: u64, rng: &mut dyn Rng) -> u64 {
     (u64::from(rng.next_u32()) * limit) >> 32
 }
@@ -39,7 +39,7 @@ impl Bbr3 {
         self.is_at_target = false;
     }
 
-    /// Sends less than the bandwidth, to drain the queue and to leave capacity to other flows (5.3.3.1).
+    /// Enters Down: sends below the bandwidth, to drain the queue and to leave capacity to other flows (5.3.3.1).
     pub(super) fn start_down(&mut self, conn: &Conn, rng: &mut dyn Rng) {
         self.signals.reset();
         self.cycle.acked_per_increment = None;
@@ -51,7 +51,7 @@ impl Bbr3 {
         self.enter_phase(Phase::Down);
     }
 
-    /// Sends at the bandwidth (5.3.3.2).
+    /// Enters Cruise: sends at the bandwidth (5.3.3.2).
     pub(super) fn start_cruise(&mut self) {
         if self.variant.cruises_below_long_term {
             if let (Some(short_term), Some(long_term)) = (&mut self.short_term.inflight, self.long_term) {
@@ -61,7 +61,7 @@ impl Bbr3 {
         self.enter_phase(Phase::Cruise);
     }
 
-    /// Fills the pipe for a round before the probe, without the short-term model (5.3.3.3).
+    /// Enters Refill: fills the pipe for a round before the probe, without the short-term model (5.3.3.3).
     pub(super) fn start_refill(&mut self, conn: &Conn, up_rounds: u32) {
         self.short_term.reset();
         self.cycle.up_rounds = up_rounds;
@@ -72,7 +72,7 @@ impl Bbr3 {
         self.enter_phase(Phase::Refill);
     }
 
-    /// Sends more than the bandwidth (5.3.3.5).
+    /// Enters Up: sends above the bandwidth (5.3.3.5).
     fn start_up(&mut self, conn: &Conn, sample: &Sample, window: &Window) {
         self.cycle.is_probe_sample = true;
         self.cycle.ack_phase = AckPhase::ProbeStarting;
@@ -108,7 +108,7 @@ impl Bbr3 {
         }
     }
 
-    /// (5.3.3.8.3, IsTimeToProbeBW)
+    /// Enters Refill if the next probe is due (5.3.3.8.3, IsTimeToProbeBW). Returns whether it did.
     fn refill_when_due(&mut self, conn: &Conn, window: &Window) -> bool {
         let has_marks_ceased = self.ecn.is_eligible && self.signals.is_mark_in_cycle && !self.signals.is_loss_in_cycle;
         if has_marks_ceased && conn.state == CaState::Open {
@@ -124,14 +124,14 @@ impl Bbr3 {
         is_due
     }
 
-    /// (5.3.3.9, IsTimeToCruise)
+    /// Whether Down has drained the queue and left the headroom (5.3.3.9, IsTimeToCruise).
     fn is_time_to_cruise(&self, conn: &Conn, sample: &Sample, window: &Window) -> bool {
         let inflight = self.judged_inflight(conn, sample, window);
         let has_headroom = self.long_term_with_headroom().is_none_or(|bound| inflight <= bound);
         has_headroom && inflight <= self.target_inflight(self.max_bw.max(), Gain::UNIT, conn, window)
     }
 
-    /// (5.3.3.9, IsTimeToGoDown)
+    /// Whether Up is complete (5.3.3.9, IsTimeToGoDown).
     fn is_probe_over(&mut self, conn: &Conn, sample: &Sample, window: &Window) -> bool {
         let inflight = self.judged_inflight(conn, sample, window);
         let is_at_bound = |volume: Packets, bound: Option<Packets>| bound.is_some_and(|bound| volume >= bound);
@@ -147,7 +147,7 @@ impl Bbr3 {
         self.full_pipe.is_now
     }
 
-    /// The volume in flight by which the end of a phase is judged.
+    /// Returns the packets in flight by which the end of a phase is determined.
     fn judged_inflight(&self, conn: &Conn, sample: &Sample, window: &Window) -> Packets {
         if self.variant.looks_ahead {
             self.inflight_at_departure(sample.prior_inflight, conn, window)

@@ -1,8 +1,8 @@
 //! ProbeRTT: measures the round-trip time without queues (5.3.4, 5.5.7).
 //!
-//! The estimate is the minimum of the last 10 s. If it was not measured again for 5 s, ProbeRTT lowers the data in
-//! flight to half a BDP for at least 200 ms and one round, so that the queue drains and the path shows its round-trip
-//! time again; flows that share a bottleneck synchronize.
+//! The estimate is the minimum of the last 10 s. If no sample has reached it for 5 s, ProbeRTT lowers the data in
+//! flight to half a BDP for at least 200 ms and one round, so that the queue drains and the round-trip time without a
+//! queue can be measured. Flows that share a bottleneck synchronize their ProbeRTT phases.
 
 use super::cycle::AckPhase;
 use super::sample::Sample;
@@ -11,7 +11,7 @@ use crate::{Conn, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// For how long little is in flight (2.16.2, ProbeRTTDuration).
+/// Minimum duration of ProbeRTT (2.16.2, ProbeRTTDuration).
 const DURATION: Span = Span::from_millis(200);
 
 impl Bbr3 {
@@ -33,7 +33,7 @@ impl Bbr3 {
         }
     }
 
-    /// (HandleProbeRTT)
+    /// Starts the timer of ProbeRTT once the pipe has drained (HandleProbeRTT).
     fn keep_inflight_low(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         window.is_held_back = true;
         if self.min_rtt.done_at.is_none() {
@@ -50,8 +50,8 @@ impl Bbr3 {
         }
     }
 
-    /// Restores cwnd and returns to Startup or ProbeBW, if little was in flight for long enough (CheckProbeRTTDone,
-    /// ExitProbeRTT).
+    /// Restores cwnd and returns to Startup or ProbeBW, if few packets were in flight for long enough
+    /// (CheckProbeRTTDone, ExitProbeRTT).
     pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         if self.min_rtt.done_at.is_none_or(|done_at| conn.jiffies <= done_at) {
             return;
@@ -64,7 +64,7 @@ impl Bbr3 {
             return;
         }
         self.mode = Mode::ProbeBw;
-        // Restarts the clock, since more in flight may cause losses; the queue is already empty.
+        // Restarts the clock, since raising the packets in flight may cause losses; the queue is already empty.
         self.start_down(conn, rng);
         self.start_cruise();
     }

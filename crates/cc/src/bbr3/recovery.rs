@@ -1,10 +1,10 @@
-//! State that is saved for the time after a loss.
+//! State that is saved at a loss.
 
 use crate::CaState;
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Packets;
 
-/// State that is saved for the time after a loss.
+/// State that is saved at a loss and restored after recovery or an undo.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The state of recovery at the previous ACK.
@@ -20,7 +20,7 @@ pub(super) struct Undo {
     pub bw: Option<Bandwidth>,
     pub short_term: Option<Packets>,
     pub long_term: Option<Packets>,
-    /// The round in which they were saved.
+    /// The round in which the state was saved.
     pub round: Option<u64>,
     pub was_startup: bool,
     pub was_up: bool,

@@ -1,7 +1,7 @@
 //! Counts round trips (5.5.1).
 //!
-//! Rounds are counted in packets, not in time: one ends when a packet is acknowledged that was sent after the previous
-//! one had ended. So a round lasts one round trip, queueing included.
+//! Rounds are counted in packets, not in time: a round ends when a packet is acknowledged that was sent after the
+//! previous round had ended. So a round lasts one round trip, including queueing.
 
 use super::sample::Sample;
 use crate::Conn;
@@ -14,14 +14,15 @@ pub(super) struct Round {
     pub count: u64,
     /// Whether the latest ACK began a round.
     pub is_start: bool,
-    /// Rounds since the last probe for bandwidth, a random one more; stops at 255.
+    /// Rounds since the last probe for bandwidth, plus a random initial offset; saturates at 255.
     pub since_probe: u64,
-    /// The round ends with a packet that was sent when this much had been delivered.
+    /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
+    /// delivered.
     end_delivered: Packets,
 }
 
 impl Round {
-    /// An ACK.
+    /// Handles an ACK.
     pub fn update(&mut self, conn: &Conn, sample: &Sample) {
         self.is_start = sample.is_valid && sample.prior_delivered >= self.end_delivered;
         if self.is_start {

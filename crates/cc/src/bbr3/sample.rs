@@ -1,4 +1,4 @@
-//! The evaluation of an ACK.
+//! An ACK in the form that BBRv3 evaluates.
 
 use crate::Ack;
 use crate::fixed_point::Bandwidth;
@@ -7,7 +7,7 @@ use thalweg_units::{Packets, Span};
 /// An ACK and its rate sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// The bandwidth that it shows; zero if it is not valid.
+    /// Bandwidth of the sample; zero if it is not valid.
     pub bw: Bandwidth,
     /// Whether the sample has an interval.
     pub is_valid: bool,
@@ -18,7 +18,7 @@ pub(super) struct Sample {
     pub rtt: Option<Span>,
     pub is_delayed: bool,
     pub is_probe_answer: bool,
-    /// See [`RateSample`](crate::RateSample); zero without one.
+    /// See [`RateSample`](crate::RateSample); zero without a rate sample.
     pub prior_delivered: Packets,
     pub delivered: Packets,
     pub lost: Packets,
@@ -51,7 +51,7 @@ impl Sample {
         }
     }
 
-    /// Whether it is informative about the path.
+    /// Whether the sample contains information about the path.
     pub fn is_observation(&self) -> bool {
         self.is_valid && self.acked > Packets::ZERO
     }

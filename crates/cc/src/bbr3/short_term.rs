@@ -1,7 +1,7 @@
-//! The reduction of rate and volume after losses outside of a probe (5.5.10.3).
+//! The bounds on the rate and the packets in flight after losses outside of a probe (5.5.10.3).
 //!
-//! They are reduced by 30 % per round with a loss, but not below the amount delivered in that round. The next probe
-//! resets the reduction.
+//! Each round with a loss reduces both bounds by 30 %, but not below the rate and the amount delivered in that round.
+//! The next probe removes the bounds.
 
 use super::bounds::BETA;
 use super::state::Bbr3;
@@ -10,7 +10,7 @@ use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::Packets;
 
 impl Bbr3 {
-    /// Called at the end of a round (AdaptLowerBoundsFromCongestion).
+    /// Updates the short-term bounds at the end of a round (AdaptLowerBoundsFromCongestion).
     pub(super) fn adapt_short_term(&mut self, window: &Window) {
         if self.is_probing() {
             return;

@@ -1,7 +1,7 @@
 //! Delivered and lost packets of the latest round (5.5.10.3).
 //!
-//! A round here ends like those of `round`, but restarts with the first loss: rate and volume are measured over the
-//! whole round trip of the loss.
+//! A round here ends like those of `round`, but restarts with the first loss: the rate and the delivered packets are
+//! measured over the complete round trip of the loss.
 
 use super::sample::Sample;
 use crate::Conn;
@@ -11,22 +11,23 @@ use thalweg_units::Packets;
 /// Measurements of the latest round.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// Highest bandwidth and largest volume delivered in the round.
+    /// Highest bandwidth, and largest number of packets delivered per rate sample, in the round.
     pub latest_bw: Bandwidth,
     pub latest_inflight: Packets,
     /// Whether the latest ACK began a round.
     pub is_round_start: bool,
     pub is_loss_in_round: bool,
     pub is_mark_in_round: bool,
-    /// Since the phase Down began.
+    /// Whether a loss or a mark occurred since phase Down began.
     pub is_loss_in_cycle: bool,
     pub is_mark_in_cycle: bool,
-    /// The round ends with a packet that was sent when this much had been delivered.
+    /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
+    /// delivered.
     pub end_delivered: Packets,
 }
 
 impl Signals {
-    /// The handshake is complete: the first round begins when the first flight is acknowledged.
+    /// Handles the end of the handshake: the first round begins when the first flight is acknowledged.
     pub fn begin(&mut self, conn: &Conn) {
         self.end_delivered = conn.delivered + Packets(1);
     }
@@ -45,8 +46,9 @@ impl Signals {
         }
     }
 
-    /// Starts the next round with the sample, as the last step of an ACK (AdvanceLatestDeliverySignals). An answer to a
-    /// loss probe starts none: if the probe has repaired a loss, the packets delivered before count.
+    /// Starts the next round with the sample, as the last step of an ACK (AdvanceLatestDeliverySignals). An ACK that
+    /// answers a loss probe does not start one: if the probe has repaired a loss, the packets delivered before it are
+    /// needed.
     pub fn advance_latest(&mut self, sample: &Sample) {
         if self.is_round_start && !sample.is_probe_answer {
             self.latest_bw = sample.bw;
@@ -54,7 +56,7 @@ impl Signals {
         }
     }
 
-    /// (ResetCongestionSignals)
+    /// Clears the signals of the round and the cycle (ResetCongestionSignals).
     pub fn reset(&mut self) {
         self.is_loss_in_round = false;
         self.is_mark_in_round = false;

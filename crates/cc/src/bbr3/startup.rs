@@ -2,7 +2,7 @@
 //!
 //! Startup doubles the rate while the bandwidth grows by at least a quarter per round. The pipe is deemed full after
 //! three rounds without such growth, or after a round of recovery in which six ACKs detected losses and more than 2 %
-//! were lost. The phase Up of ProbeBW uses the same detection.
+//! were lost. Phase Up of ProbeBW uses the same detection.
 
 use super::sample::Sample;
 use super::state::{Bbr3, Mode};
@@ -18,7 +18,7 @@ const ROUNDS: u32 = 3;
 const LOSS_EVENTS: u32 = 6;
 
 impl Bbr3 {
-    /// (5.3.1.2, CheckFullBWReached)
+    /// Updates the detection of a full pipe (5.3.1.2, CheckFullBWReached).
     pub(super) fn check_full_pipe(&mut self, sample: &Sample) {
         let is_round_start = self.round.is_start;
         if self.full_pipe.is_now || sample.is_app_limited {
@@ -38,7 +38,7 @@ impl Bbr3 {
         }
     }
 
-    /// (5.3.1.3, CheckStartupHighLoss)
+    /// Ends Startup if the loss rate is too high (5.3.1.3, CheckStartupHighLoss).
     pub(super) fn check_startup_loss(&mut self, conn: &Conn, sample: &Sample, window: &Window) {
         if self.full_pipe.is_reached {
             return;
@@ -57,7 +57,8 @@ impl Bbr3 {
         self.full_pipe.loss_events = 0;
     }
 
-    /// The pipe is full, and the bound is set to the amount delivered in the latest round.
+    /// Marks the pipe as full, and sets the long-term bound to the BDP or the amount delivered in the latest round,
+    /// whichever is larger.
     pub(super) fn end_startup_by_congestion(&mut self, conn: &Conn, window: &Window) {
         self.full_pipe.is_reached = true;
         self.recovery.undo.was_startup = true;

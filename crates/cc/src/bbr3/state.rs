@@ -1,4 +1,4 @@
-//! The state of BBRv3.
+//! BBRv3's state.
 
 use super::bounds::ShortTerm;
 use super::cycle::{Cycle, Phase};
@@ -16,20 +16,20 @@ use crate::pacing::Pacing;
 use crate::{Conn, Window};
 use thalweg_units::Packets;
 
-/// Minimum of cwnd: enough to keep ACKs coming from a receiver that delays them (5.6.4.3, MinPipeCwnd).
+/// Minimum of cwnd: enough to trigger ACKs from a receiver that delays them (5.6.4.3, MinPipeCwnd).
 pub(super) const MIN_CWND: Packets = Packets(4);
 
-/// 4 ln 2, the least pacing gain that doubles the rate of delivery each round; rounded up, as in Linux (2.5).
+/// 4 ln 2, the minimum pacing gain that doubles the delivery rate each round; rounded up, as in Linux (2.5).
 pub(super) const STARTUP_GAIN: Gain = Gain::hundredths(277).next();
 
-/// Gain of cwnd but in the phase Up (2.6, DefaultCwndGain).
+/// cwnd gain in all phases except Up (2.6, DefaultCwndGain).
 pub(super) const CWND_GAIN: Gain = Gain::hundredths(200);
 
-/// Pacing and cwnd gain of the phase Up (5.3.3.5).
+/// Pacing and cwnd gain of phase Up (5.3.3.5).
 const UP_GAIN: Gain = Gain::hundredths(125);
 const UP_CWND_GAIN: Gain = Gain::hundredths(225);
 
-/// State of BBR.
+/// BBR's mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Startup,
@@ -38,7 +38,7 @@ pub(super) enum Mode {
     ProbeRtt,
 }
 
-/// The state of BBRv3 beyond cwnd and the pacing rate.
+/// BBRv3's state, except cwnd and the pacing rate.
 #[derive(Debug)]
 pub(crate) struct Bbr3 {
     pub(super) variant: Variant,
@@ -53,8 +53,8 @@ pub(crate) struct Bbr3 {
     pub(super) cycle: Cycle,
     pub(super) min_rtt: MinRtt,
     pub(super) short_term: ShortTerm,
-    /// The volume in flight at which a probe met too much loss, raised by later probes; none before (2.9.2,
-    /// inflight_longterm).
+    /// Number of packets in flight at which a probe caused too much loss, raised by later probes; `None` before the
+    /// first (2.9.2, inflight_longterm).
     pub(super) long_term: Option<Packets>,
     pub(super) ecn: MarkFraction,
     pub(super) recovery: Recovery,
@@ -70,8 +70,8 @@ pub(crate) struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// BBRv3 for a connection that is being established. `is_draft`: as the draft has it, and not Linux; `is_ecn_low`:
-    /// marks come from a shallow queue.
+    /// Creates BBRv3 for a connection that is being established. `is_draft` selects the draft's behaviour instead of
+    /// Linux's; `is_ecn_low` means that marks come from a queue with a shallow threshold.
     pub fn new(is_draft: bool, is_ecn_low: bool) -> Bbr3 {
         Bbr3 {
             variant: if is_draft { Variant::DRAFT } else { Variant::LINUX },
@@ -97,7 +97,7 @@ impl Bbr3 {
         }
     }
 
-    /// The handshake is complete (5.2.1).
+    /// Initializes the state when the handshake is complete (5.2.1).
     pub(super) fn begin(&mut self, conn: &Conn, window: &Window) {
         self.initial_cwnd = window.cwnd;
         self.round.restart(conn);
@@ -106,7 +106,7 @@ impl Bbr3 {
         self.signals.begin(conn);
     }
 
-    /// The bandwidth that BBR goes by: the highest, within the short-term bound (5.5.10.3, BoundBWForModel).
+    /// Returns the bandwidth estimate in use: the maximum, limited by the short-term bound (5.5.10.3, BoundBWForModel).
     pub(super) fn bandwidth(&self) -> Bandwidth {
         self.short_term.bw.map_or(self.max_bw.max(), |bound| bound.min(self.max_bw.max()))
     }
@@ -116,7 +116,7 @@ impl Bbr3 {
         self.mode == Mode::Startup || (self.mode == Mode::ProbeBw && self.cycle.is_raising())
     }
 
-    /// (5.6.1)
+    /// Sets the gains for the mode and phase (5.6.1).
     pub(super) fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (STARTUP_GAIN, CWND_GAIN),

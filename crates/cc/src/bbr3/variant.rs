@@ -1,9 +1,9 @@
 //! The differences between the draft and Linux.
 //!
 //! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; the other differences are
-//! listed here. Features of Linux that both variants have: the shortcut while the application limits, one response per
-//! ACK that samples too much loss outside of [`LostSegment`](crate::LostSegment), and the response to ECN (off by
-//! default).
+//! listed here. Both variants have these features of Linux: the shortcut while the sender is application-limited, one
+//! response per ACK whose rate sample shows too much loss without a [`LostSegment`](crate::LostSegment), and the
+//! response to ECN (off by default).
 
 use crate::fixed_point::Gain;
 
@@ -14,21 +14,21 @@ pub(super) struct Variant {
     pub drain_gain: Gain,
     /// Rounds after which Drain ends in any case (5.3.2).
     pub max_drain_rounds: Option<u64>,
-    /// Pacing gain of the phase Down (5.3.3.1).
+    /// Pacing gain of phase Down (5.3.3.1).
     pub down_gain: Gain,
-    /// cwnd gain of ProbeRTT (5.3.4.1), in addition to the cap that both have.
+    /// cwnd gain of ProbeRTT (5.3.4.1), in addition to the cap in both variants.
     pub probe_rtt_cwnd_gain: Gain,
-    /// Whether the search for a full pipe accepts a higher bandwidth only at the start of a round (5.3.1.2).
+    /// Whether the detection of a full pipe accepts a higher bandwidth only at the start of a round (5.3.1.2).
     pub grows_at_round_start_only: bool,
     /// Whether cwnd is restored at the end of fast recovery, and not only after a timeout (5.6.4.4).
     pub restores_after_recovery: bool,
-    /// Whether the end of a spurious recovery that ended Startup or a probe resumes that state (5.5.11.2).
+    /// Whether undoing a spurious recovery that ended Startup or a probe resumes that state (5.5.11.2).
     pub undoes_state: bool,
-    /// Whether the phase Cruise begins with a short-term bound that is at most the long-term one.
+    /// Whether phase Cruise limits the short-term bound to the long-term one.
     pub cruises_below_long_term: bool,
-    /// Whether the target of a response to loss includes headroom for bursts (5.3.3.8, TargetInflight).
+    /// Whether the target after a loss includes headroom for bursts (5.3.3.8, TargetInflight).
     pub targets_with_bursts: bool,
-    /// Whether departures scheduled by pacing count when the volume in flight is evaluated (5.3.3.9).
+    /// Whether departures that pacing has scheduled are included in the packets in flight that end a phase (5.3.3.9).
     pub looks_ahead: bool,
 }
 

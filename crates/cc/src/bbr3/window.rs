@@ -1,8 +1,8 @@
 //! The congestion window (5.6.4).
 //!
 //! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs, and within the bounds of
-//! the model. It grows towards that by the acknowledged packets. Losses lower it only through the bounds; a timeout
-//! lowers it to the packets in flight, and afterwards its earlier value is restored.
+//! the model. It grows towards that target by the number of acknowledged packets. Losses lower it only through the
+//! bounds; a timeout lowers it to the packets in flight, and its earlier value is restored after recovery.
 
 use super::cycle::Phase;
 use super::recovery::Undo;
@@ -14,7 +14,7 @@ use thalweg_units::Packets;
 /// cwnd in ProbeRTT, in BDPs (2.16.2, ProbeRTTCwndGain).
 const PROBE_RTT_GAIN: Gain = Gain::hundredths(50);
 
-/// The higher of two bounds, none being the highest.
+/// Returns the higher of two bounds; `None` means unbounded.
 fn higher<T: Ord>(left: Option<T>, right: Option<T>) -> Option<T> {
     Some(left?.max(right?))
 }
@@ -27,8 +27,8 @@ impl Bbr3 {
         self.recovery.prior_cwnd = kept.max(window.cwnd);
     }
 
-    /// Saves the state at a loss or at the start of a recovery, which may be spurious (SaveStateUponLoss). If a
-    /// spurious one restores the state, the values saved at the first loss of a round are kept: the response to it may
+    /// Saves the state at a loss or at the start of a recovery, either of which may be spurious (SaveStateUponLoss). In
+    /// the draft's variant, the values saved at the first loss of a round are kept, since the response to that loss may
     /// already have taken effect.
     pub(super) fn save_for_undo(&mut self, window: &Window) {
         self.save_cwnd(window);
@@ -45,7 +45,7 @@ impl Bbr3 {
         };
     }
 
-    /// The loss was spurious (5.5.11.2, HandleSpuriousLossDetection). Returns cwnd.
+    /// Undoes the response to a spurious loss (5.5.11.2, HandleSpuriousLossDetection). Returns cwnd.
     pub(super) fn undo_loss(&mut self, conn: &Conn) -> Packets {
         self.full_pipe.restart();
         self.signals.is_loss_in_round = false;
@@ -94,7 +94,7 @@ impl Bbr3 {
         if self.is_at_target { cwnd } else { cwnd + acked }
     }
 
-    /// (5.6.4.5, ProbeRTTCwnd)
+    /// Returns cwnd in ProbeRTT (5.6.4.5, ProbeRTTCwnd).
     pub(super) fn probe_rtt_cwnd(&self) -> Packets {
         self.bdp(self.bandwidth(), PROBE_RTT_GAIN).max(MIN_CWND)
     }

@@ -1,4 +1,4 @@
-//! The interface of BBR for a rule around it.
+//! Implements [`Wrapped`], through which a CPU rule reads and changes BBR's state.
 
 use super::state::{Bbr3, Mode, STARTUP_GAIN};
 use crate::Conn;
@@ -10,9 +10,10 @@ impl Wrapped for Bbr3 {
     const NAME_WITH_RULE: &'static str = "bbr3";
     const STARTUP_GAIN: u32 = STARTUP_GAIN.raw() as u32;
     const EXPECTED_PERCENT: u64 = 84;
-    // It probes only every 2 to 3 s, and the loss from a stall in between is not recovered.
+    // BBRv3 probes only every 2 to 3 s, and the capacity lost to a stall between probes is not recovered.
     const MISSED_RATIO: u64 = 20;
-    // For the same reason what late bursts miss stays lost. Timers alone are late by tens of microseconds.
+    // For the same reason, the capacity that late bursts miss stays lost. Timers alone are late by tens of
+    // microseconds.
     const MISSED_US: u64 = 100;
 
     fn model(&self) -> Model {

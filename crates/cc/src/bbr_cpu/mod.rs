@@ -1,23 +1,25 @@
 //! BBR for senders that share a CPU: version 1 ([`Bbr`](crate::bbr::Bbr)) or 3 ([`Bbr3`](crate::bbr3::Bbr3)) with a
 //! rule on top.
 //!
-//! BBR decides as usual. Then a rule checks its decision and the events since the previous ACK, and may raise the
-//! pacing rate, bound cwnd, end Startup, or postpone ProbeRTT. BBR never sees the pacing rate that a rule has set.
+//! On each ACK, BBR runs first. Then a rule evaluates BBR's result and the events since the previous ACK. It may raise
+//! the pacing rate, bound cwnd, end Startup, or postpone ProbeRTT. BBR does not receive the pacing rate that a rule has
+//! set.
 //!
 //! | file | contents |
 //! | --- | --- |
 //! | `rule` | inputs and outputs of a rule, and its selection |
-//! | `schedule` | rule that sends what pacing owes, as far as the path holds it |
+//! | `schedule` | rule that catches up with the pacing schedule, as far as the path has capacity |
 //! | `paper` | rule of the paper that describes the problem |
 //!
-//! The same rules in C, around the kernel's own BBR and `bbr3` in eBPF, are in bpf/cc/cpu_rules;
-//! tests/vectors/bbr_cpu.json verifies that they agree.
+//! The same rules in C, for the kernel's BBR and the eBPF program `bbr3`, are in bpf/cc/cpu_rules; tests with
+//! tests/vectors/bbr_cpu.json verify that both agree.
 //!
-//! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`); of version 3 `cpu_rule` (1 `paper`, 2 `schedule`).
+//! Parameters: those of BBR, and for version 1 `rule` (0 `paper`, 1 `schedule`), for version 3 `cpu_rule` (1 `paper`, 2
+//! `schedule`).
 //!
-//! Reported, besides what BBR reports: `boosted_acks` (ACKs so far at which the rate was raised) and, by the rule
-//! `schedule`, `owed_bytes` (the debt of pacing), `stall_us` (the longest recent stall), `stall_bw_bps` (the bandwidth
-//! between stalls), `cap_packets` (bound on a burst; 0 if unknown).
+//! Reported in addition to BBR's values: `boosted_acks` (number of ACKs at which the rate was raised) and, by the rule
+//! `schedule`, `owed_bytes` (bytes by which the sender is behind the pacing schedule), `stall_us` (the longest recent
+//! stall), `stall_bw_bps` (the bandwidth between stalls), `cap_packets` (bound on a burst; 0 if unknown).
 
 mod paper;
 mod rule;
@@ -54,18 +56,18 @@ const RULE: Param = Param {
     is_whole: true,
 };
 
-/// BBR and its rule.
+/// BBR and the rule that wraps it.
 #[derive(Debug)]
 pub(crate) struct BbrCpu<B> {
     bbr: B,
     rule: Rule,
-    /// The pacing rate as BBR has set it.
+    /// The pacing rate that BBR has set.
     bbr_pacing_rate: Rate,
     boosted_acks: u64,
 }
 
 impl<B: Wrapped> BbrCpu<B> {
-    /// For a connection that is being established. `is_paper`: with the paper's rule.
+    /// Creates the controller for a connection that is being established. `is_paper` selects the paper's rule.
     pub fn new(bbr: B, is_paper: bool) -> BbrCpu<B> {
         let paper = || Rule::Paper(Paper::new(B::STARTUP_GAIN, B::EXPECTED_PERCENT));
         BbrCpu {
@@ -76,7 +78,7 @@ impl<B: Wrapped> BbrCpu<B> {
         }
     }
 
-    /// Returns the ACK as BBR is to see it.
+    /// Returns the ACK with the rate sample that BBR is to use.
     fn corrected(&self, conn: &Conn, ack: &Ack) -> Ack {
         let mut ack = *ack;
         let min_rtt_us = self.bbr.model().min_rtt_us;
@@ -127,7 +129,7 @@ impl<B: Wrapped> BbrCpu<B> {
 
     fn apply(&mut self, conn: &Conn, output: &Output, window: &mut Window) {
         if let Some(rate) = output.pacing_rate_bytes_per_s {
-            // In whole bytes it may be less than BBR's, of a rate of a few bits.
+            // The rule's rate is in whole bytes per second, so it may be below BBR's by less than 8 bit/s.
             window.pacing_rate = window.pacing_rate.max(Rate(rate.saturating_mul(8)));
         }
         if let Some(gain) = output.pacing_gain {
@@ -149,7 +151,7 @@ impl<B: Wrapped> BbrCpu<B> {
     }
 }
 
-/// A rule, with its state of a connection.
+/// A rule and its per-connection state.
 #[derive(Clone, Debug)]
 enum Rule {
     Paper(Paper),
@@ -157,8 +159,7 @@ enum Rule {
 }
 
 impl Rule {
-    /// Called before BBR sees a rate sample of `delivered` packets in `interval_us`: returns the interval that it is to
-    /// see.
+    /// Returns the interval that BBR is to use for a rate sample of `delivered` packets in `interval_us`.
     fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         match self {
             Rule::Paper(_) => interval_us,
@@ -166,7 +167,7 @@ impl Rule {
         }
     }
 
-    /// One ACK, after BBR.
+    /// Evaluates the rule for an ACK that BBR has handled.
     fn step(&mut self, input: &Input) -> Output {
         match self {
             Rule::Paper(paper) => paper.step(input),

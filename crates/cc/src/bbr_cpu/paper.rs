@@ -1,26 +1,26 @@
-//! The rule of the paper that described the problem: pace with the gain of Startup while less than a BDP is in flight;
-//! for version 3, less than 84 % of one, and less than the short-term bound.
+//! The rule of the paper that described the problem: paces with the gain of Startup while less than a BDP is in flight.
+//! For version 3: less than 84 % of a BDP, and less than the short-term bound.
 //!
 //! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
 //! under CPU Contention", arXiv:2601.05665v1.
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
 
-/// The volume in flight is smoothed with weight 1/4 for the new value.
+/// The packets in flight are smoothed; a new value has weight 1/4.
 const SMOOTHING: u64 = 4;
 
-/// After ProbeRTT, BBR intends a small inflight for this number of smoothed RTTs.
+/// Number of smoothed RTTs after ProbeRTT in which BBR intends to have few packets in flight.
 const ROUNDS_AFTER_PROBE_RTT: u64 = 3;
 
-/// BBR leaves 1 % of the bandwidth unused when it paces.
+/// BBR paces at 99 % of the bandwidth.
 const PACING_PERCENT: u64 = 99;
 
-/// The rule's state of a connection.
+/// The rule's per-connection state.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::bbr_cpu) struct Paper {
     /// BBR's pacing gain in Startup, in 256ths.
     high_gain: u32,
-    /// The part of a BDP that is expected to be in flight, in hundredths.
+    /// Share of a BDP that is expected to be in flight, in hundredths.
     expected_percent: u64,
     smoothed_inflight: Option<u64>,
     probe_rtt_seen_us: Option<u64>,

@@ -1,12 +1,12 @@
 //! The inputs and outputs of a rule.
 //!
-//! The same as bpf/cc/cpu_rules/rule.h, for the kernel's BBR and the eBPF program `bbr3`; tests/vectors/bbr_cpu.json
-//! verifies that both agree.
+//! They equal those in bpf/cc/cpu_rules/rule.h, for the kernel's BBR and the eBPF program `bbr3`; tests with
+//! tests/vectors/bbr_cpu.json verify that both agree.
 
-/// BBR's bandwidths are in packets per microsecond, times 2 to this.
+/// BBR's bandwidths are in packets per microsecond, times 2 to this power.
 pub(super) const BW_SHIFT: u32 = 24;
 
-/// The modes of BBR, numbered as the kernel numbers them.
+/// BBR's modes, with the kernel's numbers.
 pub(super) mod mode {
     pub const STARTUP: u8 = 0;
     pub const PROBE_BW: u8 = 2;
@@ -16,23 +16,23 @@ pub(super) mod mode {
 /// State after an ACK that BBR has handled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Input {
-    /// The time.
+    /// Current time.
     pub now_us: u64,
-    /// Time at which pacing allows the next packet; in the past: it could have left then.
+    /// Earliest departure of the next packet under pacing; in the past if the packet could already have left.
     pub departure_us: u64,
-    /// Since the start, retransmissions included.
+    /// Bytes sent since the start of the connection, including retransmissions.
     pub bytes_sent: u64,
-    /// Handed to the network and not acknowledged, retransmissions included.
+    /// Bytes sent and not acknowledged, including retransmissions.
     pub inflight_bytes: u64,
     /// Payload of a full-sized segment.
     pub mss: u64,
     /// Smoothed round-trip time.
     pub srtt_us: u64,
-    /// Sample of this ACK; 0: none.
+    /// RTT sample of this ACK; 0 without a sample.
     pub rtt_us: u64,
-    /// As set by BBR.
+    /// cwnd as set by BBR.
     pub snd_cwnd: u64,
-    /// Before BBR has handled this ACK.
+    /// cwnd before BBR handled this ACK.
     pub prior_cwnd: u64,
     /// Packets in flight.
     pub inflight: u64,
@@ -44,44 +44,43 @@ pub(super) struct Input {
     pub delivered: u64,
     /// Packets lost since the start.
     pub lost: u64,
-    /// State of loss recovery as the kernel numbers it: 4 after a timeout.
+    /// State of loss recovery, with the kernel's numbers: 4 after a timeout.
     pub ca_state: u64,
     /// Whether the application or the receiver limits the sender.
     pub is_held_back: bool,
     /// Whether the connection's latest rate sample was limited by its application.
     pub rate_app_limited: bool,
-    /// As set by BBR.
+    /// Pacing rate as set by BBR.
     pub pacing_rate_bytes_per_s: u64,
-    /// Limit of the socket.
+    /// Maximum pacing rate of the socket.
     pub max_pacing_rate_bytes_per_s: u64,
     /// BBR's bandwidth estimate; 0 before the first sample.
     pub bw: u64,
-    /// [`u32::MAX`] if unknown.
+    /// Minimum RTT; [`u32::MAX`] if unknown.
     pub min_rtt_us: u64,
-    /// See [`mode`].
+    /// BBR's mode; see [`mode`].
     pub mode: u8,
-    /// The short-term bound of what is in flight, in packets, of a version that has one.
+    /// Short-term bound of the packets in flight; `None` for version 1, which has no such bound.
     pub inflight_bound: Option<u64>,
-    /// cwnd before losses bound it, for versions that have such a bound.
+    /// cwnd before the bounds of the model; `None` for version 1, which has no such bounds.
     pub unbounded_cwnd: Option<u64>,
-    /// In Startup: round trips in which the bandwidth did not grow.
+    /// In Startup, the number of round trips in which the bandwidth did not grow.
     pub full_bw_count: u32,
 }
 
-/// Changes. `None`: as set by BBR.
+/// Changes that a rule makes. `None` leaves a value as BBR has set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Output {
     pub pacing_rate_bytes_per_s: Option<u64>,
-    /// In BBR's own state, until BBR sets it again; in 256ths.
+    /// Pacing gain in BBR's own state, in 256ths; holds until BBR sets it again.
     pub pacing_gain: Option<u32>,
     pub snd_cwnd: Option<u64>,
-    /// The pipe is full: BBR's search for the end of the growth is over.
+    /// Whether Startup ends: the pipe is full.
     pub is_startup_over: bool,
-    /// BBR's count of round trips without growth.
+    /// New value of BBR's count of round trips without growth.
     pub full_bw_count: Option<u32>,
-    /// The smallest round-trip time has just been confirmed: BBR does not need to empty the path for another ten
-    /// seconds.
+    /// Whether the minimum round-trip time has just been confirmed, so that the next ProbeRTT is 10 s away.
     pub is_min_rtt_fresh: bool,
-    /// Whether this ACK counts as one at which the sender was short of CPU.
+    /// Whether this ACK counts as boosted: the sender was short of CPU.
     pub is_boosted: bool,
 }

@@ -1,4 +1,4 @@
-//! The rules in Rust match the shared vectors. crates/agent tests the rules in C with the same file.
+//! Verifies that the rules in Rust match the shared vectors. crates/agent tests the rules in C with the same file.
 
 use super::rule::Input;
 use super::{Paper, Rule, Schedule};

@@ -1,10 +1,10 @@
 //! Cube roots of integers, as Linux rounds them.
 //!
-//! One step of Newton's method from a first guess that is read off the leading bits. The result is off by 0.2 % on
-//! average; CUBIC's K inherits that, and with it every decision, so the guesses are Linux's.
+//! Performs one step of Newton's method from an initial guess that the leading bits select. The result is off by 0.2 %
+//! on average. CUBIC's K has the same error, and every decision depends on K, so the guesses are Linux's.
 
-/// First guess of the cube root for the numbers 8 to 63, in 64ths. Slightly high, so that one step suffices.
-/// Source: behaviour of Linux's `tcp_cubic`.
+/// Initial guesses of the cube root for the numbers 8 to 63, in 64ths. They are slightly high, so that one step
+/// suffices. Source: behaviour of Linux's `tcp_cubic`.
 #[rustfmt::skip]
 const GUESS_64THS: [u64; 56] = [
     133, 139, 144, 148, 153, 157, 161, 166, 167, 171, 174, 178, 180, 183, 186, 189, 191, 195, 197, 200, 202, 204, 207, 209,
@@ -12,11 +12,12 @@ const GUESS_64THS: [u64; 56] = [
     254, 255, 256, 258, 260, 261, 262, 264,
 ];
 
-/// The cube root of `a`, which is at least 2^31: the least that CUBIC asks for is 2^40 / 410. Off by at most 1 %.
+/// Returns the cube root of `a`, off by at most 1 %. `a` is at least 2^31; the smallest value that CUBIC passes is 2^40
+/// / 410.
 pub(super) fn cube_root(a: u64) -> u64 {
     assert!(a >= 1 << 31, "the cube root of {a} is too coarse to be of use");
     let bits = u64::from(a.ilog2()) + 1;
-    // Octal digits below the leading one or two: the part of `a` above them is between 8 and 63.
+    // Number of octal digits below the leading one or two: the leading part of `a` is between 8 and 63.
     let digits = bits * 84 / 256 - 1;
     let leading = a >> (3 * digits);
     let guess = (GUESS_64THS[leading as usize - 8] << digits) / 64;

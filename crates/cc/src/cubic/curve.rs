@@ -4,8 +4,8 @@
 //! at the last congestion; slowly around it; fast again above. K is the time to return to W_max. Where Reno's window
 //! would be larger (section 4.3), cwnd follows Reno.
 //!
-//! Everything is integer. Time is counted in 1024ths of a second, C = 410 / 1024 (RFC: 0.4), and the result is a number
-//! of acknowledged segments per step of one segment.
+//! All arithmetic uses integers. Time is counted in 1024ths of a second, C = 410 / 1024 (RFC: 0.4), and the result is a
+//! number of acknowledged segments per step of one segment.
 
 use super::cube_root::cube_root;
 use crate::Conn;
@@ -22,33 +22,33 @@ const C: u64 = 410;
 /// 1 / C in units of time cubed per segment: 2^10 x (2^10 per second)^3 / 410.
 const INVERSE_C: u64 = (1 << 40) / C;
 
-/// 8 times the number of windows that Reno needs acknowledged per step, if it multiplies by beta too and shall be no
-/// faster than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
+/// 8 times the number of windows that Reno needs acknowledged per step if it also multiplies by beta and is no faster
+/// than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
 const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 
-/// A result is reused for the whole ticks in 1/32 s while cwnd does not change.
+/// While cwnd does not change, a result is reused for 1/N s, in whole ticks.
 const REFRESHES_PER_SECOND: u64 = 32;
 
 /// CUBIC's curve.
 #[derive(Debug, Default)]
 pub(super) struct Curve {
-    /// The window at the last congestion, less if windows are shrinking; zero before the first congestion.
+    /// The window at the last congestion, reduced by fast convergence; zero before the first congestion.
     w_max: u64,
-    /// The epoch that began with the first ACK in congestion avoidance after a reduction.
+    /// The current epoch, which begins with the first ACK in congestion avoidance after a reduction.
     epoch: Option<Epoch>,
-    /// cwnd and time of the last result.
+    /// cwnd and time of the latest result.
     answered_cwnd: u64,
     answered_at: Jiffies,
-    /// The answer: acknowledged segments per step.
+    /// The latest result: acknowledged segments per step.
     per_step: u64,
 }
 
 #[derive(Debug)]
 struct Epoch {
     start: Jiffies,
-    /// Time from the start until the curve is at its origin, in 1024ths of a second.
+    /// Time from the start until the curve reaches its origin, in 1024ths of a second.
     k: u64,
-    /// The plateau of the curve: W_max, or where cwnd was if it was above.
+    /// The plateau of the curve: W_max, or cwnd at the start of the epoch if that was higher.
     origin: u64,
     /// Acknowledged segments that have not yet increased Reno's window.
     acked: u64,
@@ -58,7 +58,7 @@ struct Epoch {
 
 impl Curve {
     /// Returns the number of acknowledged segments per increment of cwnd, after `acked` more were acknowledged. The
-    /// curve is evaluated `delay_min`, the smallest round-trip time, ahead, because the effect is that much later.
+    /// curve is evaluated one smallest round-trip time (`delay_min`) ahead, since the effect is delayed by that much.
     pub fn acks_per_step(&mut self, conn: &Conn, cwnd: Packets, acked: Packets, delay_min: Span) -> Packets {
         let (now, hz, cwnd) = (conn.jiffies, conn.hz, cwnd.0);
         if let Some(epoch) = &mut self.epoch {
@@ -75,7 +75,7 @@ impl Curve {
             self.answered_cwnd = cwnd;
             self.answered_at = now;
             self.per_step = epoch.acks_per_step(now, hz, cwnd, delay_min);
-            // No congestion yet: grow by at least 5 % per round trip.
+            // Without congestion so far, grow by at least 5 % per round trip.
             if w_max == 0 {
                 self.per_step = self.per_step.min(20);
             }
@@ -84,7 +84,7 @@ impl Curve {
         Packets(self.per_step)
     }
 
-    /// Congestion at `cwnd`: returns the window multiplied by `beta` 1024ths.
+    /// Records congestion at `cwnd`; returns the window multiplied by `beta` 1024ths.
     pub fn reduce(&mut self, cwnd: Packets, beta: u64) -> Packets {
         self.epoch = None;
         // Fast convergence: a window that does not return to its earlier maximum leaves capacity to a new flow.
@@ -92,7 +92,7 @@ impl Curve {
         Packets(scale(cwnd.0, beta, UNIT)).max(Packets(2))
     }
 
-    /// Nothing was sent for `pause`: the epoch is shifted by it, so that cwnd does not jump to the curve's later value.
+    /// Shifts the epoch by a `pause` in which nothing was sent, so that cwnd does not jump to the curve's later value.
     pub fn pause(&mut self, now: Jiffies, pause: Jiffies) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + pause).min(now);
@@ -104,7 +104,7 @@ impl Curve {
         self.epoch.as_ref().map(|epoch| epoch.start)
     }
 
-    /// The members of `struct bictcp` that correspond to this state.
+    /// Passes the members of `struct bictcp` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("cnt", self.per_step);
         take("last_max_cwnd", self.w_max);
@@ -118,17 +118,17 @@ impl Curve {
         take("tcp_cwnd", epoch.reno_cwnd);
     }
 
-    /// W_max; zero before the first congestion.
+    /// Returns W_max; zero before the first congestion.
     pub fn w_max(&self) -> Packets {
         Packets(self.w_max)
     }
 
-    /// K of the current epoch in seconds; zero outside one.
+    /// Returns K of the current epoch in seconds; zero outside an epoch.
     pub fn k_s(&self) -> f64 {
         self.epoch.as_ref().map_or(0.0, |epoch| epoch.k as f64 / 1024.0)
     }
 
-    /// The window that Reno would have in the current epoch; zero outside one.
+    /// Returns Reno's window in the current epoch; zero outside an epoch.
     pub fn reno_cwnd(&self) -> Packets {
         Packets(self.epoch.as_ref().map_or(0, |epoch| epoch.reno_cwnd))
     }
@@ -141,7 +141,7 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), acked, reno_cwnd: cwnd }
     }
 
-    /// Segments per step so that cwnd reaches the curve one round trip from now.
+    /// Returns the segments per step with which cwnd reaches the curve one round trip from now.
     fn acks_per_step(&self, now: Jiffies, hz: Hz, cwnd: u64, delay_min: Span) -> u64 {
         let ticks = now.since(self.start) + hz.covering(delay_min);
         let t = u128::from(ticks.0) * 1024 / u128::from(hz.0);
@@ -152,8 +152,8 @@ impl Epoch {
         if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) }
     }
 
-    /// Lets Reno's window grow by what was acknowledged. Returns the segments per step with which cwnd reaches it in a
-    /// round trip, if it is ahead.
+    /// Updates Reno's window with the acknowledged segments. If it exceeds cwnd, returns the segments per step with
+    /// which cwnd reaches it in a round trip.
     fn acks_per_step_of_reno(&mut self, cwnd: u64) -> u64 {
         let per_step = cwnd.saturating_mul(RENO_WINDOWS_8THS) / 8;
         if self.acked > per_step {

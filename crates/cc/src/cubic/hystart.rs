@@ -1,50 +1,50 @@
-//! HyStart: ends slow start before a loss does.
+//! HyStart: ends slow start before losses occur.
 //!
 //! HyStart (Ha and Rhee, "Taming the elephants", 2011) observes each round of slow start for two signs that the pipe is
 //! full:
 //!
-//! - **ACK train**: ACKs that follow one another closely have lasted for half of the smallest round-trip time: what was
-//!   sent back to back comes back spread over as much as the pipe holds.
+//! - **ACK train**: closely spaced ACKs have lasted for half of the smallest round-trip time. Segments sent back to
+//!   back are acknowledged over a time that corresponds to the capacity of the pipe.
 //! - **Delay**: the smallest round-trip time of the round's first eight samples is above the smallest ever by an eighth
-//!   (at least 4 ms, at most 16 ms): a queue builds.
+//!   (at least 4 ms, at most 16 ms), which indicates that a queue builds.
 //!
-//! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when what was next
-//! to be sent at its start is acknowledged; the delay is compared on every ACK after the eighth; the train's threshold
-//! grows by what segmentation offload may hold back, up to 1 ms, and is twice as long where pacing spreads what is sent
-//! over the round trip. This is not HyStart++ (RFC 9406), which Linux does not have.
+//! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when the first
+//! segment sent after its start is acknowledged; the delay is compared on every ACK after the eighth; the train's
+//! threshold grows by the time for which segmentation offload may hold data back, up to 1 ms, and is doubled if the
+//! connection is paced. This is not HyStart++ (RFC 9406), which Linux does not have.
 
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Rate, Span, Time};
 
-/// Minimum cwnd of HyStart: below it a round has too few samples.
+/// Minimum cwnd of HyStart: with a smaller window a round has too few samples.
 const LOW_WINDOW: u64 = 16;
 
 /// Minimum number of round-trip times before the delay is evaluated.
 const MIN_SAMPLES: u32 = 8;
 
-/// Limits of the increase of delay that counts.
+/// Limits of the delay increase that ends slow start.
 const MIN_DELAY_INCREASE: Span = Span::from_millis(4);
 const MAX_DELAY_INCREASE: Span = Span::from_millis(16);
 
-/// ACKs no further apart than this belong to one train.
+/// Maximum gap between ACKs of the same train.
 const TRAIN_GAP: Span = Span::from_millis(2);
 
-/// Four bursts of the largest size that segmentation offload makes (64 KiB less room for headers).
+/// Four bursts of the largest size that segmentation offload makes (64 KiB less space for headers).
 const OFFLOAD: Bytes = Bytes(4 * 65_215);
 
-/// Maximum that offload adds to the train's threshold.
+/// Maximum time that offload adds to the train's threshold.
 const MAX_OFFLOAD_DELAY: Span = Span::from_millis(1);
 
-/// The watch over a round of slow start.
+/// HyStart's state in a round of slow start.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
-    /// Whether the end was found. Nothing is observed from then on.
+    /// Whether HyStart has ended slow start. Nothing is measured afterwards.
     is_found: bool,
     round_start: Time,
     last_ack: Time,
-    /// The round ends when more than this is acknowledged.
+    /// The round ends when the stream is acknowledged beyond this byte.
     end_bytes: Bytes,
-    /// Smallest round-trip time of this round.
+    /// Smallest round-trip time in this round.
     round_rtt: Option<Span>,
     samples: u32,
 }
@@ -61,7 +61,7 @@ impl HyStart {
         self.is_found
     }
 
-    /// The members of `struct bictcp` that correspond to this state.
+    /// Passes the members of `struct bictcp` that correspond to this state to `take`.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("sample_cnt", u64::from(self.samples));
         take("found", u64::from(self.is_found));
@@ -71,7 +71,7 @@ impl HyStart {
         take("curr_rtt", self.round_rtt.map_or(u64::from(u32::MAX), Span::as_micros));
     }
 
-    /// An ACK with the round-trip time `rtt`; `delay_min` is the smallest ever, this one included.
+    /// Handles an ACK with the round-trip time `rtt`; `delay_min` is the smallest so far, including this one.
     pub fn on_ack(&mut self, conn: &Conn, rtt: Span, delay_min: Span, window: &mut Window) {
         if self.is_found || !window.is_in_slow_start() {
             return;
@@ -112,7 +112,7 @@ impl HyStart {
     }
 }
 
-/// Time for which offload may hold data back, at the rate at which it leaves.
+/// Returns the time for which offload may hold data back at the pacing rate.
 fn offload_delay(pacing_rate: Rate) -> Span {
     let bytes_per_second = pacing_rate.0 / 8;
     if bytes_per_second == 0 {
@@ -121,7 +121,7 @@ fn offload_delay(pacing_rate: Rate) -> Span {
     Span::from_micros(OFFLOAD.0 * 1_000_000 / bytes_per_second).min(MAX_OFFLOAD_DELAY)
 }
 
-/// The microsecond that `time` falls in: Linux's clock for round-trip times.
+/// Rounds `time` down to whole microseconds, the resolution of Linux's clock for round-trip times.
 fn whole_micros(time: Time) -> Time {
     Time(time.as_micros() * 1_000)
 }

@@ -1,4 +1,5 @@
-//! CUBIC: after congestion, cwnd is a cubic function of time that returns to the window of the congestion, and beyond.
+//! CUBIC: after congestion, cwnd is a cubic function of time that returns to the window at the congestion and then
+//! exceeds it.
 //!
 //! ```text
 //!   cwnd
@@ -14,7 +15,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `curve` | growth of cwnd in congestion avoidance |
-//! | `hystart` | end of slow start before a loss (HyStart) |
+//! | `hystart` | end of slow start before losses occur (HyStart) |
 //! | `cube_root` | integer cube root, for K |
 //!
 //! `beta_ecn` is the milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have. Reno's window still
@@ -23,19 +24,19 @@
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); behaviour of Linux 6.x (`tcp_cubic`).
 //!
 //! Deviations from RFC 9438, all of them Linux's:
-//! - beta is 717/1024 and C is 410/1024, in integers; K comes from a cube root that is off by 0.2 % on average.
+//! - beta is 717/1024 and C is 410/1024, in integers; K is computed with a cube root that is off by 0.2 % on average.
 //! - Growth is limited to one segment per two acknowledged ones, instead of a target of at most 1.5 cwnd per round
 //!   trip; the effect is the same.
 //! - Reno's window always grows by alpha = 8/15, and not by 1 above W_max.
 //! - Without a W_max (slow start ended by HyStart) cwnd grows by at least 5 % per round trip.
 //! - A timeout resets W_max and the smallest round-trip time.
-//! - Slow start ends by HyStart, not by HyStart++.
+//! - Slow start is ended by HyStart, not by HyStart++.
 //!
 //! Deviations from Linux:
 //! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion), `k_s` (K; 0 outside congestion avoidance),
-//! `reno_cwnd_packets` (Reno's window), `delay_min_us` (smallest round-trip time; 0 before the first),
+//! `reno_cwnd_packets` (Reno's window), `delay_min_us` (smallest round-trip time; 0 before the first sample),
 //! `hystart_found` (whether HyStart has ended slow start: 1 or 0).
 
 mod cube_root;
@@ -49,7 +50,7 @@ use hystart::HyStart;
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// For this long after congestion avoidance restarted, round-trip times are ignored: they still include the queue that
+/// Round-trip times are ignored for this long after congestion avoidance restarts: they still include the queue that
 /// led to the congestion.
 const SETTLING_SECONDS: u64 = 1;
 
@@ -72,7 +73,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// The state of CUBIC beyond cwnd and ssthresh.
+/// CUBIC's state, except cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Cubic {
     is_hystart_on: bool,
@@ -81,12 +82,13 @@ pub(crate) struct Cubic {
     hystart: HyStart,
     curve: Curve,
     increase: AdditiveIncrease,
-    /// Smallest round-trip time since the connection began or its last timeout, in whole microseconds and at least one.
+    /// Smallest round-trip time since the start of the connection or its last timeout, in whole microseconds and at
+    /// least one.
     delay_min: Option<Span>,
 }
 
 impl Cubic {
-    /// CUBIC, with HyStart or without, that multiplies the window by `beta_ecn` on a mark.
+    /// Creates CUBIC, with or without HyStart, that multiplies the window by `beta_ecn` on a mark.
     pub fn new(is_hystart_on: bool, beta_ecn: f64) -> Cubic {
         Cubic {
             is_hystart_on,
