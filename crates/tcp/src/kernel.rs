@@ -3,26 +3,27 @@
 //! | | 6.1 | 6.12 | 6.18 |
 //! | --- | --- | --- | --- |
 //! | part of the receive buffer that is window | half | payload / memory of a segment | as 6.12 |
-//! | receive buffer for `c` bytes read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + what lies beyond a gap, more while `c` grows |
+//! | receive buffer for `c` bytes read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + the span of data beyond a gap, more while `c` grows |
 //! | memory of a piece in the send buffer besides its payload | 1280 bytes | 832 bytes | as 6.12 |
 //! | memory of a segment that the send buffer is sized for | 4352 bytes | 4352 bytes | 2304 bytes |
 //! | memory of a full segment in the receive buffer | 2728 bytes | 2408 bytes | 2304 bytes |
 //! | memory of a further segment beyond a gap | as the first | its payload, and 960 bytes for every 17 | as the first |
-//! | bytes read per round trip where a gap is filled | all | less those that wait | all |
-//! | time for writing a packet | none | 2 to 4 us | as 6.12 |
+//! | bytes counted as read in a round trip that fills a gap | all | all, less those still queued | all |
+//! | time that a write takes per packet | none | 2 to 4 us | as 6.12 |
 //!
 //! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it
 //! includes the largest headers of any driver. Distributions build kernels with wireless and tunnels, which round it up
-//! to 4096 bytes and a descriptor. The 6.18 kernel of our comparison has neither, and rounds it up to 2048 bytes.
+//! to 4096 bytes and a descriptor. The 6.18 kernel of the comparison has neither, and rounds it up to 2048 bytes.
 //!
-//! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to
-//! namespace, and so was the receive buffer of 6.12 (6.12.117); 6.18 with a kernel on a machine, where segments come
-//! from a network card or the relay. The rest of 6.12 is derived from its sources.
+//! The values of 6.1, and the receive buffer of 6.12 (6.12.117), were compared with a kernel in virtual time, where
+//! programs take no time and segments pass from namespace to namespace. Those of 6.18 were compared with a kernel on a
+//! real machine, where segments come from a network card or the relay. The other values of 6.12 are derived from its
+//! sources.
 
 use rand_core::Rng;
 use thalweg_units::Span;
 
-/// Memory of a socket buffer in addition to its payload in bytes, if the payload is in fragments (6.12).
+/// Memory of a socket buffer in bytes, in addition to its payload, if the payload is in fragments (6.12).
 const BUFFER_OVERHEAD: u64 = 960;
 /// Maximum number of fragments of a socket buffer, each a segment: MAX_SKB_FRAGS.
 pub(crate) const MAX_FRAGMENTS: u64 = 17;
@@ -32,17 +33,17 @@ pub(crate) const MAX_FRAGMENTS: u64 = 17;
 pub(crate) struct Held {
     /// Payload bytes.
     pub bytes: u64,
-    /// Runs of segments without a gap between them.
+    /// Number of contiguous runs of segments.
     pub runs: u64,
 }
 
 impl Held {
-    /// With `len` more bytes that are in order.
+    /// Returns the held data including `len` bytes that are in order.
     pub fn with(self, len: u32) -> Held {
         Held { bytes: self.bytes + u64::from(len), runs: self.runs + 1 }
     }
 
-    /// Excluding the `len` bytes that have just arrived.
+    /// Returns the held data without the `len` bytes that have just arrived.
     pub fn without(self, len: u32) -> Held {
         Held { bytes: self.bytes.saturating_sub(u64::from(len)), ..self }
     }
@@ -55,13 +56,13 @@ pub enum KernelGeneration {
     Linux6_1,
     /// Linux 6.12, from 6.10.
     Linux6_12,
-    /// Linux 6.18.
+    /// Linux 6.18 and later.
     #[default]
     Linux6_18,
 }
 
 impl KernelGeneration {
-    /// Bytes of memory of a piece in the send buffer besides its payload: headers and descriptors.
+    /// Returns the memory of a piece in the send buffer besides its payload, in bytes: headers and descriptors.
     pub(crate) fn piece_overhead(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 => 1280,
@@ -70,8 +71,8 @@ impl KernelGeneration {
         }
     }
 
-    /// Bytes of memory of a segment, by which the send buffer is sized for cwnd: a segment of 1460 bytes, the largest
-    /// headers and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
+    /// Returns the memory per segment by which the send buffer is sized for cwnd, in bytes: a segment of 1460 bytes,
+    /// the largest headers and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
     pub(crate) fn sndbuf_per_segment(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 | KernelGeneration::Linux6_12 => 4352,
@@ -79,8 +80,8 @@ impl KernelGeneration {
         }
     }
 
-    /// Bytes of memory of a full segment in the receive buffer: a packet of 1500 bytes that passes from namespace to
-    /// namespace on 6.1 and 6.12, and one that a driver or a packet socket has allocated on 6.18.
+    /// Returns the memory of a full segment in the receive buffer, in bytes. On 6.1 and 6.12: a packet of 1500 bytes
+    /// that passes from namespace to namespace. On 6.18: one that a driver or a packet socket has allocated.
     pub(crate) fn segment_memory(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 => 2728,
@@ -89,8 +90,8 @@ impl KernelGeneration {
         }
     }
 
-    /// Bytes of memory of `held`, segments of up to `mss` bytes beyond a gap. 6.12 appends a segment to the socket
-    /// buffer of the one before, as long as that has a fragment left (`tcp_ooo_try_coalesce`).
+    /// Returns the memory of `held`, segments of up to `mss` bytes beyond a gap, in bytes. 6.12 appends a segment to
+    /// the socket buffer of the previous one while that has a free fragment (`tcp_ooo_try_coalesce`).
     pub(crate) fn held_memory(self, held: Held, mss: u64) -> u64 {
         let mss = mss.max(1);
         if self != KernelGeneration::Linux6_12 {
@@ -105,8 +106,8 @@ impl KernelGeneration {
         self == KernelGeneration::Linux6_12
     }
 
-    /// Time for which the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that
-    /// arrive meanwhile are handled at the end of the write, and trigger the short rest of the stream.
+    /// Returns the duration of a write during which `packets` are sent: 2 to 4 us each. ACKs that arrive meanwhile are
+    /// handled at the end of the write, and trigger the transmission of the short rest of the stream.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
         if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;
@@ -115,12 +116,13 @@ impl KernelGeneration {
         Span(per_packet_ns.saturating_mul(packets))
     }
 
-    /// Whether the share of the receive buffer that is window is measured (since 6.6), instead of half of the buffer.
+    /// Whether the share of the receive buffer that is usable as window is measured (since 6.6), instead of half of the
+    /// buffer.
     pub(crate) fn measures_window(self) -> bool {
         self != KernelGeneration::Linux6_1
     }
 
-    /// Whether the receive buffer grows by the rules of 6.16 and later.
+    /// Whether the receive buffer grows by the rules of 6.16 and later, which count data beyond a gap.
     pub(crate) fn grows_for_gaps(self) -> bool {
         self == KernelGeneration::Linux6_18
     }

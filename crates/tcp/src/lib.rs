@@ -1,8 +1,8 @@
 //! Model of the two endpoints of a TCP connection: no clock, no I/O, no randomness of its own.
 //!
-//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They behave as Linux does by
-//! default, as far as that is visible on the wire: handshake, ECN, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
-//! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. A
+//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They reproduce Linux's default
+//! behaviour as far as it is visible on the wire: handshake, ECN, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
+//! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, automatic buffer growth. A
 //! [`thalweg_cc::Controller`] decides the rate.
 //!
 //! The driver calls an endpoint when a packet arrives or at the time that the endpoint requested
@@ -15,27 +15,27 @@
 //!   wake ───┘
 //! ```
 //!
-//! The stream is cut into segments once: every segment has a number and keeps its length. Windows and everything that
-//! is in flight are counted in segments, as in Linux.
+//! The stream is split into segments once: every segment has a number and keeps its length. Windows and data in flight
+//! are counted in segments, as in Linux.
 //!
-//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then.
-//! [`KernelGeneration`] says in what later generations differ that is modelled. Later kernels also repeat the first
-//! four SYNs at intervals of a second.
+//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025, with its backports. [`KernelGeneration`] lists
+//! the modelled differences of later generations. Not modelled: later kernels repeat the first four SYNs at intervals
+//! of a second.
 //!
-//! # What differs from Linux
+//! # Deviations from Linux
 //!
-//! - Data flows in one direction; connections are not closed, since the driver knows when it has seen enough.
-//! - Time is in nanoseconds; Linux rounds round-trip times to microseconds. Its tick is taken to be 1 ms (HZ = 1000).
+//! - Data flows in one direction; connections are not closed, since the driver decides when the experiment ends.
+//! - Time is in nanoseconds; Linux rounds round-trip times to microseconds. Its tick is assumed to be 1 ms (HZ = 1000).
 //!   Departures under pacing and compressed ACKs have no slack.
 //! - `TCP_NODELAY` is assumed: a short segment never waits for an ACK (no Nagle algorithm).
-//! - No TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
-//!   timestamps; a connection is never given up.
-//! - A connection knows nothing of earlier ones to the same host (no metrics cache).
-//! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues. Receive offload
-//!   is the driver's business ([`Receiver::on_merged`]).
-//! - Lost segments are sent again one by one, never merged or in bursts.
-//! - Memory in the two buffers is approximated (the modules `sndbuf` and `window` say how).
-//! - The receiving application reads at once.
+//! - No TCP Fast Open, no MTU probing, no reneging, no connection without SACK or timestamps; a connection never gives
+//!   up.
+//! - A connection has no information from earlier ones to the same host (no metrics cache).
+//! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues. The driver
+//!   implements receive offload ([`Receiver::on_merged`]).
+//! - Lost segments are retransmitted one by one, never merged or in bursts.
+//! - Memory in the two buffers is approximated (see the modules `sndbuf` and `window`).
+//! - The receiving application reads immediately.
 
 mod kernel;
 mod packet;

@@ -1,6 +1,6 @@
 //! The packets between the two endpoints.
 //!
-//! The stream is cut into segments numbered from 0 ([`Seq`]); a segment never changes its number or length, so that a
+//! The stream is split into segments numbered from 0 ([`Seq`]); a segment never changes its number or length, so that a
 //! retransmission carries the same bytes as the first transmission. Packets are small and `Copy`. Their size on the
 //! wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK if there is
 //! anything to report.
@@ -17,27 +17,27 @@ const SACK_BLOCKS: usize = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// Value of a timestamp option (RFC 7323): milliseconds, as in Linux. It holds 49 days.
+/// Value of a timestamp option (RFC 7323) in milliseconds, as in Linux. Its range is 49 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub u32);
 
 impl Timestamp {
-    /// The timestamp clock at `now`.
+    /// Returns the value of the timestamp clock at `now`.
     pub fn at(now: Time) -> Timestamp {
         Timestamp(u32::try_from(now.0 / 1_000_000).unwrap_or(u32::MAX))
     }
 }
 
-/// The segments from `start` up to, but not including, `end`.
+/// A range of segments, from `start` up to, but not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// First segment.
     pub start: Seq,
-    /// First segment behind it.
+    /// First segment after the range.
     pub end: Seq,
 }
 
-/// Up to three SACK blocks, the most recently changed first; a D-SACK (RFC 2883) comes before the others.
+/// A list of up to three SACK blocks, the most recently changed first. A D-SACK (RFC 2883) precedes the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackList {
     blocks: [SackBlock; SACK_BLOCKS],
@@ -53,32 +53,32 @@ impl SackList {
         }
     }
 
-    /// The blocks in the order of the option.
+    /// Returns the blocks in the order of the option.
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// Whether there are no ranges.
+    /// Whether the list has no blocks.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// First packet of the handshake.
+/// The first packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syn {
-    /// Whether it requests ECN: the flags ECE and CWR (RFC 3168, section 6.1.1).
+    /// Whether the SYN requests ECN with the flags ECE and CWR (RFC 3168, section 6.1.1).
     pub is_ecn: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
 }
 
-/// Third packet of the handshake.
+/// The third packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Established {
     /// The sender's timestamp.
     pub tsval: Timestamp,
-    /// Timestamp of the packet that this one answers.
+    /// Echoed timestamp of the packet that this one answers.
     pub tsecr: Timestamp,
 }
 
@@ -87,32 +87,32 @@ pub struct Established {
 pub struct Data {
     /// Number of the segment.
     pub seq: Seq,
-    /// Offset of its payload in the stream.
+    /// Offset of the payload in the stream.
     pub offset: Bytes,
     /// Payload bytes, at least 1 and at most the MSS.
     pub len: u32,
-    /// Whether it carries the PSH flag: it is the last one of a burst, or of a write.
+    /// Whether the segment carries the PSH flag: it is the last one of a burst or of a write.
     pub is_push: bool,
-    /// The ECN field of its IP header.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Whether it carries the CWR flag (RFC 3168, section 6.1.2): the sender has reduced its window.
+    /// Whether the segment carries the CWR flag (RFC 3168, section 6.1.2): the sender has reduced its window.
     pub is_cwr: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
-    /// The receiver's latest timestamp.
+    /// Echoed timestamp: the receiver's latest.
     pub tsecr: Timestamp,
 }
 
-/// Second packet of the handshake.
+/// The second packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynAck {
     /// Receive window in bytes; not scaled, so at most 65535.
     pub window: Bytes,
-    /// Whether it agrees to ECN: the flag ECE without CWR.
+    /// Whether the SYN-ACK accepts ECN: the flag ECE without CWR.
     pub is_ecn: bool,
     /// The receiver's timestamp.
     pub tsval: Timestamp,
-    /// Timestamp of the SYN that this one answers.
+    /// Echoed timestamp of the SYN that this packet answers.
     pub tsecr: Timestamp,
 }
 
@@ -121,33 +121,33 @@ pub struct SynAck {
 pub struct AckPacket {
     /// First segment that the receiver does not have.
     pub next: Seq,
-    /// Receive window in bytes from there on.
+    /// Receive window in bytes, starting at `next`.
     pub window: Bytes,
-    /// Whether it carries the ECE flag (RFC 3168, section 6.1.3): the receiver reports a mark.
+    /// Whether the ACK carries the ECE flag (RFC 3168, section 6.1.3): the receiver reports a mark.
     pub is_ece: bool,
-    /// Marked segments received so far, modulo 2^32: what the fields of RFC 9768 convey.
+    /// Number of marked segments received so far, modulo 2^32; conveyed by the fields of RFC 9768.
     pub ce_segments: u32,
     /// The receiver's timestamp.
     pub tsval: Timestamp,
-    /// Timestamp of the segment that last moved the left edge (RFC 7323, section 4.3).
+    /// Echoed timestamp of the segment that last advanced the left edge (RFC 7323, section 4.3).
     pub tsecr: Timestamp,
-    /// The segments that the receiver has beyond `next`, and those that it received twice.
+    /// The segments received beyond `next`, and those received twice.
     pub sack: SackList,
 }
 
 /// A packet to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToReceiver {
-    /// First packet of the handshake.
+    /// The first packet of the handshake.
     Syn(Syn),
-    /// Third packet of the handshake.
+    /// The third packet of the handshake.
     Established(Established),
     /// A segment with payload.
     Data(Data),
 }
 
 impl ToReceiver {
-    /// The ECN field of its IP header; handshakes are not ECN-capable (RFC 3168, section 6.1.1).
+    /// Returns the ECN field of the IP header. Handshake packets are not ECN-capable (RFC 3168, section 6.1.1).
     pub fn ecn(&self) -> Ecn {
         match self {
             ToReceiver::Syn(_) | ToReceiver::Established(_) => Ecn::NotEct,
@@ -162,7 +162,7 @@ impl ToReceiver {
         }
     }
 
-    /// Bytes of the IP packet.
+    /// Returns the size of the IP packet in bytes.
     pub fn wire_size(&self) -> Bytes {
         match self {
             ToReceiver::Syn(_) => SYN_SIZE,
@@ -175,19 +175,19 @@ impl ToReceiver {
 /// A packet to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToSender {
-    /// Second packet of the handshake.
+    /// The second packet of the handshake.
     SynAck(SynAck),
     /// An acknowledgement.
     Ack(AckPacket),
 }
 
 impl ToSender {
-    /// Whether a later acknowledgement replaces it: it reports only the next segment.
+    /// Whether a later acknowledgement supersedes this one: it has neither SACK blocks nor ECE.
     pub fn is_plain(&self) -> bool {
         matches!(self, ToSender::Ack(ack) if ack.sack.is_empty() && !ack.is_ece)
     }
 
-    /// Bytes of the IP packet.
+    /// Returns the size of the IP packet in bytes.
     pub fn wire_size(&self) -> Bytes {
         match self {
             ToSender::SynAck(_) => SYN_SIZE,

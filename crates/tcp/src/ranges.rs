@@ -1,26 +1,26 @@
 //! A set of segment numbers as sorted, disjoint, non-adjacent ranges.
 //!
-//! Holds the selectively acknowledged segments. New ranges are nearly always added at the end or extend one near the
-//! front, so that inserting is cheap although the ranges are stored in one ring buffer.
+//! Stores the selectively acknowledged segments. New ranges are nearly always added at the end or extend one near the
+//! front, so insertion into the ring buffer is cheap.
 
 use std::collections::VecDeque;
 
-/// From the first number up to, but not including, the second.
+/// Range from the first number up to, but not including, the second.
 pub(crate) type Range = (u64, u64);
 
-/// The set.
+/// A set of segment numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     ranges: VecDeque<Range>,
 }
 
 impl Ranges {
-    /// Adds `start..end` and hands over, in ascending order, the parts that were not in the set.
+    /// Adds `start..end`, and calls `take_new` with the parts that were not in the set, in ascending order.
     pub fn insert(&mut self, start: u64, end: u64, mut take_new: impl FnMut(u64, u64)) {
         if start >= end {
             return;
         }
-        // The first range that touches the new one, or lies beyond it.
+        // Index of the first range that touches the new one or lies beyond it.
         let first = match self.ranges.back() {
             None => 0,
             Some(&(last_start, last_end)) if start > last_end => {
@@ -68,12 +68,12 @@ impl Ranges {
         }
     }
 
-    /// The number behind the highest one, if there is any.
+    /// Returns the number after the highest one, if the set is not empty.
     pub fn end(&self) -> Option<u64> {
         self.ranges.back().map(|range| range.1)
     }
 
-    /// The highest number below `limit` that is not in the set and not below `floor`.
+    /// Returns the highest number from `floor` up to, but not including, `limit` that is not in the set.
     pub fn highest_missing(&self, floor: u64, limit: u64) -> Option<u64> {
         let candidate = limit.checked_sub(1)?;
         let behind = self.ranges.partition_point(|range| range.0 <= candidate);
@@ -84,7 +84,7 @@ impl Ranges {
         (missing >= floor).then_some(missing)
     }
 
-    /// The ranges in ascending order.
+    /// Returns the ranges in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range> + '_ {
         self.ranges.iter().copied()
     }

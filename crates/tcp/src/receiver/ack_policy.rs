@@ -1,35 +1,35 @@
-//! The conditions for an ACK: quick mode, the wait, and the data that has arrived since the last one.
+//! The state that decides when an ACK is sent: quick mode, the delay, and the data received since the last ACK.
 
 use crate::packet::Data;
 use thalweg_units::{Span, Time};
 
-/// Shortest wait, and the wait after quick mode: TCP_ATO_MIN and TCP_DELACK_MIN.
+/// Minimum delay of an ACK, and the delay after quick mode: TCP_ATO_MIN and TCP_DELACK_MIN.
 pub(super) const DELAY_MIN: Span = Span::from_millis(40);
-/// Maximum number of ACKs of quick mode: TCP_MAX_QUICKACKS.
+/// Maximum number of ACKs in quick mode: TCP_MAX_QUICKACKS.
 pub(super) const QUICK_MAX: u64 = 16;
-/// Maximum number of ACKs sent at once after a mark.
+/// Maximum number of immediate ACKs after a mark.
 pub(super) const ECN_QUICK_MAX: u64 = 2;
 /// Assumed payload of a segment before the first one has arrived: TCP_MSS_DEFAULT.
 const SIZE_DEFAULT: u32 = 536;
 /// A segment shorter than this is not full-sized: TCP_MSS_DEFAULT less 12 bytes of options.
 const SHORT_SIZE_MIN: u32 = SIZE_DEFAULT - 12;
 
-/// The conditions for an ACK.
+/// The state that decides when an ACK is sent.
 #[derive(Debug)]
 pub(super) struct AckPolicy {
-    /// Remaining ACKs of quick mode.
+    /// Number of ACKs left in quick mode.
     pub(super) quick: u64,
     /// Delay of an ACK; `None` before the first segment.
     pub(super) delay: Option<Span>,
-    /// Arrival time of the last segment in order.
+    /// Arrival time of the latest in-order segment.
     pub(super) last_at: Time,
     /// Payload of a full segment.
     pub(super) full_size: u32,
-    /// Payload of the last segment, if it was short and might be the sender's full size after all.
+    /// Payload of the latest segment, if it was short but might be the sender's full size.
     pub(super) last_short_size: u32,
     /// Whether there is anything to acknowledge.
     pub(super) is_scheduled: bool,
-    /// Whether it must be acknowledged at once.
+    /// Whether an immediate ACK is required.
     pub(super) is_forced: bool,
     /// Whether a short segment has arrived, or one that carries the PSH flag.
     pub(super) is_pushed: bool,
@@ -37,16 +37,16 @@ pub(super) struct AckPolicy {
     pub(super) is_merged: bool,
     /// Time at which a delayed ACK is due.
     pub(super) due: Option<Time>,
-    /// Expiry of the timer that was last set for one. Sending an ACK does not stop the timer, and a compressed ACK does
-    /// not outlast it.
+    /// Expiry of the delayed-ACK timer as last set. Sending an ACK does not stop the timer, and a compressed ACK is
+    /// never sent later than it expires.
     pub(super) timer: Option<Time>,
-    /// ACKs sent at once beyond the current gap.
+    /// Number of immediate ACKs sent for segments beyond the current gap.
     pub(super) duplicates: u32,
-    /// The left edge at which these were counted.
+    /// The left edge at which `duplicates` was counted.
     pub(super) duplicates_at: u64,
-    /// Number of ACKs that the next one replaces.
+    /// Number of compressed ACKs, which the next one replaces.
     pub(super) compressed: u32,
-    /// Time at which it is due.
+    /// Time at which the compressed ACK is due.
     pub(super) compressed_due: Option<Time>,
 }
 
@@ -96,23 +96,23 @@ impl AckPolicy {
         self.is_forced = true;
     }
 
-    /// The next ACK leaves at once.
+    /// Makes the next ACK immediate.
     pub fn force_one_quick(&mut self) {
         self.quick |= 1;
     }
 
-    /// The window is short: the sender has no use for quick ACKs.
+    /// Ends quick mode: the window is short, so immediate ACKs do not help the sender.
     pub fn stop_quick(&mut self) {
         self.quick = 0;
     }
 
-    /// Makes the next ACKs leave at once, as many as would reopen the window, but at most `max`.
+    /// Enters quick mode for the number of ACKs that would reopen the window, but at most `max`.
     pub fn enter_quick(&mut self, window: u64, max: u64) {
         self.add_quick(window, max);
         self.delay = Some(DELAY_MIN);
     }
 
-    /// Whether a delayed ACK is due later.
+    /// Whether a delayed ACK is pending.
     pub fn is_delayed(&self) -> bool {
         self.due.is_some()
     }
@@ -123,7 +123,7 @@ impl AckPolicy {
         self.quick = self.quick.max(acks);
     }
 
-    /// A segment has arrived in order.
+    /// Handles a segment that has arrived in order.
     pub fn on_data(&mut self, now: Time, data: &Data, window: u64, rto: Span) {
         self.is_scheduled = true;
         self.measure_size(data.len, data.is_push);
@@ -147,7 +147,7 @@ impl AckPolicy {
         self.last_at = now;
     }
 
-    /// Learns the size of a full segment.
+    /// Updates the estimate of the size of a full segment.
     fn measure_size(&mut self, len: u32, is_push: bool) {
         let last_short = std::mem::take(&mut self.last_short_size);
         if len >= self.full_size {
@@ -165,7 +165,7 @@ impl AckPolicy {
         self.is_pushed = true;
     }
 
-    /// An ACK was sent.
+    /// Updates the state after an ACK was sent.
     pub fn on_sent(&mut self) {
         self.compressed = 0;
         self.compressed_due = None;

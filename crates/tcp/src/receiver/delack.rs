@@ -1,36 +1,38 @@
 //! The time at which an ACK is sent.
 //!
-//! At once: when more than one full segment waits for one; in quick mode (up to 16 ACKs at the beginning, after a pause
-//! and after a duplicate; also while the window grows); when the last gap is filled; after a short segment or one with
-//! the PSH flag, which look like the end of a write. Else after 40 ms, adaptively more or less.
+//! An ACK is sent immediately when more than one full segment is unacknowledged; in quick mode (up to 16 ACKs at the
+//! beginning, after a pause and after a duplicate; also while the window grows); when the last gap is filled; and after
+//! a short segment or one with the PSH flag, which indicate the end of a write. Otherwise it is sent after an adaptive
+//! delay, 40 ms at first.
 //!
-//! Senders set PSH on the last segment of a burst of several (Linux does so for the sake of receive offload), so that
-//! only single segments wait. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH.
+//! Senders set PSH on the last segment of a burst of several (Linux does so to help receive offload), so only the ACKs
+//! of single segments are delayed. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH.
 //!
 //! Beyond a gap the first segments are acknowledged at once; from the fourth on one ACK covers up to 45 segments or 5 %
 //! of the round-trip time, at most 1 ms (SACK compression).
 //!
-//! Not modelled: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs that only tell that
-//! the application has read and the window has opened (it reads at once, and the window never closes).
+//! Not modelled: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs sent only because the
+//! application has read and the window has opened (the application reads immediately, and the window never closes).
 
 use super::Receiver;
 use super::ack_policy::DELAY_MIN;
 use crate::tick::expiry;
 use thalweg_units::{Span, Time};
 
-/// Longest wait: TCP_DELACK_MAX.
+/// Maximum delay of an ACK: TCP_DELACK_MAX.
 const DELAY_MAX: Span = Span::from_millis(200);
-/// Maximum wait if the last segment did not look like the end of a write: half a second, before the bound above.
+/// Maximum delay if the latest segment did not indicate the end of a write: half a second, before the limit above is
+/// applied.
 const SLOW_DELAY_MAX: Span = Span::from_millis(500);
-/// ACKs beyond a gap that are sent at once: the number that triggers a fast retransmission.
+/// Number of immediate ACKs beyond a gap: the number that triggers a fast retransmission.
 const DUPLICATES_AT_ONCE: u32 = 3;
-/// Maximum number of ACKs that one replaces: net.ipv4.tcp_comp_sack_nr.
+/// Maximum number of ACKs that one compressed ACK replaces: net.ipv4.tcp_comp_sack_nr.
 const COMPRESSED_MAX: u32 = 44;
-/// Longest that a compressed ACK waits: net.ipv4.tcp_comp_sack_delay_ns.
+/// Maximum delay of a compressed ACK: net.ipv4.tcp_comp_sack_delay_ns.
 const COMPRESSED_DELAY_MAX: Span = Span::from_millis(1);
 
 impl Receiver {
-    /// Decides after a segment has arrived whether an ACK is sent.
+    /// Decides whether to send an ACK after a segment has arrived.
     pub(super) fn decide_ack(&mut self, now: Time) {
         if !self.acks.is_scheduled || self.acks.is_merged {
             return;
@@ -71,7 +73,7 @@ impl Receiver {
         delay = delay.min(DELAY_MAX);
         let mut due = expiry(now, delay);
         if let Some(earlier) = self.acks.due {
-            // Almost due.
+            // The ACK is almost due: send it now.
             if earlier <= now + Span(delay.0 / 4) {
                 self.send_ack(now);
                 return;
@@ -106,14 +108,14 @@ impl Receiver {
         }
     }
 
-    /// Sends the ACK that was held back, before the blocks change.
+    /// Sends a pending compressed ACK before the blocks change.
     pub(super) fn flush_compressed(&mut self, now: Time) {
         if self.acks.compressed > 0 {
             self.send_ack(now);
         }
     }
 
-    /// A delayed or compressed ACK may be due.
+    /// Sends the delayed and compressed ACKs that are due.
     pub(super) fn on_ack_timer(&mut self, now: Time) {
         if self.acks.compressed_due.is_some_and(|due| due <= now) {
             self.acks.compressed_due = None;
@@ -124,7 +126,7 @@ impl Receiver {
         if self.acks.due.is_some_and(|due| due <= now) {
             self.acks.due = None;
             if self.acks.is_scheduled {
-                // The second segment did not come in time: wait longer for it next time.
+                // The second segment did not arrive in time: use a longer delay next time.
                 let longer = Span(self.acks.delay.unwrap_or(DELAY_MIN).0 * 2).min(self.rto());
                 self.acks.delay = Some(longer);
                 self.send_ack(now);

@@ -1,22 +1,22 @@
-//! The state of ECN at the receiver; what it reports is in the module `marks`.
+//! ECN state of the receiver. The module `marks` describes its feedback.
 
 use thalweg_cc::EcnFeedback;
 
-/// The state of ECN.
+/// ECN state of the receiver.
 #[derive(Debug, Default)]
 pub(super) struct EcnEcho {
-    /// The feedback that both ends have agreed on; none: the connection is not ECN-capable.
+    /// The feedback that both ends have negotiated; `None` if the connection is not ECN-capable.
     pub feedback: Option<EcnFeedback>,
     /// Whether ACKs carry the ECE flag.
     pub is_ece: bool,
-    /// Segments received with a mark.
+    /// Number of segments received with a mark.
     pub ce_segments: u32,
     /// Whether an ECN-capable segment has arrived.
     pub is_seen: bool,
-    /// Whether the latest of them was marked (DCTCP.CE).
+    /// Whether the latest ECN-capable segment was marked (DCTCP.CE).
     pub is_ce: bool,
-    /// The left edge when it arrived.
+    /// The left edge when the latest ECN-capable segment arrived.
     pub next: u64,
-    /// The same in bytes.
+    /// The same left edge, in bytes.
     pub next_bytes: u64,
 }

@@ -1,13 +1,13 @@
 //! The receiver's feedback of marks (CE).
 //!
-//! | feedback | ECE | ACKs at once |
+//! | feedback | ECE | immediate ACKs |
 //! | --- | --- | --- |
 //! | classic (RFC 3168, section 6.1.3) | from a mark until a segment with CWR | at the first mark, at CWR |
-//! | DCTCP (RFC 8257, section 3.2) | if the last segment acknowledged was marked | at each change, at CWR |
-//! | accurate (RFC 9768) | unused; every ACK has the number of marked segments | at the first mark after segments without |
+//! | DCTCP (RFC 8257, section 3.2) | if the latest acknowledged segment was marked | at each change, at CWR |
+//! | accurate (RFC 9768) | unused; every ACK has the number of marked segments | at the first mark after unmarked segments |
 //!
-//! As in Linux, a segment that is not ECN-capable counts as a retransmission once others were ECN-capable, and the next
-//! ACKs leave at once.
+//! As in Linux, a segment that is not ECN-capable counts as a retransmission once an ECN-capable one has arrived, and
+//! the next ACKs are immediate.
 
 use super::Receiver;
 use super::ack_policy::ECN_QUICK_MAX;
@@ -16,7 +16,7 @@ use thalweg_cc::EcnFeedback;
 use thalweg_units::{Bytes, Ecn, Time};
 
 impl Receiver {
-    /// A segment with the CWR flag has arrived. The sender's window may be small: it needs the ACK.
+    /// Handles the CWR flag of a segment. The ACK is immediate, since the sender's window may be small.
     pub(super) fn on_cwr(&mut self) {
         if self.ecn.feedback.is_some() {
             self.ecn.is_ece = false;
@@ -24,7 +24,8 @@ impl Receiver {
         }
     }
 
-    /// Takes the ECN field of a segment that is not a duplicate. If the segment is in order, the left edge has moved.
+    /// Handles the ECN field of a segment that is not a duplicate. If the segment is in order, the left edge has
+    /// already advanced.
     pub(super) fn on_ecn_field(&mut self, now: Time, data: &Data) {
         let Some(feedback) = self.ecn.feedback else { return };
         if data.ecn == Ecn::NotEct {
@@ -58,8 +59,8 @@ impl Receiver {
         self.ecn.next_bytes = self.stream.next_bytes();
     }
 
-    /// The CE state has changed: an ACK that was delayed is sent first, up to the segment before, with the state
-    /// before.
+    /// Sends a pending delayed ACK before the CE state changes. It covers the segments up to the previous one, with the
+    /// previous state.
     fn send_delayed_before(&mut self, now: Time) {
         if !self.acks.is_delayed() {
             return;

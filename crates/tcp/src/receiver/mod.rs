@@ -1,9 +1,9 @@
-//! The receiving endpoint: it reassembles the stream and acknowledges it. The application reads at once.
+//! The receiving endpoint: it reassembles the stream and acknowledges it. The application reads immediately.
 //!
 //! | topic | file |
 //! | --- | --- |
 //! | received segments, and the SACK blocks that report them | `reassembly` |
-//! | time of an ACK | `delack`, `ack_policy` |
+//! | time at which an ACK is sent | `delack`, `ack_policy` |
 //! | feedback of marks | `marks`, whose state is `ecn` |
 //! | receive window | `window` |
 
@@ -25,11 +25,11 @@ use thalweg_cc::EcnFeedback;
 use thalweg_units::{Bytes, MSS, Span, Time};
 use window::ReceiveWindow;
 
-/// Maximum age of a segment relative to the newest timestamp: TCP_PAWS_WINDOW, 1 ms.
+/// Maximum age of a segment's timestamp relative to the newest one, in ms: TCP_PAWS_WINDOW.
 const PAWS_WINDOW: u32 = 1;
-/// Retransmission timeout without a round-trip time, also of the SYN-ACK.
+/// Retransmission timeout before the first RTT sample, also for the SYN-ACK.
 const RTO_INITIAL: Span = Span::from_secs(1);
-/// Lower bound of the timeout's variation.
+/// Lower bound of the timeout's variation term.
 const RTO_MIN: Span = Span::from_millis(200);
 /// Upper bound of the timeout.
 const RTO_MAX: Span = Span::from_secs(120);
@@ -39,11 +39,12 @@ const RTO_MAX: Span = Span::from_secs(120);
 pub struct ReceiverConfig {
     /// Payload of a full-sized segment.
     pub mss: Bytes,
-    /// Maximum memory of the receive buffer in bytes (third value of `net.ipv4.tcp_rmem`). A part of it is window.
+    /// Maximum memory of the receive buffer in bytes (third value of `net.ipv4.tcp_rmem`). Only a part of it is usable
+    /// as window.
     pub rcvbuf_max: Bytes,
-    /// Generation of its kernel.
+    /// Kernel generation of the host.
     pub kernel: KernelGeneration,
-    /// The feedback on marks if the sender asks for ECN; none: it is refused.
+    /// The feedback on marks if the sender requests ECN; `None` to refuse ECN.
     pub ecn: Option<EcnFeedback>,
 }
 
@@ -58,11 +59,11 @@ impl Default for ReceiverConfig {
 pub struct Receiver {
     state: State,
     stream: Reassembly,
-    /// Newest timestamp of a segment that moved the left edge; it is echoed (RFC 7323, section 4.3).
+    /// Newest timestamp of a segment that advanced the left edge; ACKs echo it (RFC 7323, section 4.3).
     ts_recent: Timestamp,
     /// The left edge in the last ACK.
     acked: u64,
-    /// The same in bytes.
+    /// The left edge in the last ACK, in bytes.
     acked_bytes: u64,
     acks: AckPolicy,
     /// Configured feedback.
@@ -78,7 +79,7 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listening,
-    /// The SYN-ACK was sent at `sent_at`, the `attempt`th time; it is repeated at `due`.
+    /// The SYN-ACK was sent at `sent_at` for the `attempt`th time, and is repeated at `due`.
     SynReceived {
         sent_at: Time,
         due: Time,
@@ -88,7 +89,7 @@ enum State {
 }
 
 impl Receiver {
-    /// An endpoint that waits for a connection.
+    /// Creates an endpoint that waits for a connection.
     ///
     /// # Panics
     /// If the MSS is zero or above 65535.
@@ -109,7 +110,7 @@ impl Receiver {
         }
     }
 
-    /// A packet has arrived. Then poll.
+    /// Handles a packet that has arrived. Call [`Receiver::poll_transmit`] afterwards.
     pub fn on_packet(&mut self, now: Time, packet: &ToReceiver) {
         match packet {
             ToReceiver::Syn(syn) => self.on_syn(now, *syn),
@@ -124,7 +125,8 @@ impl Receiver {
         }
     }
 
-    /// Segments have arrived that receive offload has merged, in order: one ACK is decided for all of them. Then poll.
+    /// Handles segments that receive offload has merged, in order: one ACK is decided for all of them. Call
+    /// [`Receiver::poll_transmit`] afterwards.
     pub fn on_merged(&mut self, now: Time, segments: &[Data]) {
         let Some((last, others)) = segments.split_last() else { return };
         self.acks.is_merged = true;
@@ -135,7 +137,7 @@ impl Receiver {
         self.on_packet(now, &ToReceiver::Data(*last));
     }
 
-    /// The next packet that leaves at `now`; to be called until it returns `None`.
+    /// Returns the next packet to send at `now`. Call it until it returns `None`.
     pub fn poll_transmit(&mut self, _now: Time) -> Option<ToSender> {
         self.outbox.pop_front()
     }
@@ -149,7 +151,8 @@ impl Receiver {
         }
     }
 
-    /// To be called at the time that [`Receiver::next_wake`] returned. Then poll.
+    /// Handles the timers at the time that [`Receiver::next_wake`] returned. Call [`Receiver::poll_transmit`]
+    /// afterwards.
     pub fn on_wake(&mut self, now: Time) {
         match self.state {
             State::SynReceived { due, attempt, .. } if due <= now => self.send_syn_ack(now, attempt + 1),
@@ -158,7 +161,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes of the stream that were handed to the application, in order.
+    /// Returns the number of bytes that were delivered to the application in order.
     pub fn delivered(&self) -> Bytes {
         Bytes(self.stream.next_bytes())
     }
@@ -176,7 +179,7 @@ impl Receiver {
         }
     }
 
-    /// Sends the SYN-ACK; it is repeated after 1 s, 2 s, 4 s ...
+    /// Sends the SYN-ACK, which is repeated after 1 s, 2 s, 4 s ...
     fn send_syn_ack(&mut self, now: Time, attempt: u32) {
         let wait = Span(RTO_INITIAL.0 << (attempt - 1).min(7)).min(RTO_MAX);
         self.state = State::SynReceived { sent_at: now, due: expiry(now, wait), attempt };
@@ -189,25 +192,25 @@ impl Receiver {
         }));
     }
 
-    /// The sender has answered the SYN-ACK.
+    /// Completes the handshake when the sender has answered the SYN-ACK.
     fn establish(&mut self, now: Time) {
         let State::SynReceived { sent_at, attempt, .. } = self.state else {
             return;
         };
         self.state = State::Established;
-        // With a repeated SYN-ACK it is unknown which one was answered.
+        // If the SYN-ACK was repeated, it is unknown which copy was answered.
         self.srtt = (attempt == 1).then(|| now.since(sent_at));
         self.window.establish(now);
     }
 
-    /// The receiver's own retransmission timeout, which bounds some of its waits.
+    /// Returns the receiver's own retransmission timeout, which limits some of its delays.
     fn rto(&self) -> Span {
         self.srtt.map_or(RTO_INITIAL, |srtt| (srtt + Span(srtt.0 * 2).max(RTO_MIN)).min(RTO_MAX))
     }
 
     fn on_data(&mut self, now: Time, data: &Data) {
         if data.tsval.0.saturating_add(PAWS_WINDOW) < self.ts_recent.0 {
-            // Older than the data received in its place (PAWS): discarded, but acknowledged.
+            // Older than the data received before it (PAWS): discarded, but acknowledged.
             if data.seq.0 < self.stream.next() {
                 self.stream.report_duplicate(data.seq);
                 self.acks.enter_quick(self.window.advertised(), QUICK_MAX);
@@ -228,7 +231,7 @@ impl Receiver {
             self.on_ecn_field(now, data);
             self.acks.schedule();
             if self.stream.would_open_block(data.seq) {
-                // In Linux this ACK also counts as the answer to the segment that caused it.
+                // In Linux this ACK also counts as the answer to the segment that triggered it.
                 self.flush_compressed(now);
             }
         }
@@ -255,7 +258,7 @@ impl Receiver {
                 }
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
                 self.on_ecn_field(now, data);
-                // The segment is still in the buffer at this moment.
+                // At this point the segment is still in the buffer.
                 let held = self.stream.held().with(data.len);
                 if data.len >= 128 && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
@@ -271,7 +274,7 @@ impl Receiver {
         }
     }
 
-    /// Sends an ACK of everything received.
+    /// Sends an ACK of all data received.
     fn send_ack(&mut self, now: Time) {
         let window = self.window.select(self.stream.next_bytes(), self.stream.held());
         if window.is_short {

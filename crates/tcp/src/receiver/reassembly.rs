@@ -1,37 +1,36 @@
 //! The received ranges, and the SACK blocks that report them.
 //!
-//! The blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets
-//! older ones, so that a segment next to a forgotten block is reported alone. An ACK holds three; a duplicate is
-//! reported once, before them (RFC 2883), and not at all if its ACK was held back and another segment arrived
-//! meanwhile.
+//! The blocks are those that changed last, the latest first (RFC 2018, section 4): Linux stores four and drops older
+//! ones, so a segment next to a dropped block is reported alone. An ACK holds three. A duplicate is reported once,
+//! before them (RFC 2883), and not at all if its ACK was delayed and another segment arrived in the meantime.
 
 use crate::kernel::Held;
 use crate::packet::{Data, SackBlock, SackList, Seq};
 use std::collections::VecDeque;
 
-/// Blocks that are remembered: TCP_NUM_SACKS.
+/// Number of blocks that are stored: TCP_NUM_SACKS.
 const BLOCKS: usize = 4;
-/// Blocks beyond which a new one makes Linux send the ACK that it was holding back: TCP_SACK_BLOCKS_EXPECTED.
+/// Number of blocks above which a new one makes Linux send the compressed ACK: TCP_SACK_BLOCKS_EXPECTED.
 const EXPECTED_BLOCKS: usize = 2;
 
-/// Kind of a segment.
+/// Classification of an arriving segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// The next one.
+    /// The segment is the next one in order.
     InOrder {
-        /// Nothing is left beyond a gap, and something was.
+        /// Whether the segment has filled the last gap.
         is_gap_filled: bool,
     },
-    /// Beyond a gap.
+    /// The segment is beyond a gap.
     OutOfOrder {
-        /// The segment is new.
+        /// Whether the segment is new.
         is_new: bool,
     },
     /// The segment had been delivered before.
     Duplicate,
 }
 
-/// Segments beyond a gap: numbers from `start` up to `end`, which hold bytes up to `end_bytes`.
+/// A contiguous range of segments beyond a gap: numbers from `start` up to `end`, with bytes up to `end_bytes`.
 #[derive(Clone, Copy, Debug)]
 struct Island {
     start: u64,
@@ -40,7 +39,7 @@ struct Island {
     bytes: u64,
 }
 
-/// The stream.
+/// The received stream.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     next: u64,
@@ -53,12 +52,12 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    /// The first segment that has not arrived.
+    /// Returns the first segment that has not arrived.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes that have arrived in order.
+    /// Returns the number of bytes that have arrived in order.
     pub fn next_bytes(&self) -> u64 {
         self.next_bytes
     }
@@ -78,7 +77,7 @@ impl Reassembly {
         !self.islands.is_empty()
     }
 
-    /// Whether the segment would start or move a block that is not among the first.
+    /// Whether the segment would start a new block, or extend one that is not among the first.
     pub fn would_open_block(&self, seq: Seq) -> bool {
         if seq.0 <= self.next {
             return false;
@@ -87,7 +86,7 @@ impl Reassembly {
         place.unwrap_or(self.block_count) >= EXPECTED_BLOCKS
     }
 
-    /// Takes a segment.
+    /// Handles a segment.
     pub fn on_data(&mut self, data: &Data) -> Arrival {
         let seq = data.seq;
         if seq.0 < self.next {
@@ -122,12 +121,12 @@ impl Reassembly {
         self.duplicate = Some(one(seq));
     }
 
-    /// Another segment has arrived: an unreported duplicate is no longer reported.
+    /// Drops an unreported duplicate, because another segment has arrived.
     pub fn forget_duplicate(&mut self) {
         self.duplicate = None;
     }
 
-    /// The blocks for an ACK.
+    /// Returns the blocks for an ACK.
     pub fn take_blocks(&mut self) -> SackList {
         let mut list = SackList::default();
         if let Some(duplicate) = self.duplicate.take() {
@@ -141,11 +140,11 @@ impl Reassembly {
         &self.blocks[..self.block_count]
     }
 
-    /// Keeps a segment beyond a gap; returns whether it is new.
+    /// Stores a segment beyond a gap; returns whether it is new.
     fn hold(&mut self, data: &Data) -> bool {
         let (seq, len) = (data.seq.0, u64::from(data.len));
         let end_bytes = data.offset.0 + len;
-        // Nearly always beyond the last island, or its continuation.
+        // The segment is nearly always beyond the last island, or continues it.
         let behind = match self.islands.back() {
             Some(last) if last.start <= seq => self.islands.len(),
             _ => self.islands.partition_point(|island| island.start <= seq),
@@ -182,7 +181,7 @@ impl Reassembly {
         true
     }
 
-    /// Extends the block that `new` touches, or makes one, and moves it to the front.
+    /// Extends the block that `new` touches, or creates one, and moves it to the front.
     fn add_block(&mut self, new: SackBlock) {
         let count = self.block_count;
         let Some(place) = self.blocks().iter().position(|block| touches(block, new)) else {
@@ -196,7 +195,7 @@ impl Reassembly {
         block.start = block.start.min(new.start);
         block.end = block.end.max(new.end);
         self.blocks[..=place].rotate_right(1);
-        // It may have merged with another one.
+        // The extended block may touch another one.
         let first = self.blocks[0];
         if let Some(other) = (1..count).find(|at| touches(&self.blocks[*at], first)) {
             self.blocks[0].start = first.start.min(self.blocks[other].start);
@@ -206,7 +205,7 @@ impl Reassembly {
         }
     }
 
-    /// Forgets blocks that the left edge has passed.
+    /// Removes blocks that the left edge has passed.
     fn drop_passed_blocks(&mut self) {
         let mut kept = 0;
         for at in 0..self.block_count {

@@ -1,78 +1,79 @@
 //! The receive window and its buffer.
 //!
-//! The buffer starts at 128 KiB and grows to `rcvbuf_max` with what the application reads per round trip (dynamic
-//! right-sizing). A part of it is window, the rest is for bookkeeping: half (`tcp_adv_win_scale` = 1) on Linux 6.1;
-//! from 6.6 on the ratio of payload to memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The
-//! window opens by two segments for each that arrives until it reaches what the buffer allows, and never shrinks.
+//! The buffer starts at 128 KiB and grows to `rcvbuf_max` with the amount that the application reads per round trip
+//! (dynamic right-sizing). A part of it is usable as window; the rest is for bookkeeping. That part is half
+//! (`tcp_adv_win_scale` = 1) on Linux 6.1; from 6.6 on the ratio of payload to memory of the first full segment that
+//! arrives (`scaling_ratio`, in 256ths). Each arriving segment opens the window by two segments, up to the limit set by
+//! the buffer. The window never shrinks.
 //!
 //! Approximations: segments beyond a gap take the memory of [`KernelGeneration::held_memory`]. In-order data takes
-//! none, since the application reads at once; hence the window never closes. Segments beyond the window or the buffer
-//! are not refused: the sender respects the window.
+//! none, since the application reads immediately; hence the window never closes. Segments beyond the window or the
+//! buffer are accepted, since the sender respects the window.
 
 use crate::kernel::{Held, KernelGeneration, MAX_FRAGMENTS};
 use crate::packet::{Data, Timestamp};
 use thalweg_units::{Bytes, Span, Time};
 
-/// The buffer before it grows: second value of net.ipv4.tcp_rmem.
+/// Initial size of the buffer in bytes: second value of net.ipv4.tcp_rmem.
 const BUFFER_INITIAL: u64 = 131_072;
-/// Part of the buffer that is window before it was measured, in 256ths: TCP_DEFAULT_SCALING_RATIO since 6.10.
+/// Part of the buffer that is usable as window before it is measured, in 256ths: TCP_DEFAULT_SCALING_RATIO since 6.10.
 const RATIO_INITIAL: u64 = 128;
-/// The smallest window that the buffer allows once it was measured: half of SOCK_MIN_RCVBUF.
+/// Minimum window in bytes once the ratio is measured: half of SOCK_MIN_RCVBUF.
 const CLAMP_MIN: u64 = 1152;
-/// Largest window that fits in the header without scaling; the SYN-ACK's.
+/// Maximum window that fits in the header without scaling, as in the SYN-ACK.
 const UNSCALED_MAX: u64 = 65_535;
-/// Segments of the initial window (RFC 6928), to compare the first round trip with.
+/// Segments of the initial window (RFC 6928), the reference for the first round trip.
 const INITIAL_SEGMENTS: u64 = 10;
-/// Headers and bookkeeping of a segment, for the memory it takes: 320 bytes of headers, 256 and 320 of descriptors.
+/// Bytes of headers and bookkeeping of a segment: 320 for headers, 256 and 320 for descriptors.
 const SEGMENT_OVERHEAD: u64 = 320 + 256 + 320;
 
-/// A window for an ACK.
+/// The receive window for an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selected {
-    /// Bytes from the left edge.
+    /// Size in bytes from the left edge.
     pub size: u64,
     /// Whether less than half of the buffer is free.
     pub is_short: bool,
 }
 
-/// The window and its buffer. All sizes are in bytes.
+/// The receive window and its buffer. All sizes are in bytes.
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     mss: u64,
     kernel: KernelGeneration,
-    /// Which part of the buffer is window, in 256ths, where that is measured.
+    /// Part of the buffer that is usable as window, in 256ths, on kernels that measure it.
     ratio: u64,
     buffer: u64,
     buffer_max: u64,
     /// Windows are multiples of 2^scale.
     scale: u32,
-    /// The largest window that the buffer allows.
+    /// Maximum window that the buffer allows.
     clamp: u64,
-    /// The window as far as it has opened.
+    /// Size to which the window has opened.
     opened: u64,
     /// Right edge of the window in the stream.
     right_edge: u64,
-    /// The window on the last ACK.
+    /// The window in the last ACK.
     advertised: u64,
     /// Eight times the round-trip time as measured by the receiver, in ns; 0: unknown.
     rtt_8: u64,
-    /// The echoed timestamp that was measured last.
+    /// The latest echoed timestamp that was used as a sample.
     last_tsecr: Option<Timestamp>,
-    /// A round trip by window ends when the stream has arrived up to here ...
+    /// Stream offset at which the current window-based round trip ends.
     window_round_end: u64,
-    /// ... and that started at this time.
+    /// Start of that round trip; `None` before the first.
     window_round_at: Option<Time>,
-    /// The reading that is being measured began here in the stream ...
+    /// Stream offset at which the current measurement of reading began.
     read_from: u64,
-    /// ... and then.
+    /// Start time of that measurement.
     read_at: Time,
-    /// Bytes read in the round trip before.
+    /// Bytes read in the previous round trip.
     read_before: u64,
 }
 
 impl ReceiveWindow {
     pub fn new(mss: Bytes, buffer_max: Bytes, kernel: KernelGeneration) -> ReceiveWindow {
-        // The window must hold two segments, or the sender waits for delayed ACKs.
+        // The window must hold two segments; otherwise the sender would wait for delayed ACKs.
         let buffer_max = buffer_max.0.max(4 * mss.0);
         let buffer = BUFFER_INITIAL.min(buffer_max);
         let scale = (0..14).find(|scale| UNSCALED_MAX << scale >= buffer_max).unwrap_or(14);
@@ -101,15 +102,15 @@ impl ReceiveWindow {
         window
     }
 
-    /// The window on the SYN-ACK.
+    /// Returns the window in the SYN-ACK.
     pub fn initial(&self) -> u64 {
         let space = self.space(self.buffer).min(UNSCALED_MAX);
         if space > self.mss { space - space % self.mss } else { space }
     }
 
-    /// The connection is established.
+    /// Initializes the window when the connection is established.
     pub fn establish(&mut self, now: Time) {
-        // One segment is kept in reserve.
+        // One segment is reserved.
         let most = self.space(self.buffer);
         self.clamp = most.saturating_sub(self.mss).max(2 * self.mss);
         self.opened = self.opened.min(self.clamp);
@@ -140,17 +141,17 @@ impl ReceiveWindow {
         Selected { size: self.advertised, is_short: free < full / 2 }
     }
 
-    /// A segment has arrived: opens the window by two, if there is room. Whether it did.
+    /// Opens the window by two segments for one that has arrived, if there is space. Returns whether it has opened.
     pub fn grow(&mut self, len: u32, held: Held) -> bool {
         let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
-        // A segment with more bookkeeping than payload opens it by less: by twice its payload.
+        // A segment with more bookkeeping than payload opens the window only by twice its payload.
         let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
         self.opened += step.min(room);
         room > 0
     }
 
-    /// Learns the round-trip time from the echoed timestamp of a full segment.
+    /// Samples the round-trip time from the echoed timestamp of a full segment.
     pub fn measure_rtt(&mut self, now: Time, data: &Data, full_size: u32) {
         if self.last_tsecr == Some(data.tsecr) {
             return;
@@ -161,12 +162,12 @@ impl ReceiveWindow {
         }
         let ticks = Timestamp::at(now).0.saturating_sub(data.tsecr.0).max(1);
         let sample = u64::from(ticks) * 1_000_000;
-        // A shorter one is taken as it is, a longer one with a weight of 1/8.
+        // A smaller sample replaces the estimate; a larger one has a weight of 1/8.
         let is_shorter = self.rtt_8 == 0 || sample * 8 < self.rtt_8;
         self.rtt_8 = if is_shorter { sample * 8 } else { self.rtt_8 - self.rtt_8 / 8 + sample };
     }
 
-    /// Learns it from the time that a whole window takes to arrive, which is a round trip or more.
+    /// Samples the round-trip time as the time in which a complete window arrives, which is at least a round trip.
     pub fn measure_rtt_by_window(&mut self, now: Time, next_bytes: u64) {
         if let Some(began) = self.window_round_at {
             if next_bytes < self.window_round_end {
@@ -179,7 +180,8 @@ impl ReceiveWindow {
         self.window_round_at = Some(now);
     }
 
-    /// A segment with more payload than any before has arrived: learns which part of the buffer is window.
+    /// Measures the part of the buffer that is usable as window, when a segment with more payload than any before has
+    /// arrived.
     pub fn measure_ratio(&mut self, len: u32) {
         if !self.kernel.measures_window() {
             return;
@@ -196,9 +198,9 @@ impl ReceiveWindow {
         self.read_before = self.read_before.min(clamp);
     }
 
-    /// The application reads up to `next_bytes`: the segment that ends at `arrived`, and the data that it has joined to
-    /// the stream. The last segment beyond a gap ends `span` bytes after it. Once a round trip: makes the buffer large
-    /// enough for a sender that doubles its rate.
+    /// Handles a read of the application up to `next_bytes`: the segment that ends at `arrived`, and the data beyond
+    /// the gap that it has filled. The last segment beyond a gap ends `span` bytes after `next_bytes`. Once per round
+    /// trip, makes the buffer large enough for a sender that doubles its rate.
     pub fn on_read(&mut self, now: Time, arrived: u64, next_bytes: u64, span: u64) {
         if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
             return;
@@ -214,25 +216,26 @@ impl ReceiveWindow {
         self.read_at = now;
     }
 
-    /// Bytes that wait in the receive queue when the first socket buffer of what the application reads was copied. The
-    /// segment that has arrived is the first one, unless all that it has joined fits into its buffer.
+    /// Returns the bytes still in the receive queue when the application has copied the first socket buffer. The
+    /// arrived segment is that first buffer, unless all data that follows it fits into the same buffer.
     fn waiting(&self, arrived: u64, next_bytes: u64) -> u64 {
         let joined = next_bytes - arrived;
         if self.kernel.subtracts_queue() && joined >= MAX_FRAGMENTS * self.mss { joined } else { 0 }
     }
 
-    /// A segment beyond a gap has arrived; the last one ends `span` bytes after the in-order data.
+    /// Handles a segment beyond a gap. The last such segment ends `span` bytes after the in-order data.
     pub fn on_gap(&mut self, span: u64) {
         if self.kernel.grows_for_gaps() {
             self.expand(self.read_before, self.read_before, span);
         }
     }
 
-    /// Makes the buffer large enough for `read` bytes per round trip; `before`: bytes of the previous one.
+    /// Makes the buffer large enough for `read` bytes per round trip. `before` is the number of bytes in the previous
+    /// round trip.
     fn expand(&mut self, read: u64, before: u64, span: u64) {
         let reserve = if self.kernel.grows_for_gaps() { 0 } else { 16 * self.mss };
         let needed = u128::from(2 * read + reserve);
-        // Divisions of 128 bits are slow, and beyond a gap this runs for every segment.
+        // 128-bit divisions are slow, and beyond a gap this runs for every segment.
         let growth = if read == before { 0 } else { needed * u128::from(read - before) / u128::from(before) };
         let span = if self.kernel.grows_for_gaps() { span } else { 0 };
         let window = needed + 2 * growth + u128::from(span);
@@ -266,7 +269,7 @@ fn halve(buffer: u64) -> u64 {
     buffer - buffer / 2
 }
 
-/// Memory per segment for which Linux 6.1 sizes the buffer: half of it holds the payload.
+/// Returns the memory per segment for which Linux 6.1 sizes the buffer: half of it holds the payload.
 fn segment_memory(mss: u64) -> u64 {
     let mut memory = mss + SEGMENT_OVERHEAD;
     while halve(memory) < mss {
@@ -282,7 +285,8 @@ mod tests {
 
     const ROUND_TRIP: Span = Span::from_millis(40);
 
-    /// The buffer after a round trip in which 100 segments were read. One fills a gap, and joins the last `joined`.
+    /// Returns the buffer after a round trip in which 100 segments were read. One of them fills a gap in front of the
+    /// last `joined`.
     fn buffer_after(kernel: KernelGeneration, joined: u64) -> u64 {
         let mut window = ReceiveWindow::new(MSS, Bytes(6 << 20), kernel);
         window.establish(Time::ZERO);
@@ -294,10 +298,11 @@ mod tests {
 
     #[test]
     fn linux_6_12_subtracts_what_waits_in_the_receive_queue_from_what_was_read() {
-        // tcp_rcv_space_adjust runs after the first socket buffer: 20 segments read, less 80 that wait.
+        // tcp_rcv_space_adjust runs after the first socket buffer: 20 segments were read, less 80 that are still
+        // queued.
         assert_eq!(buffer_after(KernelGeneration::Linux6_12, 80), BUFFER_INITIAL);
         assert!(buffer_after(KernelGeneration::Linux6_12, 20) > BUFFER_INITIAL, "80 less 20 are");
-        // MAX_SKB_FRAGS: 16 segments fit into the socket buffer of the one before them, and nothing waits.
+        // MAX_SKB_FRAGS: 16 segments fit into the socket buffer of the previous one, and nothing is queued.
         let full_buffer = buffer_after(KernelGeneration::Linux6_12, 0);
         assert_eq!(buffer_after(KernelGeneration::Linux6_12, 16), full_buffer);
         assert!(buffer_after(KernelGeneration::Linux6_12, 17) < full_buffer);

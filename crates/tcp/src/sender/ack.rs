@@ -1,9 +1,9 @@
-//! An ACK, from arrival to the controller's decision. The order is that of Linux, since each step reads what the ones
-//! before it wrote:
+//! Handles an ACK, from arrival to the controller's decision. The order is that of Linux, since each step uses the
+//! results of the previous ones:
 //!
 //! 1. the receiver's window and the left edge
 //! 2. SACK blocks (`sack`), marks (`marks`)
-//! 3. segments that are acknowledged leave the scoreboard; round-trip times
+//! 3. removal of acknowledged segments from the scoreboard; round-trip times
 //! 4. RACK's window; an answer to a loss probe
 //! 5. the state of recovery: losses, undo (`recovery`), if the ACK is unusual
 //! 6. the timer
@@ -33,26 +33,26 @@ struct Prior {
 struct Acked {
     segments: u64,
     bytes: u64,
-    /// Send times of the first and last of those that were sent once and not selectively acknowledged before.
+    /// Send times of the first and last removed segments that were sent only once and not selectively acknowledged
+    /// before.
     first_sent_at: Option<Time>,
     last_sent_at: Time,
-    /// The lowest of these; `u64::MAX` without any.
+    /// The lowest of these segments; `u64::MAX` without any.
     reordered_from: u64,
 }
 
-/// The round-trip times that an ACK shows.
+/// Round-trip time samples of an ACK.
 struct Rtts {
-    /// Of the newest segment that it acknowledges, for the controller.
+    /// RTT of the newest acknowledged segment, for the controller.
     newest: Option<Span>,
-    /// Of the oldest segment, without timestamps.
+    /// RTT of the oldest acknowledged segment, measured without timestamps.
     exact: Option<Span>,
-    /// Of the oldest of those that it selectively acknowledges.
+    /// RTT of the oldest newly selectively acknowledged segment.
     sacked: Option<Span>,
 }
 
 impl Sender {
-    /// Handles an ACK. Returns the round-trip time of the oldest segment that it acknowledges, if that is known
-    /// exactly.
+    /// Handles an ACK. Returns the round-trip time of the oldest segment that it acknowledges, if it is known exactly.
     pub(super) fn on_ack(&mut self, now: Time, packet: &AckPacket, rng: &mut dyn Rng) -> Option<Span> {
         if packet.next.0 > self.board.next() {
             return None;
@@ -133,7 +133,7 @@ impl Sender {
         }
     }
 
-    /// The ACK as the controller sees it, with the rate sample that it completes.
+    /// Returns the ACK in the controller's form, with the rate sample that it completes.
     #[inline]
     fn ack_for_controller(&mut self, now: Time, prior: &Prior, facts: &AckFacts, rtt: Option<Span>) -> Ack {
         let delivered = self.rate.delivered - prior.delivered;
@@ -150,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// Takes the receiver's window, which counts from the left edge. Called after the left edge has moved.
+    /// Updates the receiver's window, which starts at the left edge. Called after the left edge has advanced.
     fn update_window(&mut self, packet: &AckPacket, facts: &mut AckFacts) {
         let Bytes(una) = self.board.una_bytes();
         let end = Bytes(una) + packet.window;
@@ -161,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// Detects reordering: a segment sent once was selectively acknowledged below one that already was.
+    /// Detects reordering: a segment sent only once was selectively acknowledged after a higher one.
     fn check_reordering(&mut self, facts: &AckFacts) {
         let counts = self.state != CaState::Loss || self.episode.undo_marker.is_some();
         if counts && facts.reordered_from != u64::MAX {
@@ -179,12 +179,13 @@ impl Sender {
         let rtts = self.sample_rtts(now, &acked, prior_sacked, facts);
         if facts.is_data_acked {
             facts.is_timer_due = true;
-            // A hole was filled by a segment that was sent once.
+            // A segment that was sent only once has filled a hole.
             if acked.reordered_from < prior.sacked_end {
                 self.rack.on_reordering(acked.reordered_from, self.board.sacked_end());
             }
         } else if let (Some(sacked), Some(head)) = (rtts.sacked, self.board.head()) {
-            // A segment sent after the first segment's latest copy has arrived: the timeout of that copy may restart.
+            // A segment sent after the latest copy of the first segment has arrived: the timeout of that copy may
+            // restart.
             facts.is_timer_due = sacked > now.since(head.sent_at);
         }
         if acked.segments > 0 || rtts.newest.is_some() {
@@ -195,8 +196,8 @@ impl Sender {
         rtts
     }
 
-    /// Removes the segments below `next` from the scoreboard. Those that no SACK block has reported count as delivered
-    /// now.
+    /// Removes the segments below `next` from the scoreboard. Those not reported by a SACK block before count as
+    /// delivered now.
     #[inline]
     fn pop_acked(&mut self, now: Time, next: u64, facts: &mut AckFacts) -> Acked {
         let mut last_flags = Flags::default();
@@ -237,8 +238,8 @@ impl Sender {
         acked
     }
 
-    /// Samples the round-trip times: that of the oldest segment is smoothed, that of the newest shows the state of the
-    /// path.
+    /// Samples the round-trip times: that of the oldest segment for the smoothed RTT, that of the newest for the
+    /// current state of the path.
     #[inline]
     fn sample_rtts(&mut self, now: Time, acked: &Acked, prior_sacked: u64, facts: &mut AckFacts) -> Rtts {
         let mut oldest = None;
@@ -259,8 +260,8 @@ impl Sender {
             newest = Some(now.since(facts.last_sacked_at));
         }
         oldest = oldest.or(sacked);
-        // The one that is reported is the one that smooths, as a kernel tells no other; a timestamp's is only fit for
-        // the timeout.
+        // Only this exact RTT is returned, since the kernel also reports no other. An RTT from a timestamp is used only
+        // for the timeout.
         let exact = oldest;
         if oldest.is_none() && facts.is_data_acked {
             oldest = Some(timestamp_rtt(now, facts.tsecr));
@@ -295,13 +296,13 @@ impl Sender {
         self.obey_hold();
     }
 
-    /// Whether the ACK allows cwnd to grow: it delivers in order, or in any order on a path with much reordering.
+    /// Whether the ACK allows cwnd to grow: it delivers in order, or in any order on a path with strong reordering.
     fn may_raise_cwnd(&self, facts: &AckFacts) -> bool {
         let is_in_order = facts.is_data_acked;
         is_in_order || (self.rack.reordering > super::rack::DUP_THRESHOLD && facts.is_data_sacked)
     }
 
-    /// One step of proportional rate reduction.
+    /// Performs one step of proportional rate reduction.
     pub(super) fn reduce_cwnd(&mut self, delivered: Packets, may_grow: bool) {
         if delivered > Packets::ZERO {
             let in_flight = self.board.in_flight();
@@ -309,7 +310,7 @@ impl Sender {
         }
     }
 
-    /// Lost segments are to leave as soon as cwnd allows.
+    /// Requests that lost segments be retransmitted as soon as cwnd allows.
     pub(super) fn request_retransmission(&mut self) {
         self.work.rexmit = Rexmit::Lost;
     }

@@ -1,9 +1,9 @@
 //! Counters of a sender.
 
-/// Counters of a sender since the connection began.
+/// Counters of a sender since the start of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub segments: u64,
     /// Data segments that were retransmissions.
     pub retransmits: u64,
@@ -11,7 +11,7 @@ pub struct Counters {
     pub timeouts: u64,
     /// Number of fast recoveries.
     pub recoveries: u64,
-    /// Times that a reduction of cwnd was undone.
+    /// Number of cwnd reductions that were undone.
     pub undos: u64,
     /// Loss probes (TLP) sent.
     pub tlp_probes: u64,

@@ -1,5 +1,5 @@
 //! Waiting for a longer burst (TSO deferral): if the window allows only a short burst now and the next ACK is likely to
-//! come within a millisecond, Linux waits for it, so that segments leave in larger groups.
+//! arrive within a millisecond, Linux waits for it, so that segments are sent in larger groups.
 //!
 //! Kernels before autumn 2025 (6.18, and the stable series of that time) waited if the first segment had been in flight
 //! for half a round trip, regardless of the time until its ACK.
@@ -8,25 +8,25 @@ use super::Sender;
 use thalweg_cc::CaState;
 use thalweg_units::{Bytes, Span, Time};
 
-/// A burst that fills this part of the window does not wait: net.ipv4.tcp_tso_win_divisor.
+/// A burst of at least 1/N of the window is not deferred: net.ipv4.tcp_tso_win_divisor.
 const WINDOW_DIVISOR: u64 = 3;
-/// Maximum pause, and maximum time until an ACK, for which a burst waits.
+/// A burst is deferred only if the last departure is at most this long ago, and the next ACK is expected within this
+/// time.
 const RECENT: Span = Span::from_millis(1);
 
-/// Whether to delay the transmission.
+/// Whether and why to defer a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
-    /// Send.
+    /// Send now.
     Now,
-    /// Wait, because cwnd allows only a short burst.
+    /// Wait: cwnd allows only a short burst.
     ForCwnd,
-    /// Wait, for another reason.
+    /// Wait for another reason.
     Wait,
 }
 
 impl Sender {
-    /// Decides whether to wait with a burst of at most `burst_size` segments, from a piece of which `piece` bytes are
-    /// left.
+    /// Decides whether to defer a burst of at most `burst_size` segments, from a piece of which `piece` bytes are left.
     pub(super) fn deferral(&self, now: Time, burst_size: u64, piece: u64, is_last_piece: bool) -> Deferral {
         let mss = self.config.mss.0;
         let is_recovering = matches!(self.state, CaState::Recovery | CaState::Loss);

@@ -1,4 +1,4 @@
-//! The state of ECN at the sender; what marks do is in the module `marks`.
+//! ECN state of the sender. The module `marks` describes the response to marks.
 
 use thalweg_cc::EcnFeedback;
 use thalweg_units::Ecn;
@@ -12,21 +12,21 @@ pub(super) enum Congestion {
     Mark,
 }
 
-/// The state of ECN.
+/// ECN state of the sender.
 #[derive(Debug, Default)]
 pub(super) struct EcnState {
-    /// The feedback that both ends have agreed on; none: the connection is not ECN-capable.
+    /// The feedback that both ends have negotiated; `None` if the connection is not ECN-capable.
     pub feedback: Option<EcnFeedback>,
     /// The ECN field of ECN-capable segments.
     pub codepoint: Ecn,
-    /// Whether the next new segment reports a reduction.
+    /// Whether the next new segment carries CWR.
     is_cwr_due: bool,
-    /// Marked segments that the latest ACK has reported.
+    /// Count of marked segments in the latest ACK.
     pub ce_segments: u32,
 }
 
 impl EcnState {
-    /// Returns the ECN field and the CWR flag of a segment that leaves, for the first time or again.
+    /// Returns the ECN field and the CWR flag for a segment that is sent. `is_again`: it is a retransmission.
     pub fn stamp(&mut self, is_again: bool) -> (Ecn, bool) {
         match self.feedback {
             None => (Ecn::NotEct, false),
@@ -36,12 +36,12 @@ impl EcnState {
         }
     }
 
-    /// cwnd is being reduced, which is reported to the receiver.
+    /// Requests that the next new segment carry CWR, because cwnd is being reduced.
     pub fn queue_cwr(&mut self) {
         self.is_cwr_due = matches!(self.feedback, Some(EcnFeedback::Classic | EcnFeedback::Dctcp));
     }
 
-    /// The reduction was a mistake.
+    /// Cancels a pending CWR, because the reduction was spurious.
     pub fn withdraw_cwr(&mut self) {
         self.is_cwr_due = false;
     }

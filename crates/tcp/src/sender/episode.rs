@@ -1,37 +1,37 @@
-//! The current recovery, or the last one.
+//! State of the current or most recent recovery.
 
 use crate::packet::Timestamp;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
-/// The current recovery, or the last one.
+/// State of the current or most recent recovery.
 #[derive(Debug, Default)]
 pub(super) struct Episode {
-    /// End of the data sent when the current state began.
+    /// End of the data that had been sent when the current state began.
     pub high_seq: u64,
     /// The left edge when the reduction began; `None` if it cannot be undone.
     pub undo_marker: Option<u64>,
-    /// Retransmissions that no D-SACK has proven spurious yet; `None`: nothing was retransmitted.
+    /// Retransmissions that no D-SACK has reported as spurious yet; `None` if nothing was retransmitted.
     pub unproven: Option<u64>,
     /// Timestamp of the first retransmission.
     pub first_resent_at: Option<Timestamp>,
-    /// ssthresh before the reduction, as it would be restored; none: the reduction is not to be undone.
+    /// ssthresh before the reduction, for an undo; `None` if the reduction must not be undone.
     pub prior_ssthresh: Option<Packets>,
-    /// Timeouts since the left edge last moved.
+    /// Number of timeouts since the left edge last advanced.
     pub timeouts_in_row: u64,
-    /// Whether F-RTO is checking the timeout.
+    /// Whether F-RTO is checking whether the timeout was spurious.
     pub is_frto: bool,
 }
 
 impl Episode {
-    /// D-SACKs have reported `copies` of the retransmissions.
+    /// Subtracts `copies` retransmissions that D-SACKs have reported.
     pub fn forget_retransmissions(&mut self, copies: u64) {
         if let Some(unproven) = self.unproven.as_mut().filter(|unproven| **unproven > 0) {
             *unproven = unproven.saturating_sub(copies);
         }
     }
 
-    /// A segment is retransmitted.
+    /// Records a retransmission.
     pub fn on_retransmitted(&mut self, now: Time) {
         self.first_resent_at.get_or_insert(Timestamp::at(now));
         self.unproven = Some(self.unproven.unwrap_or(0) + 1);

@@ -1,47 +1,48 @@
-//! The facts of one ACK.
+//! The properties of an ACK.
 
 use super::rate::Delivery;
 use crate::packet::Timestamp;
 use thalweg_units::{Span, Time};
 
-/// The facts of one ACK, gathered step by step.
+/// The properties of an ACK, collected step by step.
 #[derive(Debug)]
 pub(super) struct AckFacts {
-    /// A later ACK arrived before it: it is below the left edge.
+    /// Whether a later ACK arrived before this one: it is below the left edge.
     pub is_overtaken: bool,
-    /// It moves the left edge.
+    /// Whether it advances the left edge.
     pub is_advancing: bool,
-    /// It acknowledges data cumulatively.
+    /// Whether it acknowledges data cumulatively.
     pub is_data_acked: bool,
-    /// It selectively acknowledges data for the first time.
+    /// Whether it selectively acknowledges data for the first time.
     pub is_data_sacked: bool,
-    /// It opens the receiver's window, or moves it.
+    /// Whether it opens or moves the receiver's window.
     pub is_window_update: bool,
-    /// It carries a D-SACK that can be due to a retransmission.
+    /// Whether it carries a D-SACK that a retransmission other than a loss probe may have caused.
     pub is_dsack: bool,
-    /// It carries a D-SACK that a retransmission may have caused.
+    /// Whether it carries a D-SACK that the loss probe may have caused.
     pub is_dsack_of_probe: bool,
-    /// It acknowledges, in either way, a segment that was sent once, before the current recovery began.
+    /// Whether it acknowledges, cumulatively or selectively, a segment that was sent only once, before the current
+    /// recovery began.
     pub is_original_acked: bool,
-    /// It acknowledges a retransmitted segment cumulatively.
+    /// Whether it cumulatively acknowledges a retransmitted segment.
     pub is_resent_acked: bool,
-    /// The timer is to be reset.
+    /// Whether the timer must be reset.
     pub is_timer_due: bool,
-    /// Retransmissions were found to be lost.
+    /// Whether retransmissions were detected as lost.
     pub is_resent_lost: bool,
-    /// The receiver has probably delayed it.
+    /// Whether the receiver has probably delayed it.
     pub is_delayed: bool,
-    /// It reports marks.
+    /// Whether it reports marks.
     pub is_marked: bool,
-    /// It answers a loss probe's copy, and may be for the original.
+    /// Whether it answers the retransmission of a loss probe, although it may be for the original.
     pub is_probe_answer: bool,
     /// Echoed timestamp.
     pub tsecr: Timestamp,
-    /// Segments delivered out of order, and copies.
+    /// Number of segments delivered out of order, including duplicates.
     pub out_of_order: u64,
-    /// The lowest segment that was sent once and arrived after later ones.
+    /// Lowest segment that was sent only once and arrived after later ones.
     pub reordered_from: u64,
-    /// Send times of the first and last segments newly selectively acknowledged, among those sent once.
+    /// Send times of the first and last newly selectively acknowledged segments, among those sent only once.
     pub first_sacked_at: Option<Time>,
     pub last_sacked_at: Time,
     /// Input of the rate sample.
@@ -79,13 +80,13 @@ impl AckFacts {
         self.is_data_sacked || self.is_dsack || self.is_marked
     }
 
-    /// Whether it contains news compared with the previous ACK.
+    /// Whether it contains information that the previous ACK did not.
     pub fn is_not_duplicate(&self) -> bool {
         self.is_window_update || self.is_data_acked
     }
 }
 
-/// A round-trip time from a timestamp, as coarse as the timestamp clock.
+/// Returns a round-trip time computed from a timestamp, with the resolution of the timestamp clock.
 pub(super) fn timestamp_rtt(now: Time, tsecr: Timestamp) -> Span {
     Span::from_millis(u64::from(Timestamp::at(now).0.saturating_sub(tsecr.0)).max(1))
 }

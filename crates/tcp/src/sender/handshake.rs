@@ -1,11 +1,11 @@
-//! The three-way handshake, seen from the side that opens the connection and sends the data.
+//! The three-way handshake, on the side that opens the connection and sends the data.
 //!
-//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If more than one was and the first had been
-//! lost, the initial window is one segment; if the answer echoes the first one's timestamp, the timeouts were spurious
-//! and it stays unchanged.
+//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If it was repeated more than once and the first
+//! SYN was lost, the initial window is one segment. If the answer echoes the timestamp of the first SYN, the timeouts
+//! were spurious and the initial window stays unchanged.
 //!
-//! Not modelled: Linux gives up after six; here the connection retries forever. Linux since 6.5 doubles the interval
-//! only from the fifth repetition on.
+//! Not modelled: Linux gives up after six repetitions; here the connection retries forever. Since 6.5, Linux doubles
+//! the interval only from the fifth repetition on.
 
 use super::facts::timestamp_rtt;
 use super::transmit::Departure;
@@ -27,7 +27,7 @@ impl Sender {
         self.set_timer(now, Timer::Retransmission, self.rtt.rto());
     }
 
-    /// The SYN was not answered in time.
+    /// Repeats the SYN, because it was not answered in time.
     pub(super) fn on_syn_timeout(&mut self, now: Time) {
         self.counters.syn_retransmits += 1;
         self.work.syn = true;
@@ -35,11 +35,11 @@ impl Sender {
         self.set_timer(now, Timer::Retransmission, self.rtt.rto());
     }
 
-    /// The receiver has answered. Returns the round-trip time.
+    /// Handles the receiver's answer. Returns the round-trip time.
     pub(super) fn on_syn_ack(&mut self, now: Time, packet: &SynAck, rng: &mut dyn Rng) -> Option<Span> {
         self.peer_tsval = self.peer_tsval.max(packet.tsval);
         if self.handshake != Handshake::SynSent {
-            // Our answer was lost: repeat it.
+            // Our answer was lost: send it again.
             self.work.established = self.handshake == Handshake::Established;
             return None;
         }
@@ -52,7 +52,8 @@ impl Sender {
         };
         self.rtt.sample_min(now, rtt, false);
         self.rtt.sample(rtt, 0, 0);
-        // The SYN counts as a delivered segment, as in Linux: controllers compare deliveries only with each other.
+        // The SYN counts as a delivered segment, as in Linux; controllers only compare counts of deliveries with each
+        // other.
         self.rate.delivered = 1;
         self.rate.delivered_at = now;
         self.ecn.feedback = self.config.ecn.filter(|_| packet.is_ecn);
@@ -61,7 +62,7 @@ impl Sender {
         self.window_max = packet.window;
         self.usage.cwnd_stamp = now;
         self.usage.last_sent_at = now;
-        // One lost SYN is forgiven, two are not; none was if the first has been answered.
+        // The initial window is reduced only after two or more SYN timeouts, and not if the first SYN was answered.
         let is_first_lost = packet.tsecr != Timestamp::at(self.syn_sent_at);
         let is_path_bad = self.counters.syn_retransmits > 1 && is_first_lost;
         self.window.cwnd = if is_path_bad { Packets(1) } else { INITIAL_CWND };
@@ -75,12 +76,13 @@ impl Sender {
         Some(rtt)
     }
 
-    /// Whether the SYN requests ECN. A repeated one does not: a middlebox may have dropped the first one because of it.
+    /// Whether the SYN requests ECN. A repeated SYN does not, because a middlebox may have dropped the first one for
+    /// it.
     pub(super) fn asks_for_ecn(&self) -> bool {
         self.config.ecn.is_some() && self.counters.syn_retransmits == 0
     }
 
-    /// The next packet of the handshake, if one is due.
+    /// Returns the next packet of the handshake, if one is due.
     pub(super) fn poll_handshake(&mut self) -> Option<Departure> {
         if std::mem::take(&mut self.work.syn) && self.handshake == Handshake::SynSent {
             return Some(Departure::Syn);

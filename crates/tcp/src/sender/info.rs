@@ -5,40 +5,40 @@ use super::counters::Counters;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Rate, Span, Time};
 
-/// A connection at one moment.
+/// State of a connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Congestion window.
     pub cwnd: Packets,
-    /// Slow-start threshold, after the first congestion.
+    /// Slow-start threshold; `None` before the first congestion.
     pub ssthresh: Option<Packets>,
     /// Segments sent, and neither acknowledged nor deemed lost.
     pub inflight: Packets,
-    /// Pacing rate, if the connection is paced.
+    /// Pacing rate; `None` if the connection is not paced.
     pub pacing_rate: Option<Rate>,
-    /// Latest delivery-rate sample that was not limited by the application, in payload bits per second.
+    /// Latest delivery-rate sample that was not application-limited, in payload bits per second.
     pub delivery_rate: Option<Rate>,
     /// Smoothed round-trip time.
     pub srtt: Option<Span>,
     /// Smallest round-trip time of the last five minutes.
     pub min_rtt: Option<Span>,
-    /// The retransmission timeout, backoff included.
+    /// Retransmission timeout, including backoff.
     pub rto: Span,
     /// State of loss recovery.
     pub ca_state: CaState,
     /// Segments deemed lost so far.
     pub lost: Packets,
-    /// Number of delivered segments. As in Linux, the SYN and spurious copies count, and segments that only an
+    /// Number of delivered segments. As in Linux, the SYN and spurious retransmissions count, and segments that only an
     /// overtaken ACK reports do not.
     pub delivered: Packets,
-    /// Whether rate samples currently count as limited by the application.
+    /// Whether rate samples are currently application-limited.
     pub is_app_limited: bool,
-    /// Counters.
+    /// Counters since the start of the connection.
     pub counters: Counters,
 }
 
 impl Sender {
-    /// The connection now. Without an event in between, a later call returns the same.
+    /// Returns the state of the connection. It changes only with events, not with time.
     pub fn info(&self, _now: Time) -> Info {
         Info {
             cwnd: self.window.cwnd,
@@ -57,7 +57,7 @@ impl Sender {
         }
     }
 
-    /// Hands over the values that only the controller has.
+    /// Passes the values that only the controller has to `take`.
     pub fn report(&self, now: Time, take: &mut dyn FnMut(&'static str, f64)) {
         self.cc.report(&self.conn(now), take);
     }

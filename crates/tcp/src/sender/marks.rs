@@ -1,17 +1,17 @@
-//! Explicit congestion notification (RFC 3168): the ECN-capable segments, and the response to a reported mark.
+//! Explicit congestion notification (RFC 3168): which segments are ECN-capable, and the response to a reported mark.
 //!
 //! The connection is ECN-capable if the SYN requested it and the SYN-ACK agreed; a repeated SYN does not request it
 //! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions
 //! are not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
 //!
-//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until the data sent by then is
-//! acknowledged, ssthresh is the controller's, cwnd falls to it by proportional rate reduction, and the next new
-//! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks change nothing
-//! else.
+//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until the data sent so far is
+//! acknowledged, the controller sets ssthresh, cwnd falls to ssthresh by proportional rate reduction, and the next new
+//! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks have no other
+//! effect.
 //!
 //! With [`EcnFeedback::Accurate`] ACKs carry the number of marked segments, and neither ECE nor CWR is used.
 //!
-//! Left out: pure ACKs and handshakes that are ECN-capable, as those of DCTCP are in Linux.
+//! Not modelled: ECN-capable pure ACKs and handshake packets, as Linux sends with DCTCP.
 
 use super::Sender;
 use super::ecn::Congestion;
@@ -36,7 +36,7 @@ impl Sender {
         }
     }
 
-    /// `delivered` segments were delivered by an ACK that reports marks: with ECE, all of them count (Linux:
+    /// Counts the segments that an ACK with marks has delivered. With ECE, all `delivered` segments count (Linux:
     /// `tp->delivered_ce`).
     pub(super) fn count_marked(&mut self, delivered: u64) {
         if self.ecn.feedback != Some(EcnFeedback::Accurate) {
@@ -44,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// Lowers cwnd for a mark, unless it is being lowered or a loss is being recovered.
+    /// Starts a reduction of cwnd for a mark, unless a reduction or recovery is in progress.
     pub(super) fn reduce_for_mark(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if !facts.is_marked || !matches!(self.state, CaState::Open | CaState::Disorder) {
             return;

@@ -1,31 +1,31 @@
-//! Departures of bursts.
+//! Departure times of bursts.
 
 use thalweg_units::{Bytes, Rate, Span, Time};
 
 /// Maximum size of a burst in bytes: 64 KiB less the headers and one byte (sk_gso_max_size).
 pub(super) const BURST_MAX: u64 = 65_536 - 320 - 1;
-/// Segments sent before pacing begins.
+/// Number of segments sent before pacing begins.
 const UNPACED_SEGMENTS: u64 = 10;
 
 /// Departure of the next burst, and the burst that is leaving.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
-    /// Earliest departure of the next burst; for an unpaced connection, departure of the latest.
+    /// Earliest departure of the next burst; for an unpaced connection, departure of the latest burst.
     pub departure: Time,
-    /// Whether something waits for the departure.
+    /// Whether data is waiting for the departure.
     pub is_waiting: bool,
-    /// Segments of the current burst that have yet to leave.
+    /// Number of segments of the current burst that are not yet sent.
     pub left: u64,
-    /// Segments of the present burst in all.
+    /// Number of segments of the current burst.
     pub size: u64,
-    /// Payload of the present burst so far.
+    /// Payload bytes of the current burst sent so far.
     bytes: u64,
     /// Lateness of the current burst's start.
     lag: Span,
 }
 
 impl Pacer {
-    /// A burst of `segments` begins.
+    /// Starts a burst of `segments`.
     pub fn begin(&mut self, now: Time, segments: u64) {
         self.lag = now.since(self.departure);
         self.departure = self.departure.max(now);
@@ -34,7 +34,8 @@ impl Pacer {
         self.bytes = 0;
     }
 
-    /// A segment of the burst has left. After the last one the next departure is computed; `rate`: set if it is paced.
+    /// Records that a segment of the burst was sent. After the last one, computes the next departure. `rate` is set if
+    /// the connection is paced.
     pub fn on_sent(&mut self, len: u32, segments_sent: u64, rate: Option<Rate>) {
         self.bytes += u64::from(len);
         self.left = self.left.saturating_sub(1);

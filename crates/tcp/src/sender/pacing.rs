@@ -1,31 +1,32 @@
 //! Departure and length of the next burst.
 //!
 //! Linux hands segments to the network in bursts (TSO packets). A burst lasts about a millisecond at the pacing rate,
-//! so that a slow connection sends few segments at a time and a fast one spends little work on each. Short paths get
-//! longer bursts, whose queue drains within their round trip. A paced connection sends the next burst when the previous
+//! so a slow connection sends few segments at a time and a fast one has a low cost per segment. Bursts are longer on
+//! short paths, where their queue drains within a round trip. A paced connection sends the next burst when the previous
 //! one would have drained at the pacing rate. If a burst left late, at most half of its length is compensated. The
-//! first ten segments are not paced. Departures have nanosecond resolution, and their timer is exact.
+//! first ten segments are not paced. Departures have nanosecond resolution, and their timer has no slack.
 
 use super::Sender;
 use super::pacer::BURST_MAX;
 use thalweg_units::{Packets, Rate, Span, Time};
 
-/// A burst is what the pacing rate carries in 2^-10 s: sk_pacing_shift.
+/// A burst lasts 2^-10 s at the pacing rate: sk_pacing_shift.
 const PACING_SHIFT: u32 = 10;
-/// A smallest round-trip time of 2^9 us halves what short paths add: net.ipv4.tcp_tso_rtt_log.
+/// The increase of bursts on short paths is halved for every 2^9 us of the smallest round-trip time:
+/// net.ipv4.tcp_tso_rtt_log.
 const TSO_RTT_LOG: u32 = 9;
-/// Maximum rate of a connection without a pacing controller relative to cwnd per round trip, in percent: early in slow
+/// Pacing rate of a connection whose controller does not set one, in percent of cwnd per round trip: early in slow
 /// start (net.ipv4.tcp_pacing_ss_ratio) and otherwise (tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 
 impl Sender {
-    /// The pacing rate, if the connection is paced.
+    /// Returns the pacing rate, if the connection is paced.
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
         self.is_paced.then_some(self.window.pacing_rate)
     }
 
-    /// Whether the next burst has to wait; if so, the connection requests a wakeup at its departure.
+    /// Whether the next burst must wait. If so, a wakeup at its departure is requested.
     pub(super) fn must_wait_for_departure(&mut self, now: Time) -> bool {
         if !self.is_paced || self.pacer.departure <= now {
             return false;
@@ -46,8 +47,8 @@ impl Sender {
         (bytes.min(BURST_MAX) / self.config.mss.0).max(least).min(most)
     }
 
-    /// Sets the rate that rules the bursts, and the departures if the host paces, of a connection whose controller does
-    /// not set it.
+    /// Sets the pacing rate of a connection whose controller does not set it. The rate sizes the bursts and, if the
+    /// host paces, schedules their departures.
     pub(super) fn update_pacing_rate(&mut self) {
         if self.cc.paces() {
             return;

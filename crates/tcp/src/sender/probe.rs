@@ -1,10 +1,10 @@
 //! The loss probe (TLP, RFC 8985 section 7): two round trips after the last transmission without an ACK, a segment is
-//! sent that provokes one: new data if there is any, else the last segment again.
+//! sent that elicits one: new data if available, otherwise the last segment again.
 //!
-//! A probe of new data is one segment; Linux sends a burst where cwnd has room for one.
+//! A probe of new data is one segment; Linux sends a burst if cwnd allows one.
 //!
-//! If the copy of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a duplicate ACK
-//! shows that both arrived), cwnd is reduced to the controller's ssthresh.
+//! If the retransmission of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a
+//! duplicate ACK shows that both arrived), cwnd is reduced to the controller's ssthresh.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;
@@ -16,7 +16,7 @@ use thalweg_cc::CaState;
 use thalweg_units::Time;
 
 impl Sender {
-    /// Sends the probe, unless one is outstanding. Returns its segment.
+    /// Sends a loss probe, unless one is outstanding. Returns its segment.
     pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.packets_out() == 0 {
             self.timer = None;
@@ -25,7 +25,7 @@ impl Sender {
         let seq = if self.probe.is_none() { self.make_probe(now, rng) } else { None };
         if seq.is_some() {
             self.counters.tlp_probes += 1;
-            // The retransmission timeout counts from now.
+            // The retransmission timeout restarts now.
             self.timer = None;
         }
         self.rearm_rto(now);
@@ -43,7 +43,7 @@ impl Sender {
         if self.must_wait_for_departure(now) {
             return None;
         }
-        // Even if cwnd is exhausted.
+        // The probe is sent even if cwnd is exhausted.
         self.pacer.begin(now, 1);
         let seq = self.send_segment(now, rng);
         if is_reducing(self.state) {
@@ -54,7 +54,7 @@ impl Sender {
         Some(seq)
     }
 
-    /// Handles an ACK up to `next`, which may show what became of the probe.
+    /// Handles an ACK up to `next`, which may show whether the probe has repaired a loss.
     pub(super) fn on_probe_answer(&mut self, now: Time, rng: &mut dyn Rng, next: u64, facts: &mut AckFacts) {
         let Some(probe) = self.probe.as_ref().filter(|probe| next >= probe.end) else {
             return;

@@ -1,20 +1,20 @@
-//! Proportional rate reduction (RFC 6937, with the reduction bound that became RFC 6937bis): how cwnd falls to ssthresh
-//! while segments are being acknowledged, instead of all at once.
+//! Proportional rate reduction (RFC 6937, with the reduction bound that became RFC 6937bis): cwnd falls to ssthresh
+//! gradually while segments are being acknowledged.
 //!
 //! While more than ssthresh is in flight, sending is proportional to delivery. Below it, the window refills: by slow
-//! start on ACKs that move the left edge and show no further loss, by packet conservation (one sent per delivered one)
-//! otherwise.
+//! start on ACKs that move the left edge and show no further loss, by packet conservation (one segment sent per
+//! delivered segment) otherwise.
 
 use thalweg_units::Packets;
 
-/// Account of one reduction.
+/// State of one reduction.
 #[derive(Debug, Default)]
 pub(super) struct Prr {
     /// cwnd before the reduction.
     pub prior_cwnd: Packets,
-    /// Segments delivered since it began.
+    /// Segments delivered since the reduction began.
     delivered: u64,
-    /// Segments sent since it began.
+    /// Segments sent since the reduction began.
     sent: u64,
 }
 
@@ -24,12 +24,13 @@ impl Prr {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, sent: 0 };
     }
 
-    /// A segment was sent during the reduction.
+    /// Records that a segment was sent during the reduction.
     pub fn on_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// cwnd after an ACK that delivered `delivered` segments. `may_grow`: it moved the left edge and showed no loss.
+    /// Returns cwnd after an ACK that delivered `delivered` segments. `may_grow`: the ACK advanced the left edge and
+    /// showed no loss.
     pub fn cwnd(&mut self, delivered: Packets, may_grow: bool, in_flight: Packets, ssthresh: Packets) -> Packets {
         self.delivered += delivered.0;
         let unsent = if in_flight > ssthresh {
@@ -41,7 +42,7 @@ impl Prr {
             let conserved = self.delivered.saturating_sub(self.sent).max(delivered.0);
             (conserved + u64::from(may_grow)).min(room)
         };
-        // The first retransmission always leaves.
+        // The first retransmission is always sent.
         let unsent = unsent.max(u64::from(self.sent == 0));
         Packets((in_flight.0 + unsent).max(1))
     }

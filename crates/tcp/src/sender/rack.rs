@@ -1,25 +1,26 @@
-//! RACK (RFC 8985, section 6): a segment is lost if one that was sent later has arrived, and the reordering window has
-//! passed since.
+//! RACK (RFC 8985, section 6): a segment is lost if a later transmission has arrived and the reordering window has
+//! passed.
 //!
-//! The window is zero as long as no reordering was seen on the path and three segments have arrived beyond the hole;
-//! otherwise a quarter of the smallest round-trip time, one quarter more for every round trip in which a D-SACK
-//! reported a spurious retransmission, up to the smoothed round-trip time. After 16 recoveries without one it is a
-//! quarter again.
+//! The window is zero if no reordering was observed on the path and three segments have arrived beyond the hole.
+//! Otherwise it is a quarter of the smallest round-trip time. It grows by a quarter for every round trip in which a
+//! D-SACK reported a spurious retransmission, up to the smoothed round-trip time. After 16 recoveries without such a
+//! D-SACK it is reset to a quarter.
 //!
-//! Linux iterates over a list of segments in the order of their latest transmission. Here two queues without links
-//! replace the list: segments sent once are in that order by number, retransmissions are in a separate queue. Entries
-//! that an ACK, a SACK or a later retransmission made void are dropped when they are reached, so each is processed
+//! Linux iterates over a list of segments in the order of their latest transmission. Here two queues replace the linked
+//! list: segments sent only once are in that order by number, and retransmissions are in a separate queue. Entries
+//! invalidated by an ACK, a SACK or a later retransmission are dropped when they are reached, so each is processed
 //! once.
 
 use super::scoreboard::{Flags, Scoreboard};
 use std::collections::VecDeque;
 use thalweg_units::{Span, Time};
 
-/// Number of segments that must have arrived beyond a hole for it to count as a loss at once: net.ipv4.tcp_reordering.
+/// Number of segments that must have arrived beyond a hole for it to count as a loss immediately:
+/// net.ipv4.tcp_reordering.
 pub(super) const DUP_THRESHOLD: u64 = 3;
-/// The largest reordering degree that is remembered: net.ipv4.tcp_max_reordering.
+/// Maximum of the stored reordering degree: net.ipv4.tcp_max_reordering.
 const MAX_REORDERING: u64 = 300;
-/// Recoveries without a D-SACK after which the window shrinks back (RFC 8985, section 6.2, step 4).
+/// Number of recoveries without a D-SACK after which the window is reset (RFC 8985, section 6.2, step 4).
 const PERSIST_RECOVERIES: u8 = 16;
 
 /// State of the loss detection.
@@ -27,29 +28,29 @@ const PERSIST_RECOVERIES: u8 = 16;
 pub(super) struct Rack {
     /// Send time of the most recently sent segment that has arrived.
     sent_at: Time,
-    /// The number behind that segment.
+    /// The number after that segment.
     end: u64,
-    /// Round-trip time.
+    /// Round-trip time of that segment.
     rtt: Span,
     /// Whether a segment was delivered since the last search for losses.
     has_advanced: bool,
-    /// Whether reordering was seen on the path.
+    /// Whether reordering was observed on the path.
     pub is_reordering_seen: bool,
-    /// Maximum reordering seen on the path in segments, at least [`DUP_THRESHOLD`].
+    /// Maximum reordering degree observed on the path in segments, at least [`DUP_THRESHOLD`].
     pub reordering: u64,
     /// Length of the reordering window in quarters of the smallest round-trip time.
     window_steps: u8,
-    /// Recoveries until the window shrinks back.
+    /// Number of recoveries until the window is reset.
     persist: u8,
     /// Whether a D-SACK of a spurious retransmission has arrived in this round.
     pub is_dsack_seen: bool,
-    /// Deliveries when the window last grew: it grows at most once per round trip.
+    /// Count of deliveries when the window last grew: it grows at most once per round trip.
     grown_at_delivered: u64,
-    /// First segment, of those sent once, that the walk has not passed.
+    /// First segment, among those sent only once, that detection has not passed.
     cursor: u64,
-    /// The first segment that, if sent once, was not sent before `sent_at`.
+    /// First segment that, if sent only once, was not sent before `sent_at`.
     edge: u64,
-    /// Retransmissions in the order of their departure.
+    /// Retransmissions in the order of transmission.
     resent: VecDeque<(Time, u64)>,
 }
 
@@ -72,10 +73,10 @@ impl Rack {
         }
     }
 
-    /// The segment `seq`, last sent at `sent_at`, has arrived.
+    /// Records the delivery of segment `seq`, last sent at `sent_at`.
     pub fn on_delivered(&mut self, now: Time, seq: u64, sent_at: Time, flags: Flags, min_rtt: Option<Span>) {
         let rtt = now.since(sent_at);
-        // Faster than the path can be: it was an earlier copy that arrived.
+        // The RTT is shorter than the path's minimum: an earlier copy has arrived.
         let was_resent = flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED));
         if was_resent && min_rtt.is_some_and(|min| rtt < min) {
             return;
@@ -87,13 +88,13 @@ impl Rack {
         }
     }
 
-    /// The segment `seq` was retransmitted.
+    /// Records the retransmission of segment `seq`.
     pub fn on_retransmitted(&mut self, now: Time, seq: u64) {
         self.resent.push_back((now, seq));
     }
 
-    /// A segment below one that has arrived was delivered without a retransmission: the path reorders, by `sacked_end -
-    /// low` segments.
+    /// Records reordering by `sacked_end - low` segments: a segment below one that had arrived was delivered without a
+    /// retransmission.
     pub fn on_reordering(&mut self, low: u64, sacked_end: u64) {
         let Some(degree) = sacked_end.checked_sub(low).filter(|degree| *degree > 0) else {
             return;
@@ -104,17 +105,17 @@ impl Rack {
         self.is_reordering_seen = true;
     }
 
-    /// A timeout during apparent reordering: its degree was overestimated.
+    /// Lowers the reordering degree after a timeout, because it was overestimated.
     pub fn reset_reordering_degree(&mut self) {
         self.reordering = self.reordering.min(DUP_THRESHOLD);
     }
 
-    /// Requests a search for losses, even if nothing was delivered.
+    /// Makes the next search for losses run even if nothing was delivered.
     pub fn look_again(&mut self) {
         self.has_advanced = true;
     }
 
-    /// No segment counts as lost any more: segments that were skipped because they were lost are examined again.
+    /// Restarts detection after all loss marks were cleared: segments skipped as lost are examined again.
     pub fn on_unmarked(&mut self, board: &Scoreboard) {
         self.cursor = board.una();
         let is_resent =
@@ -125,17 +126,18 @@ impl Rack {
         self.resent = resent.into();
     }
 
-    /// A recovery has ended without an undo.
+    /// Records a recovery that ended without an undo.
     pub fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
     }
 
-    /// A recovery was undone by D-SACKs.
+    /// Records a recovery that was undone by D-SACKs.
     pub fn on_dsack_undo(&mut self) {
         self.persist = PERSIST_RECOVERIES.min(self.persist + 1);
     }
 
-    /// Adapts the reordering window after the ACK whose newest segment was sent when `prior_delivered` had arrived.
+    /// Adapts the reordering window after an ACK. `prior_delivered` is the count of deliveries when its newest segment
+    /// was sent.
     pub fn adapt_window(&mut self, prior_delivered: Option<u64>, delivered: u64) {
         let Some(prior_delivered) = prior_delivered else {
             return;
@@ -153,7 +155,7 @@ impl Rack {
         }
     }
 
-    /// Returns the reordering window. `is_recovering`: in recovery or loss state.
+    /// Returns the reordering window. `is_recovering`: the state is Recovery or Loss.
     pub fn window(&self, sacked_out: u64, is_recovering: bool, min_rtt: Option<Span>, srtt: Option<Span>) -> Span {
         if !self.is_reordering_seen && (is_recovering || sacked_out >= self.reordering) {
             return Span::ZERO;
@@ -164,12 +166,12 @@ impl Rack {
         Span(min_rtt.0 / 4 * u64::from(self.window_steps)).min(srtt)
     }
 
-    /// Whether the segment was sent so long ago that its arrival is overdue.
+    /// Whether the segment was sent at least one round-trip time ago, so its delivery is overdue.
     pub fn is_overdue(&self, now: Time, sent_at: Time) -> bool {
         now.since(sent_at) >= self.rtt
     }
 
-    /// Like [`Rack::detect`], but only if something was delivered since.
+    /// Like [`Rack::detect`], but only if a segment was delivered since the last search.
     pub fn detect_if_advanced(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         if !std::mem::take(&mut self.has_advanced) {
             return None;
@@ -177,8 +179,8 @@ impl Rack {
         self.detect(now, board, window)
     }
 
-    /// Marks as lost the segments that are overdue by more than `window`; returns the longest wait for the others, if
-    /// there are any.
+    /// Marks as lost the segments that are overdue by more than `window`. Returns the longest remaining wait for the
+    /// others, if any.
     pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         let first = self.detect_sent_once(now, board, window);
         let second = self.detect_resent(now, board, window);
@@ -190,7 +192,7 @@ impl Rack {
         (sent_at, seq + 1) < (self.sent_at, self.end)
     }
 
-    /// Returns the remaining wait for a segment.
+    /// Returns the remaining time until a segment counts as lost.
     pub(super) fn remaining(&self, now: Time, sent_at: Time, window: Span) -> Span {
         (self.rtt + window).saturating_sub(now.since(sent_at))
     }
@@ -216,9 +218,9 @@ impl Rack {
             }
             self.cursor += 1;
         }
-        // At least the segment at the cursor waits. The last waiting segment is nearly always the last one below the
-        // edge that has not arrived: losses are found in the order of sending, so that nothing before a lost one waits,
-        // unless a timeout was undone.
+        // At least the segment at the cursor is still waiting. The last waiting segment is nearly always the last one
+        // below the edge that has not arrived: losses are detected in the order of sending, so no segment before a lost
+        // one is waiting, unless a timeout was undone.
         self.edge = self.edge.max(self.cursor);
         while self.edge < board.next() {
             let segment = board.segment(self.edge);
@@ -270,12 +272,12 @@ impl Rack {
         while !is_current(board, self.resent[last]) {
             last -= 1;
         }
-        // Removes void entries, so that the next ACK does not process them again.
+        // Removes invalidated entries, so that the next ACK does not process them again.
         self.resent.drain(last + 1..behind);
         Some(self.remaining(now, self.resent[last].0, window))
     }
 
-    /// Drops retransmissions that were acknowledged.
+    /// Drops the retransmissions that were acknowledged.
     pub fn trim(&mut self, una: u64) {
         while self.resent.front().is_some_and(|entry| entry.1 < una) {
             self.resent.pop_front();

@@ -42,7 +42,8 @@ fn segment(now: Time) -> Segment {
     }
 }
 
-/// As in Linux: scans all segments in the order of their latest transmission.
+/// Returns the lost segments and the longest wait, from a scan of all segments in the order of their latest
+/// transmission, as in Linux.
 fn scan(rack: &Rack, board: &Scoreboard, now: Time, window: Span) -> (Vec<u64>, Option<Span>) {
     let mut order: Vec<u64> = (board.una()..board.next()).collect();
     order.sort_by_key(|seq| (board.segment(*seq).sent_at, *seq));
@@ -64,7 +65,7 @@ fn scan(rack: &Rack, board: &Scoreboard, now: Time, window: Span) -> (Vec<u64>, 
     (lost, wait)
 }
 
-/// Segments that RACK has declared lost and that were not sent again since.
+/// Returns the segments that RACK has declared lost and that were not retransmitted since.
 fn found(board: &Scoreboard) -> Vec<u64> {
     (board.una()..board.next()).filter(|seq| board.segment(*seq).flags.has(Flags::UNLISTED)).collect()
 }

@@ -1,31 +1,31 @@
 //! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): the rate at which the data in flight was
 //! delivered.
 //!
-//! Every segment stores the state of the deliveries at its departure. When it is delivered, the difference to the
-//! current state gives a rate over about one round trip. The interval is the longer one of sending and acknowledging,
-//! so that neither a burst of segments nor a burst of ACKs looks like a faster path. Segments sent while the
-//! application did not fill the pipe are marked, since their rate is the application's.
+//! Every segment stores the delivery state at its departure. When it is delivered, the difference to the current state
+//! gives a rate over about one round trip. The interval is the longer of the send and ACK intervals, so neither a burst
+//! of segments nor a burst of ACKs appears as a faster path. Segments sent while the application did not fill the pipe
+//! are marked, since their rate is that of the application.
 
 use super::scoreboard::{Flags, Segment, SendCounts, since};
 use thalweg_cc::RateSample;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// State of the connection's deliveries.
+/// Delivery state of the connection.
 #[derive(Debug, Default)]
 pub(super) struct RateSampler {
-    /// Segments delivered so far. The SYN counts, as in Linux, and so do copies that arrived in vain (by D-SACK).
+    /// Number of delivered segments. The SYN counts, as in Linux, and so do spurious copies (reported by D-SACK).
     pub delivered: u64,
-    /// Time at which the latest was acknowledged.
+    /// Time at which the latest segment was acknowledged.
     pub delivered_at: Time,
     /// Send time of the most recently sent segment that was delivered.
     first_sent_at: Time,
-    /// Samples count as limited by the application until this many are delivered.
+    /// Samples are application-limited until this number of segments is delivered.
     app_limited_until: Option<u64>,
-    /// The latest sample that was not limited by the application, or a higher one that was.
+    /// The latest sample that was not application-limited, or a higher one that was.
     best: Option<RateSample>,
 }
 
-/// Deliveries of one ACK, as far as they are known yet.
+/// Deliveries of one ACK, collected step by step.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     newest: Option<Newest>,
@@ -41,7 +41,7 @@ struct Newest {
     is_app_limited: bool,
 }
 
-/// Counts since the connection began, in addition to deliveries.
+/// Counts since the start of the connection, besides deliveries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Totals {
     /// Segments deemed lost.
@@ -51,38 +51,38 @@ pub(super) struct Totals {
 }
 
 impl Delivery {
-    /// The segment `seq` was acknowledged without the `rest` of its burst: what was in flight when the whole burst had
-    /// left counts, as in Linux.
+    /// Adds the `rest` of the burst to the segments in flight if `seq` was acknowledged without it: as in Linux, the
+    /// count is that after the complete burst was sent.
     pub fn count_burst(&mut self, seq: u64, rest: u64) {
         if let Some(newest) = self.newest.as_mut().filter(|newest| newest.seq == seq) {
             newest.counts.inflight = newest.counts.inflight.saturating_add(rest as u32);
         }
     }
 
-    /// Returns the count of deliveries at the departure of the most recently sent of the segments.
+    /// Returns the count of deliveries when the most recently sent of the segments departed.
     pub fn prior_delivered(&self) -> Option<u64> {
         self.newest.as_ref().map(|newest| newest.prior_delivered)
     }
 }
 
 impl RateSampler {
-    /// Whether samples of segments that leave now count as limited by the application.
+    /// Whether samples of segments sent now are application-limited.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
-    /// The application, or the controller on purpose, does not fill the pipe.
+    /// Marks the next samples as limited by the application, or by a controller that limits itself.
     pub fn set_app_limited(&mut self, in_flight: Packets) {
         self.app_limited_until = Some((self.delivered + in_flight.0).max(1));
     }
 
-    /// Nothing is in flight, and a segment is about to leave: the intervals restart here.
+    /// Restarts the intervals: nothing is in flight, and a segment is about to be sent.
     pub fn restart(&mut self, now: Time) {
         self.first_sent_at = now;
         self.delivered_at = now;
     }
 
-    /// The segment leaves: stores the state in it.
+    /// Stores the delivery state in a segment that is sent.
     pub fn stamp(&self, segment: &mut Segment) {
         segment.first_sent_at = self.first_sent_at;
         segment.delivered_at = self.delivered_at;
@@ -93,7 +93,7 @@ impl RateSampler {
         }
     }
 
-    /// The segment was delivered. The most recently sent one of an ACK makes the sample.
+    /// Records a delivered segment. The most recently sent segment of an ACK determines the sample.
     pub fn on_delivered(&mut self, seq: u64, segment: &Segment, counts: SendCounts, delivery: &mut Delivery) {
         if let Some(newest) = &delivery.newest {
             if (segment.sent_at, seq) <= (self.first_sent_at, newest.seq) {
@@ -111,7 +111,8 @@ impl RateSampler {
         });
     }
 
-    /// All of an ACK is accounted for: the sample, if the ACK delivered anything. `newly_delivered` counts segments.
+    /// Returns the sample after all segments of an ACK were recorded, if the ACK delivered anything. `newly_delivered`
+    /// counts segments.
     pub fn sample(
         &mut self,
         now: Time,
@@ -128,7 +129,7 @@ impl RateSampler {
         }
         let newest = delivery.newest.as_ref()?;
         let interval = newest.send_interval.max(now.since(newest.prior_at));
-        // Shorter than the path: a copy that was sent in vain makes the interval meaningless.
+        // The interval is shorter than the path's minimum RTT: a spurious copy has made it meaningless.
         let is_sound = min_rtt.is_none_or(|min| interval >= min) && interval > Span::ZERO;
         let sample = RateSample {
             prior_delivered: Packets(newest.prior_delivered),
@@ -145,7 +146,7 @@ impl RateSampler {
         Some(sample)
     }
 
-    /// The latest usable delivery rate, in payload bits per second.
+    /// Returns the latest usable delivery rate, in payload bits per second.
     pub fn delivery_rate(&self, mss: Bytes) -> Option<Rate> {
         self.best.and_then(|best| best.rate(mss))
     }

@@ -11,12 +11,12 @@
 //!
 //! A mark leads from Open and Disorder to Cwr (`marks`), which ends like Recovery and may turn into it.
 //!
-//! `high_seq` is the end of the data sent when a state began; recovery is over when it is acknowledged. A loss probe
-//! that repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked
-//! by F-RTO (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an original that
-//! was declared lost arrives, the timeout was spurious.
+//! `high_seq` is the end of the data sent when a state began; recovery ends when it is acknowledged. A loss probe that
+//! repaired a loss causes a reduction without retransmissions: Cwr is entered and left on the same ACK. A timeout is
+//! checked by F-RTO (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an
+//! original that was declared lost arrives, the timeout was spurious.
 //!
-//! Left out: MTU probing, reneging receivers, connections without SACK.
+//! Not modelled: MTU probing, reneging receivers, connections without SACK.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;
@@ -28,7 +28,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// The ACK is unusual, or recovery is in progress.
+    /// Updates the state for an unusual ACK, or for an ACK during recovery.
     pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
         if facts.is_marked {
             self.episode.prior_ssthresh = None;
@@ -69,7 +69,7 @@ impl Sender {
         self.request_retransmission();
     }
 
-    /// Ends a state whose end was acknowledged.
+    /// Ends the current state if its data is acknowledged.
     fn leave_finished_state(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if self.state == CaState::Open {
             self.episode.first_resent_at = None;
@@ -91,7 +91,7 @@ impl Sender {
         }
     }
 
-    /// Outside of recovery: enters it if something is lost. Returns whether it did.
+    /// Enters recovery if segments are lost and recovery is not in progress. Returns whether it did.
     fn recover_if_lost(&mut self, now: Time, rng: &mut dyn Rng, facts: &mut AckFacts) -> bool {
         if matches!(self.state, CaState::Open | CaState::Disorder) {
             self.try_undo_dsack(now);
@@ -121,7 +121,7 @@ impl Sender {
         self.report_losses(now, rng);
     }
 
-    /// RACK's reordering window now.
+    /// Returns RACK's current reordering window.
     pub(super) fn reordering_window(&self) -> Span {
         let is_recovering = matches!(self.state, CaState::Recovery | CaState::Loss);
         self.rack.window(self.board.sacked_out(), is_recovering, self.rtt.min_rtt(), self.rtt.srtt())
@@ -135,7 +135,7 @@ impl Sender {
         self.window.ssthresh.max(Packets(self.window.cwnd.0 / 2 + self.window.cwnd.0 / 4))
     }
 
-    /// Fast recovery begins. `is_marked`: on an ACK that reports marks, so that the reduction is never undone.
+    /// Enters fast recovery. `is_marked`: the ACK reports marks, so the reduction is never undone.
     pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng, is_marked: bool) {
         self.counters.recoveries += 1;
         // The first retransmission of an earlier recovery proves nothing about this one.
@@ -156,7 +156,7 @@ impl Sender {
         self.episode.unproven = (copies > 0).then_some(copies);
     }
 
-    /// cwnd starts to fall to the controller's ssthresh.
+    /// Starts the reduction of cwnd to the controller's ssthresh.
     pub(super) fn begin_reduction(&mut self, now: Time, congestion: Congestion) {
         self.episode.high_seq = self.board.next();
         self.probe = None;
@@ -169,7 +169,7 @@ impl Sender {
         self.ecn.queue_cwr();
     }
 
-    /// cwnd arrives at ssthresh, unless the reduction was undone.
+    /// Sets cwnd to ssthresh at the end of a reduction, unless the reduction was undone.
     pub(super) fn end_reduction(&mut self, now: Time) {
         if self.is_governed {
             return;
@@ -189,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// Forgets when the first retransmission left if none is in flight or waiting for its ACK.
+    /// Clears the time of the first retransmission if no retransmission is in flight or unacknowledged.
     pub(super) fn forget_retransmissions_unless_any(&mut self) {
         if !self.is_any_resent() {
             self.episode.first_resent_at = None;
@@ -202,7 +202,7 @@ impl Sender {
         self.board.retrans_out() > 0 || self.board.head().is_some_and(is_head_resent)
     }
 
-    /// Open if everything is in order, else Disorder.
+    /// Sets the state to Open if everything is in order, otherwise to Disorder.
     pub(super) fn try_keep_open(&mut self, now: Time, rng: &mut dyn Rng) {
         let is_in_order = self.board.sacked_out() + self.board.lost_out() == 0 && !self.is_any_resent();
         let next = if is_in_order { CaState::Open } else { CaState::Disorder };
@@ -212,7 +212,7 @@ impl Sender {
         }
     }
 
-    /// An ACK in loss state.
+    /// Handles an ACK in state Loss.
     fn process_loss(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         let is_over = self.board.una() >= self.episode.high_seq;
         if facts.is_advancing && self.try_undo_loss(now, rng, facts, false) {
@@ -245,7 +245,7 @@ impl Sender {
         self.request_retransmission();
     }
 
-    /// The retransmission timer has expired.
+    /// Handles the expiry of the retransmission timer.
     pub(super) fn on_retransmission_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
         if self.board.packets_out() == 0 {
             self.timer = None;
@@ -266,7 +266,7 @@ impl Sender {
         let is_repeated = self.episode.timeouts_in_row > 0;
         self.mark_overdue_lost(now);
         self.report_losses(now, rng);
-        // One reduction per window: none if this timeout occurs in a recovery that has already reduced.
+        // At most one reduction per window: none if this timeout occurs in a recovery that has already reduced cwnd.
         if matches!(self.state, CaState::Open | CaState::Disorder)
             || self.episode.high_seq <= self.board.una()
             || (self.state == CaState::Loss && !is_repeated)
@@ -291,7 +291,7 @@ impl Sender {
         self.episode.is_frto = is_new || is_repeated;
     }
 
-    /// Everything in flight is lost, except data sent so recently that its ACK cannot have arrived.
+    /// Marks all segments in flight as lost, except those sent so recently that their ACK cannot have arrived.
     fn mark_overdue_lost(&mut self, now: Time) {
         let una = self.board.una();
         for seq in una..self.board.next() {

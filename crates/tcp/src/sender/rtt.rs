@@ -1,6 +1,6 @@
-//! Round-trip time: the smoothed one, the smallest of the recent past, and the retransmission timeout.
+//! Estimates the smoothed round-trip time, the smallest of the last five minutes, and the retransmission timeout.
 //!
-//! RFC 6298 with the changes that Linux made: the variation falls slowly when round-trip times fall, the largest
+//! Implements RFC 6298 with Linux's changes: the variation falls slowly when round-trip times fall, the largest
 //! variation of each round trip counts, and the variation, not the timeout, has a lower bound of 200 ms.
 //!
 //! The smallest round-trip time is a windowed minimum that keeps the best, second best and third best of staggered
@@ -17,23 +17,23 @@ pub(super) const RTO_MIN: Span = Span::from_millis(200);
 pub(super) const RTO_MAX: Span = Span::from_secs(120);
 /// The timeout before the first sample (RFC 6298, section 2.1).
 pub(super) const RTO_INITIAL: Span = Span::from_secs(1);
-/// For how long a smallest round-trip time counts: net.ipv4.tcp_min_rtt_wlen.
+/// Window of the minimum filter: net.ipv4.tcp_min_rtt_wlen.
 const MIN_RTT_WINDOW: Span = Span::from_secs(300);
 
-/// The estimator. Spans are below 2^60 ns, so that eight of them fit in 63 bits.
+/// Round-trip time estimator. Spans are below 2^60 ns, so eight times a span fits in 63 bits.
 #[derive(Debug)]
 pub(super) struct Rtt {
     /// Eight times the smoothed round-trip time, in ns; 0 before the first sample.
     srtt_8: i64,
     /// Four times the mean deviation, in ns.
     deviation_4: i64,
-    /// The largest `deviation_4` of this round trip.
+    /// Maximum `deviation_4` in this round trip.
     deviation_4_max: i64,
-    /// The timeout's addition to the smoothed round-trip time, in ns.
+    /// Variation term: what the timeout adds to the smoothed round-trip time, in ns.
     variation: i64,
     /// The round trip ends when this segment is acknowledged.
     round_end: u64,
-    /// The timeout, backoff included.
+    /// The timeout, including backoff.
     rto: Span,
     min: WindowedMin,
 }
@@ -51,17 +51,17 @@ impl Rtt {
         }
     }
 
-    /// The smoothed round-trip time, if there was a sample.
+    /// Returns the smoothed round-trip time; `None` before the first sample.
     pub fn srtt(&self) -> Option<Span> {
         (self.srtt_8 != 0).then_some(Span((self.srtt_8 >> 3) as u64))
     }
 
-    /// The smallest round-trip time of the recent past, if there was a sample.
+    /// Returns the smallest round-trip time in the window; `None` before the first sample.
     pub fn min_rtt(&self) -> Option<Span> {
         self.min.best()
     }
 
-    /// The timeout, backoff included.
+    /// Returns the timeout, including backoff.
     pub fn rto(&self) -> Span {
         self.rto
     }
@@ -71,7 +71,7 @@ impl Rtt {
         self.rto = Span(self.rto.0 * 2).min(RTO_MAX);
     }
 
-    /// Takes a sample and ends any backoff. `una` and `next` delimit the segments in flight.
+    /// Adds a sample and ends any backoff. `una` and `next` delimit the segments in flight.
     pub fn sample(&mut self, rtt: Span, una: u64, next: u64) {
         let rtt = rtt.0.clamp(1, 1 << 59) as i64;
         let floor = RTO_MIN.0 as i64;
@@ -85,7 +85,7 @@ impl Rtt {
             let error = rtt - (self.srtt_8 >> 3);
             self.srtt_8 = (self.srtt_8 + error).max(1);
             let mut change = error.abs() - (self.deviation_4 >> 2);
-            // A shorter round trip than expected widens the variation eight times more slowly than a longer one.
+            // A round trip shorter than expected widens the variation eight times more slowly than a longer one.
             if error < 0 && change > 0 {
                 change >>= 3;
             }
@@ -105,8 +105,8 @@ impl Rtt {
         self.rto = Span(((self.srtt_8 >> 3) + self.variation) as u64).min(RTO_MAX);
     }
 
-    /// Takes a sample for the smallest round-trip time. One that a delayed ACK has probably stretched does not count,
-    /// unless it is a new minimum.
+    /// Adds a sample to the minimum filter. A sample that a delayed ACK has probably increased is ignored, unless it is
+    /// a new minimum.
     pub fn sample_min(&mut self, now: Time, rtt: Span, is_ack_delayed: bool) {
         if is_ack_delayed && self.min.best().is_some_and(|best| rtt > best) {
             return;
@@ -115,7 +115,7 @@ impl Rtt {
     }
 }
 
-/// The three best samples of a sliding window: (when, how long), each at least as recent and as long as the one before.
+/// The three best samples of a sliding window as (time, RTT), each at least as recent and as large as the previous one.
 #[derive(Debug, Default)]
 struct WindowedMin {
     best: Option<[(Time, Span); 3]>,
@@ -148,7 +148,7 @@ impl WindowedMin {
                 (*first, *second) = (*second, *third);
             }
         } else if second.0 == first.0 && age.0 > window.0 / 4 {
-            // A quarter of the window has passed without a second choice: use the current sample.
+            // A quarter of the window has passed without a second-best sample: use the current one.
             (*second, *third) = (sample, sample);
         } else if third.0 == second.0 && age.0 > window.0 / 2 {
             *third = sample;

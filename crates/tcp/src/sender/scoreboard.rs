@@ -1,12 +1,12 @@
 //! The state of every segment that was sent and is not yet cumulatively acknowledged.
 //!
-//! Segments are stored in a ring buffer by number. Four counts are updated incrementally, so that the number of
-//! segments in flight is always available:
+//! Segments are stored in a ring buffer by number. Four counts are updated incrementally and yield the number of
+//! segments in flight:
 //!
 //! `in_flight = packets_out - sacked_out - lost_out + retrans_out` (RFC 6675's pipe, as Linux keeps it).
 //!
 //! Lost segments that wait for their retransmission are in a heap by number; selectively acknowledged segments are in a
-//! set of ranges. With both, an ACK touches only the segments that it changes. Reneging receivers are not modelled.
+//! set of ranges. So an ACK accesses only the segments that it changes. Reneging receivers are not modelled.
 
 use crate::ranges::Ranges;
 use std::cmp::Reverse;
@@ -14,26 +14,26 @@ use std::collections::{BinaryHeap, VecDeque};
 use thalweg_cc::LostSegment;
 use thalweg_units::{Bytes, Packets, Time};
 
-/// Facts about a segment that change while it is in the scoreboard.
+/// State flags of a segment in the scoreboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
 impl Flags {
-    /// Selectively acknowledged.
+    /// The segment is selectively acknowledged.
     pub const SACKED: Flags = Flags(1);
-    /// Deemed lost.
+    /// The segment is deemed lost.
     pub const LOST: Flags = Flags(2);
-    /// Its latest retransmission is in flight.
+    /// The latest retransmission of the segment is in flight.
     pub const RETRANSMITTED: Flags = Flags(4);
-    /// Was retransmitted at least once.
+    /// The segment was retransmitted at least once.
     pub const EVER_RETRANSMITTED: Flags = Flags(8);
-    /// RACK declared it lost and does not examine it until it is retransmitted.
+    /// RACK declared the segment lost and does not examine it until it is retransmitted.
     pub const UNLISTED: Flags = Flags(16);
-    /// Was sent while the application limited the rate.
+    /// The segment was sent while the sender was application-limited.
     pub const APP_LIMITED: Flags = Flags(32);
-    /// Carries the PSH flag, each time it is sent.
+    /// The segment carries the PSH flag, each time it is sent.
     pub const PUSHED: Flags = Flags(64);
-    /// Was the last one of its burst when it was sent for the first time.
+    /// The segment was the last one of its burst when it was first sent.
     pub const BURST_END: Flags = Flags(128);
 
     /// Whether any of `other` is set.
@@ -51,12 +51,12 @@ impl Flags {
         self.0 &= !other.0;
     }
 
-    /// Both.
+    /// Returns the union of both sets of flags.
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether it is lost and its retransmission has not left.
+    /// Whether the segment is lost and its retransmission has not been sent.
     pub fn awaits_retransmission(self) -> bool {
         self.has(Flags::LOST) && !self.has(Flags::SACKED.or(Flags::RETRANSMITTED))
     }
@@ -71,24 +71,24 @@ pub(super) struct Segment {
     pub first_sent_at: Time,
     /// Time at which that segment's delivery became known.
     pub delivered_at: Time,
-    /// Segments delivered by then.
+    /// Count of delivered segments at the departure of this one.
     pub delivered: u64,
-    /// Offset of its payload in the stream.
+    /// Offset of the payload in the stream.
     pub offset: u64,
     /// Payload bytes.
     pub len: u16,
-    /// State.
+    /// State flags.
     pub flags: Flags,
 }
 
-/// Counts stored with a segment in addition to the state of the deliveries, for a controller that observes losses.
+/// Counts stored with a segment in addition to the delivery state, for a controller that watches losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendCounts {
-    /// Segments in flight at its departure, itself included.
+    /// Segments in flight at the departure, including this one.
     pub inflight: u32,
-    /// Segments deemed lost by then (modulo 2^32).
+    /// Segments deemed lost before the departure (modulo 2^32).
     pub lost: u32,
-    /// Segments delivered by then whose acknowledgement reported a mark (modulo 2^32).
+    /// Segments delivered before the departure whose acknowledgement reported a mark (modulo 2^32).
     pub delivered_ce: u32,
 }
 
@@ -111,29 +111,29 @@ pub(super) struct Scoreboard {
     bursts_out: u64,
     lost_total: u64,
     to_retransmit: BinaryHeap<Reverse<u64>>,
-    /// Whether the controller observes losses: `counts`, `newly_lost` and `joined` are kept.
+    /// Whether the controller watches losses: `counts`, `newly_lost` and `joined` are maintained.
     pub is_watched: bool,
-    /// One for each segment.
+    /// The counts of each segment.
     counts: VecDeque<SendCounts>,
     /// Segments declared lost since the last report to the controller.
     pub newly_lost: Vec<LostSegment>,
-    /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and the
-    /// number of segments of the burst after it.
+    /// Position of the latest selective acknowledgement that split a burst: its last segment, and the number of
+    /// segments of the burst after it.
     pub joined: Option<(u64, u64)>,
 }
 
 impl Scoreboard {
-    /// Makes a scoreboard without segments. `is_watched`: keeps newly lost segments for the controller.
+    /// Creates a scoreboard without segments. `is_watched`: records newly lost segments for the controller.
     pub fn new(is_watched: bool) -> Scoreboard {
         Scoreboard { is_watched, ..Scoreboard::default() }
     }
 
-    /// First segment that is not cumulatively acknowledged.
+    /// Returns the first segment that is not cumulatively acknowledged.
     pub fn una(&self) -> u64 {
         self.una
     }
 
-    /// First segment that was not yet sent.
+    /// Returns the first segment that was not yet sent.
     pub fn next(&self) -> u64 {
         self.una + self.segments.len() as u64
     }
@@ -148,47 +148,47 @@ impl Scoreboard {
         Bytes(self.next_bytes)
     }
 
-    /// Segments sent and not cumulatively acknowledged.
+    /// Returns the number of segments sent and not cumulatively acknowledged.
     pub fn packets_out(&self) -> u64 {
         self.segments.len() as u64
     }
 
-    /// Of these: selectively acknowledged.
+    /// Returns the number of outstanding segments that are selectively acknowledged.
     pub fn sacked_out(&self) -> u64 {
         self.sacked_out
     }
 
-    /// Of these: declared lost, whether or not retransmitted since.
+    /// Returns the number of outstanding segments that are declared lost, whether or not retransmitted since.
     pub fn lost_out(&self) -> u64 {
         self.lost_out
     }
 
-    /// Of these: with a retransmission in flight.
+    /// Returns the number of outstanding segments with a retransmission in flight.
     pub fn retrans_out(&self) -> u64 {
         self.retrans_out
     }
 
-    /// Bursts with segments in flight.
+    /// Returns the number of bursts with segments in flight.
     pub fn bursts_out(&self) -> u64 {
         self.bursts_out
     }
 
-    /// Segments declared lost since the connection began.
+    /// Returns the number of segments declared lost since the start of the connection.
     pub fn lost_total(&self) -> u64 {
         self.lost_total
     }
 
-    /// Segments deemed to be in the network.
+    /// Returns the number of segments deemed to be in the network.
     pub fn in_flight(&self) -> Packets {
         Packets(self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out)
     }
 
-    /// The number behind the highest segment that was selectively acknowledged; `una` if none is.
+    /// Returns the number after the highest selectively acknowledged segment; `una` if there is none.
     pub fn sacked_end(&self) -> u64 {
         self.sacked.end().unwrap_or(self.una)
     }
 
-    /// The highest segment from `una` up to, but without, `limit` that is not selectively acknowledged.
+    /// Returns the highest segment from `una` up to, but not including, `limit` that is not selectively acknowledged.
     pub fn highest_unsacked_below(&self, limit: u64) -> Option<u64> {
         self.sacked.highest_missing(self.una, limit)
     }
@@ -198,12 +198,12 @@ impl Scoreboard {
         &self.segments[(seq - self.una) as usize]
     }
 
-    /// Returns the segment `seq` for changes that affect no count.
+    /// Returns the segment `seq` for changes that do not affect the counts.
     pub fn segment_mut(&mut self, seq: u64) -> &mut Segment {
         &mut self.segments[(seq - self.una) as usize]
     }
 
-    /// The first segment, if there is any.
+    /// Returns the first segment, if there is one.
     pub fn head(&self) -> Option<&Segment> {
         self.segments.front()
     }
@@ -232,7 +232,7 @@ impl Scoreboard {
         Some((segment, counts))
     }
 
-    /// Ends a series of [`Scoreboard::pop`].
+    /// Cleans up after a series of [`Scoreboard::pop`].
     pub fn trim(&mut self) {
         self.sacked.remove_below(self.una);
         if self.lost_out == 0 {
@@ -240,11 +240,11 @@ impl Scoreboard {
         }
     }
 
-    /// Marks `start..end` as selectively acknowledged and calls `take` with every segment in it that was not before, in
-    /// ascending order, before its counts change.
+    /// Marks `start..end` as selectively acknowledged. Calls `take` with every newly acknowledged segment, in ascending
+    /// order, before its counts change.
     pub fn sack(&mut self, start: u64, end: u64, mut take: impl FnMut(u64, &mut Segment, SendCounts)) {
         let (start, end) = (start.max(self.una), end.min(self.next()));
-        // Out of `self` for the time, so that the segments can be changed while the set is.
+        // Moved out of `self`, so that the segments can be changed together with the set.
         let mut sacked = std::mem::take(&mut self.sacked);
         sacked.insert(start, end, |from, to| {
             for seq in from..to {
@@ -252,7 +252,7 @@ impl Scoreboard {
                 take(seq, segment, self.counts.get((seq - self.una) as usize).copied().unwrap_or_default());
                 let flags = &mut segment.flags;
                 let was_lost = flags.has(Flags::LOST);
-                // A retransmission of a segment that was never deemed lost stays in flight: both copies may be.
+                // A retransmission of a segment that was never deemed lost stays in flight, since both copies may be.
                 if was_lost && flags.has(Flags::RETRANSMITTED) {
                     flags.clear(Flags::RETRANSMITTED);
                     self.retrans_out -= 1;
@@ -271,8 +271,8 @@ impl Scoreboard {
         self.sacked = sacked;
     }
 
-    /// Returns the number of segments from `next` on that left in one burst with the one before, whose flags are
-    /// `before`, and were not separated from it since.
+    /// Returns the number of segments from `next` on that were sent in the same burst as the segment before `next`,
+    /// whose flags are `before`, and were not separated from it since.
     pub fn rest_of_burst(&self, before: Flags, next: u64) -> u64 {
         let is_apart = |flags: Flags| flags.has(Flags::SACKED.or(Flags::EVER_RETRANSMITTED));
         let mut is_end = before.has(Flags::BURST_END.or(Flags::EVER_RETRANSMITTED));
@@ -308,7 +308,7 @@ impl Scoreboard {
         }
     }
 
-    /// The retransmission of `seq` has arrived in addition to the segment itself.
+    /// Handles the arrival of the retransmission of `seq` in addition to the original.
     pub fn clear_retransmitted(&mut self, seq: u64) {
         let flags = &mut self.segments[(seq - self.una) as usize].flags;
         if flags.has(Flags::RETRANSMITTED) {
@@ -317,9 +317,8 @@ impl Scoreboard {
         }
     }
 
-    /// Deems the segment `seq` lost, or its retransmission if it was deemed lost before. A retransmission of a segment
-    /// that is not deemed lost any more (after an undo) stays in flight until the segment is deemed lost twice, as in
-    /// Linux.
+    /// Marks the segment `seq` as lost, or its retransmission if the segment is already marked. A retransmission of a
+    /// segment whose mark was cleared by an undo stays in flight until the segment is marked twice, as in Linux.
     pub fn mark_lost(&mut self, seq: u64) {
         let flags = &mut self.segments[(seq - self.una) as usize].flags;
         if flags.has(Flags::SACKED) {
@@ -347,7 +346,7 @@ impl Scoreboard {
         }
     }
 
-    /// No segment counts as lost any more.
+    /// Clears all loss marks.
     pub fn unmark_all_lost(&mut self) {
         for segment in &mut self.segments {
             segment.flags.clear(Flags::LOST);
@@ -356,7 +355,7 @@ impl Scoreboard {
         self.to_retransmit.clear();
     }
 
-    /// The first segment that waits for its retransmission.
+    /// Returns the first segment that waits for its retransmission.
     pub fn first_to_retransmit(&mut self) -> Option<u64> {
         if self.lost_out <= self.retrans_out {
             return None;
@@ -370,7 +369,7 @@ impl Scoreboard {
         None
     }
 
-    /// The segment `seq` leaves again. A loss probe's copy does not count as in flight.
+    /// Records the retransmission of segment `seq`. The retransmission of a loss probe does not count as in flight.
     pub fn mark_retransmitted(&mut self, seq: u64, is_probe: bool, counts: SendCounts) -> &mut Segment {
         if let Some(kept) = self.counts.get_mut((seq - self.una) as usize) {
             *kept = counts;
@@ -385,10 +384,10 @@ impl Scoreboard {
         segment
     }
 
-    /// Recounts everything and compares.
+    /// Recomputes all counts and compares them.
     ///
     /// # Panics
-    /// If an incremental count differs from the recount.
+    /// If an incremental count differs from the recomputed one.
     pub fn verify(&self) {
         let count = |flag: Flags| self.segments.iter().filter(|s| s.flags.has(flag)).count() as u64;
         assert_eq!(count(Flags::SACKED), self.sacked_out, "sacked_out");

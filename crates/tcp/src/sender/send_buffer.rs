@@ -6,25 +6,25 @@ use thalweg_units::Time;
 /// The application's side of the stream.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
-    /// End of the data that the application wants to send.
+    /// Stream offset of the end of the data that the application wants to send.
     pub written: u64,
-    /// End of the data that is in the buffer or was sent.
+    /// Stream offset of the end of the data that is in the buffer or was sent.
     pub queued: u64,
     /// Maximum memory of the buffer in bytes.
     pub(super) size: u64,
-    /// Pieces that were not sent yet, or only in part.
+    /// Pieces that were not, or only partly, sent.
     pub(super) pieces: VecDeque<Piece>,
-    /// The end of the last piece that was pushed.
+    /// End of the last piece that was pushed.
     pub(super) pushed: u64,
-    /// Whether the application is writing, or is about to.
+    /// Whether the application is writing, or about to write.
     pub(super) is_writing: bool,
-    /// Whether the application is not running, so that its writes wait.
+    /// Whether the application is off-CPU, so that its writes wait.
     pub(super) is_held: bool,
-    /// Bytes that the present write has yet to queue; 0 between two writes.
+    /// Bytes that the current write has yet to queue; 0 between two writes.
     pub(super) write_left: u64,
     /// Whether the current write has queued anything.
     pub(super) has_queued: bool,
-    /// Segments that have left during the current write.
+    /// Number of segments sent during the current write.
     pub(super) write_sent: u64,
     /// Time at which the previous write ends and the next one begins.
     pub(super) busy_until: Option<Time>,
@@ -35,7 +35,7 @@ pub(super) struct SendBuffer {
 pub(super) struct Piece {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Whether its last segment carries the PSH flag.
+    /// Whether the last segment of the piece carries the PSH flag.
     pub(super) is_pushed: bool,
 }
 
@@ -50,18 +50,17 @@ impl SendBuffer {
         self.busy_until
     }
 
-    /// The application has data to write, and finds free memory.
+    /// Starts writing, if the application has data to write; memory is free.
     pub fn begin_writing(&mut self) {
         self.is_writing = self.queued < self.written;
     }
 
-    /// Returns the end of the piece that is sent next, and whether it is the last one; `None`: there is nothing to
-    /// send.
+    /// Returns the end of the next piece to send, and whether it is the last one; `None` if there is nothing to send.
     pub fn head(&self) -> Option<(u64, bool)> {
         self.pieces.front().map(|piece| (piece.end, self.pieces.len() == 1))
     }
 
-    /// The stream was sent up to `end`. Returns whether that is the end of a piece with the PSH flag.
+    /// Records that the stream was sent up to `end`. Returns whether that is the end of a piece with the PSH flag.
     pub fn on_sent(&mut self, end: u64) -> bool {
         let Some(piece) = self.pieces.front_mut() else { return false };
         piece.start = end;
@@ -73,7 +72,7 @@ impl SendBuffer {
         is_pushed
     }
 
-    /// A segment has left.
+    /// Counts a segment sent during a write.
     pub fn count_sent(&mut self) {
         if self.is_writing && self.busy_until.is_none() {
             self.write_sent += 1;
@@ -87,7 +86,7 @@ impl SendBuffer {
         (self.is_writing, self.write_left, self.busy_until) = (false, 0, None);
     }
 
-    /// The last piece ends with the PSH flag.
+    /// Sets the PSH flag at the end of the last piece.
     pub fn push_last(&mut self) {
         if let Some(last) = self.pieces.back_mut() {
             last.is_pushed = true;
@@ -95,7 +94,7 @@ impl SendBuffer {
         }
     }
 
-    /// Moves the rest of the current write into the last piece, up to `goal` bytes.
+    /// Moves the rest of the current write into the last piece, until that has `goal` bytes.
     pub fn fill_last(&mut self, goal: u64) {
         let Some(last) = self.pieces.back_mut() else { return };
         let size = (last.start + goal - last.end).min(self.write_left);
@@ -108,7 +107,7 @@ impl SendBuffer {
         self.has_queued = true;
     }
 
-    /// Whether the last piece has `goal` bytes; true for an empty buffer.
+    /// Whether the last piece has at least `goal` bytes; true for an empty buffer.
     pub fn is_last_full(&self, goal: u64) -> bool {
         self.pieces.back().is_none_or(|last| last.end - last.start >= goal)
     }

@@ -5,30 +5,29 @@
 //! application that waits for space is woken by an ACK after which a third of the buffer is free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has
-//! offered, in whole segments. In memory, a piece and each burst in flight take their payload and the overhead of
+//! offered, in whole segments. A piece and each burst in flight take memory for their payload and the overhead of
 //! [`KernelGeneration::piece_overhead`](crate::KernelGeneration).
 //!
 //! The application sends while it writes, as `tcp_sendmsg` does:
 //!
 //! ```text
-//!   next piece ──► is memory free? ──no──► send all that may leave; wait
+//!   next piece ──► is memory free? ──no──► send all that is allowed; wait
 //!       ▲                 │ yes
 //!       │                 ▼
 //!       │    fill the last piece ◄────────────────────────────────┐
 //!       │                 │                                       │
-//!       └─ nothing left ── send a burst of it ── a rest is left ──┘
+//!       └─ nothing left ── send a burst of it ── data is left ─────┘
 //! ```
 //!
-//! Memory is asked for before a piece begins, and not while it is filled. What remains of a piece of which a burst has
-//! left is filled again, so that one write can queue, and have in flight, much more than the limit: as much as cwnd
-//! allows. This is how Linux behaves, and a small `sndbuf_max` therefore limits a connection less than its value
-//! suggests.
+//! Memory is checked before a piece begins, and not while it is filled. After a burst of a piece was sent, the rest of
+//! the piece is filled again, so one write can queue, and have in flight, much more than the limit: as much as cwnd
+//! allows. Linux behaves in the same way, so a small `sndbuf_max` limits a connection less than its value suggests.
 //!
 //! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines
-//! does. Where `sndbuf_max` binds, a write takes time for the packets that leave during it, but on 6.1. Whether it
-//! limits the rate is decided at the beginning of every such write.
+//! does. If the buffer has reached `sndbuf_max`, a write takes time for the packets sent during it, except on 6.1.
+//! Whether the application limits the rate is decided at the beginning of every such write.
 //!
-//! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in
+//! Not modelled: Linux merges pieces that were selectively acknowledged, and splits those that are retransmitted in
 //! parts.
 
 use super::Sender;
@@ -40,10 +39,10 @@ use thalweg_units::{Bytes, Packets, Time};
 
 /// Minimum number of segments for which the buffer is sized.
 const MIN_SEGMENTS: u64 = 10;
-/// The smallest buffer: SOCK_MIN_SNDBUF.
+/// Minimum size of the buffer in bytes: SOCK_MIN_SNDBUF.
 const SIZE_MIN: u64 = 4608;
 
-/// Bytes of one write of the application.
+/// Size of one write of the application in bytes.
 const WRITE_MAX: u64 = 256 << 10;
 
 impl Sender {
@@ -56,14 +55,14 @@ impl Sender {
         self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0.max(SIZE_MIN)));
     }
 
-    /// Returns the memory in use by the buffer.
+    /// Returns the memory in use by the buffer, in bytes.
     fn sndbuf_memory(&self) -> u64 {
         let Bytes(una) = self.board.una_bytes();
         self.sndbuf.queued - una
             + (self.board.bursts_out() + self.sndbuf.pieces.len() as u64) * self.config.kernel.piece_overhead()
     }
 
-    /// An ACK may have freed memory: wakes the application if it waits for that and a third of the buffer is free.
+    /// Wakes the application after an ACK, if it waits for memory and a third of the buffer is free.
     pub(super) fn check_space(&mut self, now: Time) {
         if !self.sndbuf.is_blocked() {
             return;
@@ -78,18 +77,19 @@ impl Sender {
         }
     }
 
-    /// Suspends or resumes the application's writes: it does not run on the CPU that polls the connection.
+    /// Suspends or resumes the application's writes. They are suspended while the CPU that polls the connection is not
+    /// the application's.
     pub fn hold_application(&mut self, is_held: bool) {
         self.sndbuf.is_held = is_held;
     }
 
-    /// Whether the application has data to write and finds free memory.
+    /// Whether the application has data to write and memory is free.
     pub fn application_can_write(&self) -> bool {
         self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
     }
 
-    /// The application continues to write until a segment can be sent; returns it, or [`Push::Nothing`] once the
-    /// application has nothing more to write or waits for memory.
+    /// Continues the application's writes until a segment can be sent, and returns that transmission. Returns
+    /// [`Push::Nothing`] once the application has nothing more to write or waits for memory.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;
@@ -131,7 +131,8 @@ impl Sender {
         Push::Nothing
     }
 
-    /// No memory is free: the application waits, and what the present write has queued is sent.
+    /// Stops writing, because no memory is free: the application waits, and the data queued by the current write is
+    /// sent.
     fn stop_writing(&mut self) -> Push {
         self.sndbuf.is_writing = false;
         self.sndbuf.write_left = 0;
@@ -143,7 +144,7 @@ impl Sender {
         Push::All
     }
 
-    /// The application starts its next write; false if it is still busy with the previous one, or has nothing left to
+    /// Starts the application's next write. Returns false if the previous one is not complete, or nothing is left to
     /// write.
     fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
         let sndbuf = &mut self.sndbuf;
@@ -154,7 +155,7 @@ impl Sender {
             sndbuf.is_writing = false;
             return false;
         }
-        // If the limit is not reached, a write ends for want of cwnd, and its duration is irrelevant.
+        // Below the limit, a write ends because cwnd is exhausted, so its duration is irrelevant.
         let takes_time = sndbuf.size >= self.config.sndbuf_max.0;
         let sent = if takes_time { sent } else { 0 };
         let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sent, rng));
@@ -168,8 +169,8 @@ impl Sender {
         true
     }
 
-    /// Marks the next rate samples if only the application has kept the pipe from being full. Checked when it starts to
-    /// write.
+    /// Marks the next rate samples if only the application prevents the pipe from being full. Called when the
+    /// application starts to write.
     pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;

@@ -1,7 +1,7 @@
-//! The one timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
-//! reordering window. Linux also has a single one, so setting one of them always cancels another.
+//! The single timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
+//! reordering window. As in Linux, setting one of them cancels another.
 //!
-//! Not modelled: Linux gives the connection up after 15 timeouts.
+//! Not modelled: Linux aborts the connection after 15 timeouts.
 
 use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 use super::work::{Push, Rexmit};
@@ -12,8 +12,8 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Returns the time at which the connection needs to be woken: for its timer, for the departure of a burst, or
-    /// because the application has finished a write.
+    /// Returns the time at which the connection must be woken: for its timer, for the departure of a burst, or because
+    /// the application has finished a write.
     pub fn next_wake(&self) -> Option<Time> {
         let next = match (self.timer_wake(), self.pacing_wake()) {
             (Some(timer), Some(departure)) => Some(timer.min(departure)),
@@ -25,7 +25,7 @@ impl Sender {
         }
     }
 
-    /// Returns the departure of the next burst, if one waits for it.
+    /// Returns the departure of the next burst, if one is waiting.
     pub fn pacing_wake(&self) -> Option<Time> {
         self.pacer.is_waiting.then_some(self.pacer.departure)
     }
@@ -40,13 +40,13 @@ impl Sender {
         self.sndbuf.busy_until()
     }
 
-    /// To be called at the time that [`Sender::next_wake`] returned. Then poll.
+    /// Handles all timers at the time that [`Sender::next_wake`] returned. Call [`Sender::poll_transmit`] afterwards.
     pub fn on_wake(&mut self, now: Time, rng: &mut dyn Rng) {
         self.on_pacing(now);
         self.on_timer(now, rng);
     }
 
-    /// Releases the burst that waits for its departure, if that is due. Then poll.
+    /// Releases the burst that waits for its departure, if that is due. Call [`Sender::poll_transmit`] afterwards.
     pub fn on_pacing(&mut self, now: Time) {
         if self.pacer.is_waiting && self.pacer.departure <= now {
             self.pacer.is_waiting = false;
@@ -58,7 +58,7 @@ impl Sender {
         }
     }
 
-    /// Handles the timer, if it has expired. Then poll.
+    /// Handles the timer, if it has expired. Call [`Sender::poll_transmit`] afterwards.
     pub fn on_timer(&mut self, now: Time, rng: &mut dyn Rng) {
         let Some((_, timer)) = self.timer.filter(|(at, _)| *at <= now) else {
             return;
@@ -74,13 +74,13 @@ impl Sender {
         }
     }
 
-    /// Sets the timer to `after` from now, as far as ticks allow.
+    /// Sets the timer to expire in `after`, rounded up to ticks.
     pub(super) fn set_timer(&mut self, now: Time, timer: Timer, after: Span) {
         self.timer = Some((expiry(now, after), timer));
     }
 
-    /// Sets the timer to `after` the moment at which pacing lets the next burst leave. Only the timers that start with
-    /// what is sent or acknowledged are set so; whole milliseconds, as Linux's tick has it.
+    /// Sets the timer to expire `after` the next departure that pacing allows, in whole milliseconds, as in Linux. Used
+    /// only for timers that start with a transmission or an ACK.
     pub(super) fn set_timer_after_pacing(&mut self, now: Time, timer: Timer, after: Span) {
         let pacing_delay = if self.is_paced { self.pacer.departure.since(now) } else { Span::ZERO };
         let after = (after + Span::from_millis(pacing_delay.as_millis())).min(RTO_MAX);
@@ -92,15 +92,15 @@ impl Sender {
         self.timer.map(|(_, timer)| timer)
     }
 
-    /// Resets the timer after an ACK: to the loss probe where it applies, to the timeout otherwise.
+    /// Resets the timer after an ACK: to the loss probe if one applies, otherwise to the retransmission timeout.
     pub(super) fn reset_timer(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {
             self.rearm_rto(now);
         }
     }
 
-    /// Sets the timer to the retransmission timeout, counted from the last transmission of the first segment if another
-    /// timer was set in between.
+    /// Sets the timer to the retransmission timeout. If another timer was set in between, the timeout counts from the
+    /// last transmission of the first segment.
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.packets_out() == 0 {
             self.timer = None;
@@ -113,12 +113,12 @@ impl Sender {
         self.set_timer_after_pacing(now, Timer::Retransmission, after);
     }
 
-    /// Returns the time until the first segment has been in flight for a timeout.
+    /// Returns the time until the first segment has been in flight for a retransmission timeout.
     fn until_rto(&self, now: Time) -> Span {
         self.board.head().map_or(Span::ZERO, |head| (head.sent_at + self.rtt.rto()).since(now))
     }
 
-    /// Sets the timer to the loss probe, if one makes sense. `is_rto_fresh`: the timeout would start over now.
+    /// Sets the timer to the loss probe, if one applies. `is_rto_fresh`: the retransmission timeout would restart now.
     pub(super) fn schedule_probe(&mut self, now: Time, is_rto_fresh: bool) -> bool {
         let out = self.board.packets_out();
         if out == 0 || !matches!(self.state, CaState::Open | CaState::Cwr) {
@@ -126,7 +126,7 @@ impl Sender {
         }
         let mut after = match self.rtt.srtt() {
             None => RTO_INITIAL,
-            // A single segment's ACK may be delayed.
+            // The ACK of a single segment may be delayed.
             Some(srtt) if out == 1 => srtt + srtt + RTO_MIN,
             Some(srtt) => srtt + srtt + TIMEOUT_MIN,
         };
@@ -140,11 +140,11 @@ impl Sender {
 
     fn on_probe_timeout(&mut self, now: Time) {
         self.work.probe = true;
-        // In case the caller does not poll; sending the probe resets the timer.
+        // A fallback if the caller does not poll; sending the probe resets the timer.
         self.set_timer(now, Timer::LossProbe, self.rtt.rto());
     }
 
-    /// RACK's reordering window has ended.
+    /// Handles the end of RACK's reordering window.
     fn on_reordering_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
         let before = self.board.in_flight();
         let window = self.reordering_window();

@@ -1,13 +1,13 @@
-//! The choice of the next packet.
+//! Selects the next packet to send.
 //!
-//! In this order: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. Each as
-//! far as cwnd, the receiver's window and pacing allow. If there was new data to send, the connection updates its state
-//! once no more of it may leave: whether cwnd is the limit, and the timer.
+//! The order is: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. Each is
+//! subject to cwnd, the receiver's window and pacing. If there was new data to send, the connection updates its state
+//! once no more of it can be sent: whether cwnd is the limit, and the timer.
 //!
 //! Not modelled: Linux limits the data in the host's own queues (TSQ) and keeps a retransmission from overtaking its
 //! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
-//! assumed). Retransmissions leave as single segments. The sender probes no zero window: the receiving application
-//! reads at once, so that the window never closes.
+//! assumed). Retransmissions are sent as single segments. There are no zero-window probes: the receiving application
+//! reads immediately, so the window never closes.
 
 use super::defer::Deferral;
 use super::episode::is_reducing;
@@ -18,7 +18,7 @@ use crate::packet::{Data, Established, Seq, Syn, Timestamp, ToReceiver};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Time};
 
-/// A packet that leaves now.
+/// A packet that is sent now.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Departure {
     Syn,
@@ -29,10 +29,10 @@ pub(super) enum Departure {
 }
 
 impl Sender {
-    /// The next packet that leaves at `now`; to be called until it returns `None`.
+    /// Returns the next packet to send at `now`. Call it until it returns `None`.
     ///
-    /// Inlined so that the caller writes the packet to where it stays. A copy that follows at once would wait until the
-    /// processor has stored every field, and all that was stored before them.
+    /// Inlined so that the packet is constructed at its final location. An immediate copy would stall until the
+    /// processor has completed the stores of all fields, and all earlier stores.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
         let tsval = Timestamp::at(now);
@@ -56,7 +56,7 @@ impl Sender {
         })
     }
 
-    /// Decides what leaves next at `now`, and updates the counts.
+    /// Selects the next packet to send at `now`, and updates the counts.
     fn next_departure(&mut self, now: Time, rng: &mut dyn Rng) -> Option<Departure> {
         if self.work.syn || self.work.established {
             return self.poll_handshake();
@@ -64,7 +64,7 @@ impl Sender {
         self.next_segment(now, rng).map(Departure::Segment)
     }
 
-    /// Returns the number of the next segment that leaves.
+    /// Returns the number of the next segment to send, if any.
     fn next_segment(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if std::mem::take(&mut self.work.head) && self.board.packets_out() > 0 {
             let head = self.board.una();
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// No more new segments may leave.
+    /// Ends the transmission of new segments, because no more of them can be sent.
     fn end_push(&mut self, now: Time) {
         self.work.push = Push::Nothing;
         self.work.has_begun_burst = false;
@@ -124,14 +124,14 @@ impl Sender {
         }
     }
 
-    /// Whether there is new data to send that the receiver's window allows.
+    /// Whether there is new data that the receiver's window allows to send.
     pub(super) fn has_sendable_data(&self) -> bool {
         let Bytes(next) = self.board.next_bytes();
         let unsent = self.sndbuf.queued - next;
         unsent > 0 && next + unsent.min(self.config.mss.0) <= self.window_end.0
     }
 
-    /// The next lost segment, if it may leave.
+    /// Sends the next lost segment, if allowed. Returns its number.
     fn send_lost(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.in_flight() >= self.window.cwnd {
             return None;
@@ -148,7 +148,7 @@ impl Sender {
         Some(seq)
     }
 
-    /// The next new segment, if it may leave.
+    /// Sends the next new segment, if allowed. Returns its number.
     fn send_new(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.pacer.left == 0 {
             if self.work.push == Push::OneBurst && self.work.has_begun_burst {
@@ -170,7 +170,7 @@ impl Sender {
         Some(seq)
     }
 
-    /// Returns the number of segments that may leave as a burst now, if any.
+    /// Returns the number of segments that may be sent as a burst now, if any.
     fn next_burst(&mut self, now: Time) -> Option<u64> {
         let mss = self.config.mss.0;
         let Bytes(next) = self.board.next_bytes();
@@ -201,7 +201,7 @@ impl Sender {
         let sendable = piece.min(self.window_end.0 - next);
         let is_rest_held = is_last_piece && self.work.push == Push::WholeSegments;
         let segments = if is_rest_held { sendable / mss } else { sendable.div_ceil(mss) };
-        // A window consists of at least two bursts.
+        // A burst is at most half of the window.
         let half = (self.window.cwnd.0 / 2).max(1);
         Some(half.min(room.0).min(burst_size).min(segments)).filter(|segments| *segments > 0)
     }
@@ -241,7 +241,7 @@ impl Sender {
         seq
     }
 
-    /// Sends the segment `seq` again. A probe's copy does not count as in flight.
+    /// Retransmits segment `seq`. The retransmission of a loss probe does not count as in flight.
     pub(super) fn retransmit(&mut self, now: Time, rng: &mut dyn Rng, seq: u64, is_probe: bool) {
         self.pacer.begin(now, 1);
         self.before_data(now, rng);
@@ -274,7 +274,7 @@ impl Sender {
         self.pacer.on_sent(u32::from(len), self.counters.segments, rate);
     }
 
-    /// Called when nothing more may leave: updates whether cwnd is the limit, and the timer.
+    /// Updates whether cwnd is the limit, and the timer. Called when nothing more can be sent.
     fn take_stock(&mut self, now: Time) {
         let work = &mut self.work;
         let sent = std::mem::take(&mut work.sent);

@@ -1,8 +1,9 @@
-//! Undoing a reduction of cwnd that was a mistake: no segment was lost.
+//! Undoes spurious reductions of cwnd, where no segment was lost.
 //!
-//! Two proofs count. Timestamps (Eifel, RFC 3522): the ACK that covers a retransmitted segment echoes a time before the
-//! retransmission, so it was the original that arrived. D-SACKs (RFC 3708): every retransmission was reported as a
-//! duplicate. Timestamps tick in milliseconds: a retransmission within the tick of the original cannot be told from it.
+//! Two kinds of evidence are used. Timestamps (Eifel, RFC 3522): the ACK that covers a retransmitted segment echoes a
+//! time before the retransmission, so it was the original that arrived. D-SACKs (RFC 3708): every retransmission was
+//! reported as a duplicate. Timestamps have a resolution of 1 ms: a retransmission within the same millisecond cannot
+//! be distinguished from the original.
 
 use super::Sender;
 use super::facts::AckFacts;
@@ -11,7 +12,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
 impl Sender {
-    /// Whether the original of a retransmitted segment has arrived: by its timestamp, or because nothing was
+    /// Whether the original of a retransmitted segment has arrived: its timestamp shows this, or nothing was
     /// retransmitted.
     fn is_original_delivered(&self, facts: &AckFacts) -> bool {
         self.episode.first_resent_at.is_none_or(|first| facts.tsecr < first)
@@ -42,7 +43,7 @@ impl Sender {
         self.rack.look_again();
     }
 
-    /// Called at the end of a recovery.
+    /// Undoes the reduction at the end of a recovery, if it was spurious.
     pub(super) fn try_undo_recovery(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if self.may_undo(facts) {
             self.undo_reduction(now, false);
@@ -52,7 +53,8 @@ impl Sender {
         self.set_state(now, rng, CaState::Open);
     }
 
-    /// In loss state. `is_proven`: F-RTO has found the timeout to be spurious.
+    /// Undoes the reduction in state Loss, if it was spurious. `is_proven`: F-RTO has shown that the timeout was
+    /// spurious. Returns whether it did.
     pub(super) fn try_undo_loss(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts, is_proven: bool) -> bool {
         if !is_proven && !self.may_undo(facts) {
             return false;
@@ -63,7 +65,7 @@ impl Sender {
         true
     }
 
-    /// Called when D-SACKs have arrived for all retransmissions.
+    /// Undoes the reduction if D-SACKs have arrived for all retransmissions. Returns whether it did.
     pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
         if self.episode.undo_marker.is_none() || self.episode.unproven != Some(0) {
             return false;
@@ -73,8 +75,8 @@ impl Sender {
         true
     }
 
-    /// Called for an ACK that moves the left edge during recovery, but not to its end. Returns true if the hole was
-    /// filled by an original while retransmissions are in flight: then nothing more is to be retransmitted for now.
+    /// Handles an ACK that advances the left edge during recovery, but not to its end. Returns true if an original
+    /// filled the hole while retransmissions are in flight: nothing more is retransmitted for now.
     pub(super) fn try_undo_partial(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &AckFacts) -> bool {
         if self.episode.undo_marker.is_none() || !self.is_original_delivered(facts) {
             return false;
@@ -90,7 +92,7 @@ impl Sender {
         false
     }
 
-    /// cwnd before the present reduction.
+    /// Records cwnd before the current reduction.
     pub(super) fn begin_reduction_account(&mut self) {
         let prior: Packets = self.window.cwnd;
         self.prr.begin(prior);

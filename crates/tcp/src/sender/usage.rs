@@ -1,9 +1,10 @@
 //! Congestion window validation: the reduction of an unused cwnd (similar to RFC 7661; RFC 5681 section 4.1).
 //!
-//! A window that the application does not fill shows nothing about the path. Controllers raise cwnd only while it
-//! limits the sender. After a pause cwnd is halved for every timeout that has passed. If segments are sent that do not
-//! fill it while no ACK has come for a timeout, it moves half-way to the used part; that is rare, since in Linux every
-//! ACK that may raise cwnd restarts that time. Controllers that govern recovery handle this themselves.
+//! A window that the application does not fill contains no information about the path. Controllers raise cwnd only
+//! while it limits the sender. After a pause, cwnd is halved for every retransmission timeout that has passed. If the
+//! segments sent do not fill cwnd and no ACK has arrived for a timeout, cwnd is reduced half-way to the used part. This
+//! is rare, since in Linux every ACK that may raise cwnd restarts that period. Controllers that govern recovery handle
+//! this themselves.
 
 use super::{INITIAL_CWND, Sender};
 use thalweg_cc::CaState;
@@ -16,7 +17,7 @@ impl Sender {
             || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.usage.max_packets_out)
     }
 
-    /// Updates the use of cwnd after sending. `is_limited`: cwnd stopped the sender.
+    /// Updates the use of cwnd after a transmission. `is_limited`: cwnd stopped the sender.
     pub(super) fn validate_cwnd(&mut self, now: Time, is_limited: bool) {
         let out = self.board.packets_out();
         let usage = &mut self.usage;
@@ -37,7 +38,7 @@ impl Sender {
         }
     }
 
-    /// cwnd was not used for a timeout: it is reduced by half of its unused part.
+    /// Reduces cwnd by half of its unused part, after it was not fully used for a timeout.
     fn shrink_unused(&mut self, now: Time) {
         if self.state == CaState::Open && !self.sndbuf.is_blocked() {
             let used = Packets(self.usage.cwnd_used).max(INITIAL_CWND);
@@ -50,8 +51,8 @@ impl Sender {
         self.usage.cwnd_stamp = now;
     }
 
-    /// Data is about to be sent after a pause: cwnd is halved for every timeout that the pause lasted, down to the
-    /// initial window.
+    /// Restarts after a pause, before data is sent: cwnd is halved for every retransmission timeout in the pause, down
+    /// to the initial window.
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         if self.is_governed || self.board.packets_out() > 0 {
             return;

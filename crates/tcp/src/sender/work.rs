@@ -3,27 +3,27 @@
 /// The transmissions that the latest event allows.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    /// A SYN.
+    /// Whether to send a SYN.
     pub syn: bool,
-    /// The third packet of the handshake.
+    /// Whether to send the third packet of the handshake.
     pub established: bool,
-    /// The first segment, after a timeout.
+    /// Whether to retransmit the first segment, after a timeout.
     pub head: bool,
-    /// A loss probe.
+    /// Whether to send a loss probe.
     pub probe: bool,
-    /// Lost segments.
+    /// Which segments may be retransmitted.
     pub rexmit: Rexmit,
-    /// New segments.
+    /// Which new segments may be sent.
     pub push: Push,
     /// Whether an ACK may have freed memory that the application waits for.
     pub is_space_due: bool,
-    /// Whether the state is updated even if there is nothing new to send.
+    /// Whether to update the state even if there is no new data to send.
     pub is_stock_due: bool,
     /// Whether the first segment was retransmitted.
     pub(super) is_head_resent: bool,
-    /// New segments sent since the last update.
+    /// Number of new segments sent since the last update.
     pub(super) sent: u64,
-    /// Whether nothing was in flight before the first of them.
+    /// Whether nothing was in flight before the first of those segments.
     pub(super) was_idle: bool,
     /// Whether the next burst waits for cwnd.
     pub(super) is_deferred_for_cwnd: bool,
@@ -34,24 +34,24 @@ pub(super) struct Work {
 /// New segments that may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Push {
-    /// Nothing.
+    /// No new segments.
     #[default]
     Nothing,
-    /// One burst, which waits for no longer one.
+    /// One burst, without waiting for a longer one.
     OneBurst,
-    /// All but a short segment at the end, because the application continues to write.
+    /// All segments except a short one at the end, because the application continues to write.
     WholeSegments,
-    /// All.
+    /// All new segments.
     All,
 }
 
 /// Segments that may be retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Rexmit {
-    /// Nothing.
+    /// No retransmissions.
     #[default]
     None,
-    /// New segments instead, to detect whether a timeout was spurious.
+    /// New segments instead of retransmissions, to detect whether a timeout was spurious.
     New,
     /// Lost segments.
     Lost,
