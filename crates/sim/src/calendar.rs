@@ -1,10 +1,10 @@
-//! The calendar: timed events. Events at the same instant are returned in the order in which they were added.
+//! The queue of timed events. Events at the same instant are returned in the order in which they were added.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use thalweg_units::Time;
 
-/// A timed event. Links are not among these: they report their next event themselves, which saves an entry per packet.
+/// A timed event. Links have no entries: they report their next event themselves, which saves an entry per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimEvent {
     /// A series opens its next connection.
@@ -13,13 +13,13 @@ pub(crate) enum SimEvent {
     Stop { flow: usize },
     /// A connection starts its next request.
     Request { connection: usize },
-    /// A sender's timer may have run out.
+    /// A sender's timer may have expired.
     SenderTimer { connection: usize },
-    /// A receiver's timer may have run out.
+    /// A receiver's timer may have expired.
     ReceiverTimer { connection: usize },
-    /// A host may continue with work that waits for one of its CPUs.
+    /// A host may resume work that waits for one of its CPUs.
     Cpu { host: u32, cpu: u32 },
-    /// The pacing timer of a connection has expired, whose sending host has two CPUs.
+    /// The pacing timer of a connection whose sending host has two CPUs has expired.
     Pacing { connection: usize },
     /// A host handles the packets that its network card has collected.
     Interrupt { host: usize },
@@ -33,7 +33,7 @@ pub(crate) struct Calendar {
     entered: u64,
 }
 
-/// An event and when it is due. No two entries have the same number, so that events are never compared.
+/// An event and its due time. Numbers are unique, so events are never compared.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Time,
@@ -42,7 +42,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Its place in the order, as one number, which compares without a branch.
+    /// Returns the sort key as a single number, which is compared without a branch.
     fn order(&self) -> u128 {
         u128::from(self.at.0) << 64 | u128::from(self.number)
     }
@@ -78,15 +78,15 @@ impl Calendar {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Takes the next event if it is due.
+    /// Removes and returns the next event if it is due.
     pub(crate) fn take(&mut self, now: Time) -> Option<SimEvent> {
         self.next().filter(|at| *at <= now)?;
         self.heap.pop().map(|Reverse(entry)| entry.event)
     }
 }
 
-/// Pending calendar entry of a timer. Timers move with every packet, mostly to later times: an entry is scheduled only
-/// if the timer is due before the pending entry, and an entry that expires too early is scheduled again.
+/// The pending calendar entry of a timer. Timers move with every packet, mostly to later times. An entry is scheduled
+/// only if the timer is due before the pending entry; an entry that expires too early is rescheduled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Alarm {
     set: Option<Time>,

@@ -1,4 +1,4 @@
-//! A connection: its two ends, and its consecutive transfers.
+//! A connection: its two endpoints, and its consecutive transfers.
 
 use crate::calendar::Alarm;
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use thalweg_units::{Bytes, Span, Time};
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// The series that opened it.
+    /// Index of the series that opened the connection.
     pub(crate) series: usize,
-    /// Its number within the series.
+    /// Number of the connection within the series.
     pub(crate) number: u64,
     /// Index of the sending host.
     pub(crate) host: usize,
@@ -27,17 +27,17 @@ pub(crate) struct Connection {
     pub(crate) receiver_alarm: Alarm,
     /// Pending work on the CPUs of a sending host that has two.
     pub(crate) wakes: Wakes,
-    /// For its congestion controller.
+    /// Random stream of the congestion controller.
     pub(crate) stream: Stream,
-    /// The transfer in progress; none while the application thinks.
+    /// The transfer in progress; `None` while the application is idle between transfers.
     pub(crate) transfer: Option<Transfer>,
-    /// Messages of its application that were written behind that transfer.
+    /// Messages that the application has written after that transfer.
     pub(crate) behind: VecDeque<Message>,
     /// Number of completed transfers.
     pub(crate) transfers_ended: u64,
     /// Whether the application has stopped permanently.
     pub(crate) is_stopped: bool,
-    /// State of its congestion controller at the last sample.
+    /// State of the congestion controller at the last sample.
     pub(crate) reported: Changes,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Connection {
 pub(crate) struct Wakes {
     /// The CPU that the pacing timer is armed on, until that CPU has handled it.
     pub(crate) pacing_cpu: Option<usize>,
-    /// Expiry of the timer as last set, and the CPU that set it.
+    /// Expiry of the timer as last set.
     pub(crate) timer: Option<Time>,
     pub(crate) timer_cpu: usize,
     /// Whether an expired timer waits for its CPU.
@@ -59,19 +59,19 @@ pub(crate) struct Wakes {
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub(crate) start: Time,
-    /// `None`: unlimited.
+    /// Size of the object; `None` if unlimited.
     pub(crate) size: Option<Bytes>,
     /// The sender's counters at the start.
     pub(crate) before: Counters,
-    /// Its offset in the stream.
+    /// Offset of the transfer in the stream.
     pub(crate) offset: Bytes,
     pub(crate) rtts: Histogram,
-    /// Its role in its application, if the application is one of the built-in ones.
+    /// Role of the transfer in its application, for built-in applications.
     pub(crate) item: Option<Item>,
 }
 
 impl Connection {
-    /// The application starts a transfer.
+    /// Starts a transfer of the application.
     pub(crate) fn begin(&mut self, now: Time, size: Option<Bytes>) {
         let before = self.sender.info(now).counters;
         let offset = self.sender.written();
@@ -79,7 +79,7 @@ impl Connection {
         self.sender.write(now, size.unwrap_or(Bytes::MAX));
     }
 
-    /// An application sends a message, whether or not an earlier one is still in flight.
+    /// Writes a message of an application, whether or not an earlier one is still in flight.
     pub(crate) fn send(&mut self, now: Time, message: Message) {
         let offset = self.sender.written();
         self.sender.write(now, message.size);
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// The transfer in progress has ended: the message behind it is the next one.
+    /// Ends the transfer in progress, and starts that of the next message, if there is one.
     pub(crate) fn advance(&mut self, now: Time) {
         let ended = self.transfer.take();
         self.transfers_ended += 1;
@@ -105,7 +105,7 @@ impl Connection {
         Transfer { start: due, size: Some(size), before, offset, rtts: Histogram::default(), item: Some(item) }
     }
 
-    /// The application stops: sent data is still acknowledged, and nothing more is sent.
+    /// Stops the application. Sent data is still acknowledged, but nothing more is sent.
     pub(crate) fn stop(&mut self, now: Time) {
         self.is_stopped = true;
         self.sender.stop(now);
@@ -116,7 +116,7 @@ impl Connection {
         self.is_transfer_over() || (self.is_stopped && self.transfer.is_none())
     }
 
-    /// Whether the transfer in progress is over: all of it is acknowledged, or all that was sent before the stop.
+    /// Whether the transfer in progress is over: all of it is acknowledged, or all data sent before the stop.
     pub(crate) fn is_transfer_over(&self) -> bool {
         let acked = self.sender.acked();
         let is_drained = self.is_stopped && acked == self.sender.written();
@@ -125,7 +125,7 @@ impl Connection {
 }
 
 impl Transfer {
-    /// Whether every byte of it is acknowledged when `acked` bytes of the stream are.
+    /// Whether every byte of the transfer is acknowledged when `acked` bytes of the stream are.
     pub(crate) fn is_complete(&self, acked: Bytes) -> bool {
         self.size.is_some_and(|size| acked >= self.offset + size)
     }

@@ -1,4 +1,4 @@
-//! The CPU of a host: the times when the host has it, and the work that it does.
+//! The CPU of a host: the times when the host is on CPU, and the work that it does.
 //!
 //! ```text
 //!   on CPU   ████████              ████████              ████████
@@ -7,18 +7,18 @@
 //! ```
 //!
 //! The first slice begins at a random moment. Events while the host is off CPU wait: expired timers, the application,
-//! acknowledgements. Back on CPU, the host handles one event after another, timers first, because their interrupt
+//! acknowledgements. Back on CPU, the host handles the events one by one, timers first, because their interrupt
 //! precedes the network's. The round-trip time of an acknowledgement ends when it is handled; packets that it releases
-//! leave before the next one is handled. Each acknowledgement and each packet sent takes CPU time; work that does not
-//! fit into a slice continues in the next. Data that comes to the host, of a flow that goes up, is handled as an
-//! acknowledgement is, and costs as much, its own acknowledgement included.
+//! are sent before the next one is handled. Each acknowledgement and each packet sent takes CPU time; work that does
+//! not fit into a slice continues in the next. Data of an upload that arrives at the host is handled like an
+//! acknowledgement, at the same cost, which includes the acknowledgement of the data.
 //!
 //! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up.
 //!
-//! A host has one CPU or two; [`shared_cpu`](crate::shared_cpu) says what runs on which.
+//! A host has one CPU or two; [`shared_cpu`](crate::shared_cpu) describes what runs on which.
 //!
-//! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a
-//! network card, and the CPU of the host `receiver`. UDP sources need no CPU.
+//! Not modelled: caches evicted by others, interrupts that wake an idle host, limits of the queue in a network card,
+//! and the CPU of the host `receiver`. UDP sources need no CPU.
 
 mod credit;
 mod slices;
@@ -42,9 +42,9 @@ pub(crate) enum Task {
     Open { series: usize },
     /// The application sends its next request.
     Request { connection: usize },
-    /// A connection's timer has run out; on a host with one CPU also: its next burst may leave.
+    /// A connection's timer has expired; on a host with one CPU also: its next burst may be sent.
     Wake { connection: usize },
-    /// A connection's next burst may leave, on a host with two CPUs.
+    /// A connection's next burst may be sent, on a host with two CPUs.
     Pace { connection: usize },
     /// The application writes to a connection, on a host with two CPUs.
     Write { connection: usize },
@@ -54,17 +54,17 @@ pub(crate) enum Task {
     Arrival(Box<Packet>),
 }
 
-/// The times when a host is on CPU, and the work that waits.
+/// The times when a host is on CPU, and its pending work.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub(crate) slices: Slices,
-    /// Credit; none: the host has slices only.
+    /// CPU credit; `None` if the host runs only in slices.
     pub(crate) credit: Option<Credit>,
     pub(crate) per_packet: Span,
     pub(crate) per_ack: Span,
-    /// End of the current work.
+    /// Time at which the current work ends.
     pub(crate) free: Time,
-    /// Work that precedes arrivals.
+    /// Pending work that is handled before arrivals.
     pub(crate) timers: VecDeque<Task>,
     pub(crate) arrivals: VecDeque<Box<Packet>>,
     /// Connections that may have something to send.
@@ -73,12 +73,12 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// The CPUs of a host; none: it has one whenever it needs one.
+    /// Returns the CPUs of a host; empty if the host is always on CPU.
     pub(crate) fn all(host: &plan::Host, stream: &mut Stream) -> Vec<Cpu> {
         host.cpu.map_or_else(Vec::new, |cpu| (0..host.cpus()).map(|_| Cpu::new(&cpu, stream)).collect())
     }
 
-    /// A CPU whose first slice begins at a moment drawn from `stream`.
+    /// Creates a CPU whose first slice begins at a random time from `stream`.
     pub(crate) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Cpu {
         Cpu {
             slices: Slices::new(cpu, stream),
@@ -93,14 +93,14 @@ impl Cpu {
         }
     }
 
-    /// A connection may have data to send.
+    /// Records that a connection may have data to send.
     pub(crate) fn send(&mut self, connection: usize) {
         if !self.sending.contains(&connection) {
             self.sending.push_back(connection);
         }
     }
 
-    /// The earliest moment from `now` on at which the host is on CPU and free.
+    /// Returns the earliest time from `now` on at which the host is on CPU and not busy.
     pub(crate) fn next_turn(&mut self, now: Time) -> Time {
         let at = now.max(self.free);
         if let Some(credit) = &mut self.credit {
@@ -112,7 +112,7 @@ impl Cpu {
         self.slices.turn(at)
     }
 
-    /// The host, on CPU, works for `cost`.
+    /// Performs work of `cost`, while the host is on CPU.
     pub(crate) fn work(&mut self, now: Time, cost: Span) {
         let mut has_credit = false;
         if let Some(credit) = &mut self.credit {

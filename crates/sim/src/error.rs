@@ -1,6 +1,6 @@
-//! Reasons why an experiment does not run.
+//! Errors of an experiment.
 
-/// Reasons why an experiment does not run to its end.
+/// Reason why an experiment did not complete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The caller requested a stop.
@@ -9,7 +9,7 @@ pub enum Error {
     /// The experiment is inconsistent, or requests a feature that the simulator lacks.
     #[error("{place}: found {found}, expected {expected}")]
     Invalid {
-        /// Key of the plan's experiment, such as `flows.large.host`.
+        /// Key of the experiment in the plan, such as `flows.large.host`.
         place: String,
         /// The actual value.
         found: String,

@@ -1,4 +1,4 @@
-//! Packets that arrive at hosts: at once, or when the host's network card interrupts it.
+//! Arrival of packets at hosts: immediately, or at an interrupt of the host's network card.
 
 use crate::calendar::SimEvent;
 use crate::cpu::Task;
@@ -7,7 +7,7 @@ use crate::simulation::Simulation;
 use thalweg_trace::Sink;
 
 impl Simulation {
-    /// A packet arrives at a host.
+    /// Handles the arrival of a packet at a host.
     pub(crate) fn arrive(&mut self, host: usize, packet: Box<Packet>, sink: &mut dyn Sink) {
         let Some(card) = &mut self.cards[host] else { return self.assign(host, Task::Arrival(packet), sink) };
         if card.arrivals.is_empty() {
@@ -16,7 +16,7 @@ impl Simulation {
         card.arrivals.push_back(packet);
     }
 
-    /// A host handles the packets that its card has collected.
+    /// Handles the packets that a host's card has collected.
     pub(crate) fn on_interrupt(&mut self, host: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let Some(card) = &mut self.cards[host] else { return };

@@ -1,5 +1,5 @@
 //! Finds errors in an experiment before it runs. The Python package checks scenarios; without the checks in this module
-//! the simulator could panic or never end.
+//! the simulator could panic or not terminate.
 
 use crate::error::Error;
 
@@ -8,15 +8,15 @@ use thalweg_units::{Bytes, Rate, Span};
 
 /// Maximum period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
 const MAX_PERIOD: Span = Span::from_secs(60);
-/// Socket buffers from this size on limit nothing: a plan has it where the scenario names no limit.
+/// Size from which on a socket buffer does not limit a flow. Plans contain it if the scenario sets no limit.
 const LARGEST_WINDOW: Bytes = Bytes((1 << 31) - 1);
 /// Maximum CPU time per packet or acknowledgement.
 const MAX_COST: Span = Span::from_secs(1);
 
-/// Maximum number of connections open at once. Each takes about 6 kB, and an allocation failure ends the whole process.
+/// Maximum number of connections open at once. Each takes about 6 kB, and an allocation failure ends the process.
 pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
 
-/// Checks that involve several parts.
+/// Checks that involve several parts of an experiment.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
         return Err(Error::invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
@@ -44,7 +44,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error of an experiment with more connections at once than [`MAX_OPEN_CONNECTIONS`].
+/// Returns the error for more than [`MAX_OPEN_CONNECTIONS`] connections at once.
 pub(crate) fn too_many(found: impl ToString) -> Error {
     Error::invalid("flows", found, format!("at most {MAX_OPEN_CONNECTIONS} connections open at once"))
 }
@@ -148,7 +148,7 @@ fn is_endless(flow: &Flow) -> bool {
     flow.load.is_endless() || is_repeat_endless
 }
 
-/// Checks that packets pass at all, for experiments that end only when their flows complete.
+/// Checks that the link can deliver packets, for experiments that end only when their flows complete.
 fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     let expected = "something that lets packets through, since only that ends the experiment (or a duration)";
     let is_lost = match link.loss {
@@ -168,7 +168,7 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     }
 }
 
-/// Checks that the rate of an up flow is limited: without a limit, the number of packets in a round trip would double
+/// Checks that the rate of an upload is limited: without a limit, the number of packets in a round trip would double
 /// without end.
 fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     let window = experiment.hosts["receiver"].sndbuf_max_bytes.min(experiment.hosts[&flow.host].rcvbuf_max_bytes);
@@ -181,7 +181,7 @@ fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     Err(Error::invalid(place, "an unlimited load on a link without limit", expected))
 }
 
-/// Checks that unlimited UDP leaves a part of a constant rate, for experiments that end only when TCP completes.
+/// Checks that unlimited UDP leaves a part of a constant rate to TCP, for experiments that end only when TCP completes.
 fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
     let link = if up { &experiment.reverse } else { &experiment.forward };
     let Capacity::Steps { steps } = &link.capacity else { return Ok(()) };

@@ -1,28 +1,28 @@
-//! The books: every packet is somewhere.
+//! Packet accounting: every packet is delivered, dropped or in flight.
 
 /// Counts of packets for one direction, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// Sent by endpoints and UDP sources.
+    /// Packets sent by endpoints and UDP sources.
     pub sent: u64,
     /// Copies made by the link.
     pub duplicated: u64,
-    /// Handed to the host at the other end.
+    /// Packets delivered to the host at the other end.
     pub delivered: u64,
-    /// Dropped by the queue, or lost at random.
+    /// Packets dropped by the queue, or lost at random.
     pub dropped: u64,
-    /// Waiting in a host, in the queue, or on the wire.
+    /// Packets waiting in a host or in the queue, or propagating.
     pub in_flight: u64,
 }
 
 impl Side {
-    /// Whether all packets that entered left, were dropped, or are still inside.
+    /// Whether every packet that entered was delivered or dropped, or is in flight.
     pub fn balances(&self) -> bool {
         self.sent + self.duplicated == self.delivered + self.dropped + self.in_flight
     }
 }
 
-/// The books of both directions. `sent` and `delivered` are counted by the hosts, the rest by the links.
+/// Packet counts of both directions. The hosts count `sent` and `delivered`; the links count the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// From senders to receivers.
@@ -32,7 +32,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether no packet has appeared or disappeared.
+    /// Whether all packets are accounted for in both directions.
     pub fn balances(&self) -> bool {
         self.forward.balances() && self.reverse.balances()
     }

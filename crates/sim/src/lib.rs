@@ -1,4 +1,4 @@
-//! Discrete-event simulator: packets, one at a time, through one bottleneck.
+//! Discrete-event simulator of individual packets through one bottleneck.
 //!
 //! ```text
 //!  sender host ──┐                                                        ┌── receiver host
@@ -7,18 +7,18 @@
 //!  UDP background ─► forward link, or reverse link
 //! ```
 //!
-//! Flows that go down send from left to right, as drawn. Those that go up have their `Sender` on the receiver host:
-//! their data takes the reverse link, their acknowledgements the forward one.
+//! Downloads send from left to right, as drawn. Uploads have their `Sender` on the receiver host: their data takes the
+//! reverse link, their acknowledgements the forward one.
 //!
-//! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of
-//! [`thalweg_cc`], flows that repeat, arrive at random, carry requests and have a longer path than others, UDP at a
-//! constant rate, sending hosts that share a CPU with others, network cards and routers that merge and collect packets.
-//! What is left out: the time that hosts with a CPU of their own need to handle packets, links between hosts and
-//! bottleneck (they are infinitely fast).
+//! Modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of [`thalweg_cc`],
+//! flows that repeat, arrive at random, carry requests and have a longer path than others, UDP at a constant rate,
+//! sending hosts that share a CPU with others, network cards and routers that merge and collect packets. Not modelled:
+//! the time that hosts with a dedicated CPU need to handle packets, links between hosts and bottleneck (they are
+//! infinitely fast).
 //!
-//! The simulator is deterministic: the same experiment gives the same rows, in the same order. Everything random comes
-//! from the experiment's seed, in streams of its own for each purpose, so that a change of one flow's algorithm does
-//! not move another flow's arrivals. Events at the same instant happen in a fixed order.
+//! The simulator is deterministic: the same experiment gives the same rows, in the same order. All randomness comes
+//! from the experiment's seed, with a separate stream for each purpose, so that changing one flow's algorithm does not
+//! change another flow's arrivals. Events at the same instant happen in a fixed order.
 //!
 //! ```
 //! # fn experiment() -> thalweg_plan::plan::Experiment {
@@ -58,11 +58,11 @@ use thalweg_units::Span;
 /// Name of the engine.
 pub const NAME: &str = "sim";
 
-/// Version of the engine's results: it changes whenever the rows of any experiment do, and results of another version
-/// are not reused.
+/// Version of the engine's results: it changes whenever the rows of any experiment change, and results of another
+/// version are not reused.
 pub const RESULT_VERSION: &str = "5";
 
-/// Keys of the scenario, and `key=value` for values that are listed separately, that this engine honours.
+/// Keys of the scenario that this engine supports; `key=value` for values that are listed separately.
 pub const HONOURS: &[&str] = &[
     "name",
     "about",
@@ -299,27 +299,27 @@ pub const HONOURS: &[&str] = &[
     "background.stop",
     "background.direction",
     "engine.record",
-    // Choices that do not apply to a simulator.
+    // Keys that do not apply to a simulator.
     "engine.link",
     "engine.traffic",
     "engine.offloads",
     "sweep",
 ];
 
-/// Results in addition to the rows.
+/// Results of an experiment in addition to its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Duration of the experiment on its own clock.
     pub simulated: Span,
-    /// Packets that passed the bottleneck, in both directions together.
+    /// Packets that passed the bottleneck, the sum of both directions.
     pub packets: u64,
 }
 
-/// Runs an experiment to its end. `traces` are the plan's; `is_cancelled` is called from time to time.
+/// Runs an experiment to its end. `traces` are the plan's; `is_cancelled` is polled periodically.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the experiment is inconsistent or requests a feature that the simulator lacks,
-/// [`Error::Cancelled`] if `is_cancelled` returned true. The rows handed over until then are incomplete.
+/// [`Error::Cancelled`] if `is_cancelled` returned true. The rows emitted so far are then incomplete.
 pub fn run(
     experiment: &Experiment,
     traces: &Traces,

@@ -10,15 +10,15 @@
 //! then. With an interval of zero it handles packets that arrive at the same instant together. With receive offload,
 //! consecutive segments of a connection among these become one packet of at most 64 KiB, for which the receiver decides
 //! on one acknowledgement. Segments merge under the conditions of Linux: the next one in order, the same timestamps,
-//! the same ECN field, full-sized but for the last one, and none after a PSH flag, with which senders end a burst.
+//! the same ECN field, full-sized except the last one, and none after a PSH flag, which ends a sender's burst.
 //! Acknowledgements without data are handled together, one by one.
 //!
-//! A router with receive offload merges what its hosts send at the same instant. It queues, drops and sends merged
-//! packets as one, as a Linux router does, whose card splits them after the queue. A merged packet leaves with its
-//! first segment, and occupies the link for the time of all: htb hands it to the card in one piece.
+//! A router with receive offload merges packets that its hosts send at the same instant. It queues, drops and sends
+//! merged packets as one, as in a Linux router, whose card splits them after the queue. A merged packet departs with
+//! its first segment, and occupies the link for the time of all segments: htb passes it to the card in one piece.
 //!
-//! Left out: adaptive intervals, limits of a poll (`NAPI` budget), timeouts of held packets (`gro_flush_timeout`), and
-//! the rate of the links between hosts and bottleneck.
+//! Not modelled: adaptive intervals, limits of a poll (`NAPI` budget), timeouts of held packets (`gro_flush_timeout`),
+//! and the rate of the links between hosts and bottleneck.
 //!
 //! Source: Linux `net/core/gro.c`, `net/ipv4/tcp_offload.c`; ethtool(8), `rx-usecs`.
 
@@ -29,10 +29,10 @@ use thalweg_plan::plan;
 use thalweg_tcp::{Data, ToReceiver};
 use thalweg_units::{Bytes, HEADER, Span};
 
-/// Largest merged packet, with the headers of one: GRO_LEGACY_MAX_SIZE.
+/// Maximum size of a merged packet, including one set of headers: GRO_LEGACY_MAX_SIZE.
 const MERGED_MAX: Bytes = Bytes(65_536);
 
-/// The network card of a host, on its receiving side.
+/// The receive side of a host's network card.
 #[derive(Debug)]
 pub(crate) struct Card {
     merges: bool,
@@ -43,7 +43,8 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// The card of a host; none: the host handles each packet as it arrives. `may_be_merged`: a router merges packets.
+    /// Creates the card of a host; `None` if the host handles each packet as it arrives. `may_be_merged`: a router
+    /// merges packets.
     pub(crate) fn new(host: &plan::Host, may_be_merged: bool, mss: Bytes) -> Option<Card> {
         let (merges, interval) = (host.offloads, host.interrupt_coalescing_ns);
         let is_needed = merges || interval > Span::ZERO || may_be_merged;
@@ -67,7 +68,7 @@ impl Card {
         packets
     }
 
-    /// Adds a packet to those that the host handles: to the latest one of its connection if it merges with that.
+    /// Adds a packet to those that the host handles now, merging it with the latest one of its connection if possible.
     fn add(&self, packet: Box<Packet>, packets: &mut VecDeque<Box<Packet>>) {
         let connection = packet.connection();
         let latest = packets.iter_mut().rev().find(|it| self.merges && it.connection() == connection);
@@ -77,7 +78,7 @@ impl Card {
     }
 }
 
-/// Adds a segment to a packet if receive offload does; whether it did.
+/// Adds a segment to a packet if receive offload merges them. Returns whether it did.
 pub(crate) fn merge(packet: &mut Packet, next: &Packet, mss: Bytes) -> bool {
     let Packet::Data { connection, packet: ToReceiver::Data(next) } = next else { return false };
     match packet {

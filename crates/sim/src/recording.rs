@@ -1,7 +1,8 @@
 //! Rows of the table `packets`: the outcome of each packet that was offered to a link.
 //!
-//! A row is emitted when the packet leaves the queue or is dropped; at the end of the experiment, if it is still there.
-//! A packet that the link duplicates has one row, of its original. A packet that a router has merged is one packet.
+//! A row is emitted when the packet leaves the queue or is dropped; for packets still in the queue, at the end of the
+//! experiment. A packet that the link duplicates has one row, that of the original. A packet merged by a router counts
+//! as one.
 
 use crate::packet::Packet;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use thalweg_plan::plan::Experiment;
 use thalweg_trace::{PacketRow, Sink};
 use thalweg_units::{Bytes, Time};
 
-/// Records of one direction.
+/// The recorded packets of one direction.
 #[derive(Debug)]
 pub(crate) struct Recording {
     experiment: u64,
@@ -22,7 +23,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Makes the recording of a direction, if the experiment requests it.
+    /// Creates the recording of a direction, if the experiment requests it.
     pub(crate) fn new(experiment: &Experiment, name: &'static str, link: &mut Link<Box<Packet>>) -> Option<Recording> {
         if !experiment.engine.record {
             return None;
@@ -32,7 +33,7 @@ impl Recording {
         Some(Recording { experiment: number, repetition, link: name, offered: 0, pending: BTreeMap::new() })
     }
 
-    /// A packet was offered to the link.
+    /// Records a packet that was offered to the link.
     pub(crate) fn offer(&mut self, now: Time, size: Bytes, link: &mut Link<Box<Packet>>) {
         let row = PacketRow {
             experiment: self.experiment,
@@ -73,7 +74,7 @@ impl Recording {
         }
     }
 
-    /// The experiment has ended: emits the other rows.
+    /// Emits the remaining rows at the end of the experiment.
     pub(crate) fn finish(mut self, link: &mut Link<Box<Packet>>, sink: &mut dyn Sink) {
         self.emit(link, sink);
         self.pending.into_values().for_each(|row| sink.packet(row));

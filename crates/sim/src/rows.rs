@@ -1,4 +1,4 @@
-//! Rows for the tables, made from the state of the simulation.
+//! Creates rows for the tables from the state of the simulation.
 
 use crate::connection::{Connection, Transfer};
 use thalweg_link::{Link, Packet};
@@ -18,7 +18,7 @@ impl Rows {
         Rows { labels: RowLabels::of(experiment) }
     }
 
-    /// A transfer that ends at `now`, complete or not.
+    /// Returns the row of a transfer that ends at `now`, complete or not.
     pub(crate) fn transfer(
         &self,
         flow: usize,
@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// A connection at `now`: values that every algorithm has.
+    /// Returns the sample of a connection at `now`: values that every algorithm has.
     pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time) -> SampleRow {
         let info: Info = connection.sender.info(now);
         let bps = |rate: Option<Rate>| rate.map(|rate| rate.0);
@@ -101,7 +101,7 @@ impl Rows {
         }
     }
 
-    /// Emits the values of the connection's own algorithm that differ from the previous sample.
+    /// Emits the algorithm-specific values of a connection that differ from the previous sample.
     pub(crate) fn state(&self, flow: usize, copy: u64, connection: &mut Connection, now: Time, sink: &mut dyn Sink) {
         let flow = &self.labels.flows[flow].flow;
         let (experiment, repetition, number, t_us) =
@@ -116,7 +116,7 @@ impl Rows {
         });
     }
 
-    /// A direction of the path at `now`.
+    /// Returns the queue row of one direction at `now`.
     pub(crate) fn queue<P: Packet>(&self, name: &'static str, link: &mut Link<P>, now: Time) -> QueueRow {
         QueueRow::new(self.labels.experiment, self.labels.repetition, name, now.as_micros(), link.queue_counters(now))
     }

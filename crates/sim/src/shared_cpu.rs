@@ -1,22 +1,22 @@
-//! Hosts that share their CPUs: the simulation assigns tasks to them, and executes these during slices.
+//! Hosts with shared CPUs: the simulation assigns tasks to them and executes the tasks during slices.
 //!
 //! With one CPU, everything runs on it. With two, as in Linux with the application pinned to the first CPU and the
 //! network card's interrupts to the second:
 //!
 //! | work | CPU |
 //! | --- | --- |
-//! | the application: it connects, writes into the send buffer, and sends what may leave then | the first |
-//! | packets that arrive, and what acknowledgements release | the second (softirq) |
+//! | the application: connecting, writing into the send buffer, and the transmissions that this allows | the first |
+//! | arriving packets, and transmissions that acknowledgements allow | the second (softirq) |
 //! | the pacing timer | the one whose attempt to send armed it (`HRTIMER_MODE_ABS_PINNED_SOFT`) |
 //! | retransmission timeout, loss probe, RACK timer | the one that set it last |
-//! | delayed acknowledgements of a flow that goes up | the second |
+//! | delayed acknowledgements of an upload | the second |
 //!
-//! A pacing timer that is armed is not armed again elsewhere: while its CPU is off, a burst that has become due leaves
-//! with the next acknowledgement that the other CPU handles. An acknowledgement that comes while the first CPU is in
-//! the middle of work for the connection waits for that CPU (the socket's backlog). The application fills the send
-//! buffer in its own slices only.
+//! A pacing timer that is armed is not armed again elsewhere: while that CPU is not running, a due burst is sent with
+//! the next acknowledgement that the other CPU handles. An acknowledgement that arrives while the first CPU has
+//! unfinished work for the connection waits for that CPU (the socket's backlog). The application fills the send buffer
+//! only in its own slices.
 //!
-//! Left out: a CPU that spins on a lock whose holder is away.
+//! Not modelled: a CPU that spins on a lock whose holder is off CPU.
 
 use crate::calendar::SimEvent;
 use crate::connection::Wakes;
@@ -26,7 +26,7 @@ use thalweg_trace::Sink;
 use thalweg_units::Span;
 
 impl Simulation {
-    /// Assigns a task to a host, which runs it as soon as it has the CPU for it.
+    /// Assigns a task to a host, which runs it as soon as the host is on the task's CPU.
     pub(crate) fn assign(&mut self, host: usize, task: Task, sink: &mut dyn Sink) {
         if self.cpus[host].is_empty() {
             return self.perform(task, APPLICATION, sink);
@@ -36,7 +36,7 @@ impl Simulation {
         self.go_on(host, cpu, sink);
     }
 
-    /// The CPU of a host that a task runs on.
+    /// Returns the CPU of a host on which a task runs.
     fn cpu_for(&self, host: usize, task: &Task) -> usize {
         let interrupts = self.cpus[host].len() - 1;
         let pinned = |id: usize, cpu: fn(&Wakes) -> usize| self.connections[id].as_ref().map(|it| cpu(&it.wakes));
@@ -50,7 +50,7 @@ impl Simulation {
         }
     }
 
-    /// A CPU of a host that shares it was to go on now.
+    /// Resumes work on a shared CPU of a host.
     pub(crate) fn on_turn(&mut self, host: usize, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
         if self.cpus[host].get_mut(cpu).is_some_and(|cpu| cpu.alarm.expire(now)) {
@@ -93,8 +93,8 @@ impl Simulation {
         cpu.work(now, cost(cpu));
     }
 
-    /// Defers an arrival to the application's CPU if that is in the middle of work for the connection; returns the
-    /// arrival otherwise.
+    /// Defers an arrival to the application's CPU if that has unfinished work for the connection; otherwise returns the
+    /// arrival.
     fn defer_to_application(&mut self, host: usize, index: usize, task: Task) -> Option<Task> {
         let Task::Arrival(packet) = task else { return Some(task) };
         let application = &mut self.cpus[host][APPLICATION];
@@ -106,14 +106,14 @@ impl Simulation {
         None
     }
 
-    /// The application writes only on its own CPU.
+    /// Suspends the application's writes unless `cpu` is the application's CPU.
     fn hold_application(&mut self, id: usize, cpu: usize) {
         if let Some(connection) = &mut self.connections[id] {
             connection.sender.hold_application(cpu != APPLICATION);
         }
     }
 
-    /// Sets the timers of a connection of a host with two CPUs, after `cpu` has worked for it, and wakes the
+    /// Sets the timers of a connection on a host with two CPUs after `cpu` has worked for it, and wakes the
     /// application.
     pub(crate) fn set_wakes(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
@@ -135,8 +135,7 @@ impl Simulation {
         }
     }
 
-    /// The timer of a connection of a host with two CPUs may have expired, or the application may have finished a
-    /// write.
+    /// Handles a possible expiry of the timer, or the end of a write, of a connection on a host with two CPUs.
     pub(crate) fn on_sender_alarm(&mut self, id: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let Some(connection) = &mut self.connections[id] else { return };
@@ -154,7 +153,7 @@ impl Simulation {
         }
     }
 
-    /// Sets the alarm to the earliest event that is not yet queued at a CPU.
+    /// Sets the alarm to the earliest event that is not yet queued on a CPU.
     fn set_sender_alarm(&mut self, id: usize) {
         let now = self.now;
         let Some(connection) = &mut self.connections[id] else { return };

@@ -4,37 +4,37 @@
 //!   balance ────╲                     accrues at the baseline, up to a maximum;
 //!                ╲                    spent by the host's other load and by packets
 //!                 ╲____________
-//!   on CPU  ██████████   █   █   █    whenever needed; then a slice in each period
+//!   on CPU  ██████████   █   █   █    whenever needed; then one slice per period
 //! ```
 //!
 //! The host's other load takes its share of the time on CPU; the time for packets is taken from the rest and from the
-//! load in proportion, so it costs credit only as far as the load would not have used the time. With the balance used
-//! up, the host is on CPU in slices. At the end of each period the balance changes by the earnings of the baseline less
-//! the used time, and once it covers a slice, the host is on CPU whenever it needs to be. Slices leave no debt.
+//! load in proportion, so it costs credit only for time that the load would not have used. When the balance is used up,
+//! the host is on CPU only in slices. At the end of each period the balance changes by the earnings of the baseline
+//! less the used time. Once it covers a slice, the host is again on CPU whenever it needs to be. Slices cause no debt.
 //!
 //! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their
 //! parameters.
 //!
-//! Left out: EC2 lowers the share gradually over minutes when the balance is nearly used up.
+//! Not modelled: EC2 lowers the share gradually over minutes when the balance is nearly used up.
 
 use super::slices::{MILLION, Slices};
 use thalweg_plan::plan;
 use thalweg_units::{Span, Time};
 
-/// The balance of a CPU, and its consumption.
+/// The CPU credit of a host.
 #[derive(Debug)]
 pub(crate) struct Credit {
-    /// In millionths of a nanosecond, so that shares in millionths leave no remainder.
+    /// The balance in millionths of a nanosecond, so that shares in millionths are exact.
     balance: i128,
     max: i128,
     baseline_ppm: i128,
     load_ppm: i128,
-    /// Whether the balance is used up, so that the host only has slices.
+    /// Whether the balance is used up, so that the host runs only in slices.
     is_used_up: bool,
-    /// Time until which the balance is computed; with the balance used up: start of the current period, or of the
+    /// Time up to which the balance is computed. If the balance is used up: start of the current period, or of the
     /// experiment.
     at: Time,
-    /// Time that packets have taken in the current period.
+    /// CPU time that packets have taken in the current period.
     spent: Span,
 }
 
@@ -52,12 +52,12 @@ impl Credit {
         }
     }
 
-    /// Whether the host is on CPU whenever it needs to be.
+    /// Whether credit is left, so that the host is on CPU whenever it needs to be.
     pub(super) fn is_left(&self) -> bool {
         !self.is_used_up
     }
 
-    /// Brings the balance up to `now`.
+    /// Updates the balance to `now`.
     pub(super) fn advance(&mut self, now: Time, slices: &mut Slices) {
         while self.at < now {
             if self.is_used_up {
@@ -72,7 +72,7 @@ impl Credit {
         }
     }
 
-    /// Packets have taken `cost`, from `now` on.
+    /// Charges `cost` of CPU time for packets.
     pub(super) fn spend(&mut self, cost: Span) {
         if self.is_used_up {
             self.spent += cost;
@@ -81,12 +81,12 @@ impl Credit {
         }
     }
 
-    /// Returns the credit that packets cost for `time`, beyond the load.
+    /// Returns the credit that CPU time for packets costs in addition to the load.
     fn charge(&self, time: Span) -> i128 {
         i128::from(time.0) * (i128::from(MILLION) - self.load_ppm)
     }
 
-    /// Time passes with the host on CPU, until `now` or until the balance is used up.
+    /// Updates the balance for time on CPU, until `now` or until the balance is used up.
     fn drain(&mut self, now: Time, slices: &mut Slices) {
         let rate = self.baseline_ppm - self.load_ppm;
         let lasts = match (self.balance.max(0), rate) {
@@ -108,7 +108,7 @@ impl Credit {
         }
     }
 
-    /// A period is over in which the host had one slice.
+    /// Updates the balance at the end of a period in which the host had one slice.
     fn end_period(&mut self, end: Time, slices: &Slices) {
         let slice = slices.length(self.at);
         let earned = i128::from(slices.period.0) * self.baseline_ppm;

@@ -1,4 +1,4 @@
-//! Slices of a CPU: when a host is on it.
+//! The CPU slices of a host: when it is on CPU.
 
 use thalweg_plan::plan;
 use thalweg_traffic::{Stream, up_to};
@@ -9,21 +9,22 @@ pub(super) const MILLION: u64 = 1_000_000;
 
 /// The schedule of a CPU: a slice at the beginning of each period.
 ///
-/// With jitter, the slice of each period is from `1 - jitter` to `1 + jitter` times as long as the nominal one, drawn
-/// evenly for each period from the number of that period, so that a length is known without those before it.
+/// With jitter, the slice of each period is from `1 - jitter` to `1 + jitter` times as long as the nominal one,
+/// uniformly distributed and derived from the number of the period, so that a length can be computed without the
+/// previous ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices {
     pub(crate) slice: Span,
     pub(crate) period: Span,
-    /// Elapsed part of the first period when the experiment begins.
+    /// Part of the first period that has elapsed when the experiment begins.
     pub(crate) phase: Span,
     jitter_ppm: u64,
-    /// Decides the lengths of slices; used only with jitter.
+    /// Seed of the lengths of slices; used only with jitter.
     seed: u64,
 }
 
 impl Slices {
-    /// Makes slices, the first of which begins at a random moment from `stream`.
+    /// Creates slices, the first of which begins at a random time from `stream`.
     pub(super) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Slices {
         let phase = up_to(cpu.period_ns, stream);
         let jitter_ppm = if cpu.is_whole() { 0 } else { u64::from(cpu.slice_jitter_ppm) };
@@ -36,7 +37,7 @@ impl Slices {
         Span((at.0 + self.phase.0) % self.period.0)
     }
 
-    /// Length of the slice of the period that `at` falls in.
+    /// Returns the length of the slice in the period that includes `at`.
     pub(super) fn length(&self, at: Time) -> Span {
         if self.jitter_ppm == 0 {
             return self.slice;
@@ -46,12 +47,12 @@ impl Slices {
         self.slice.scale(MILLION - self.jitter_ppm + drawn, MILLION).max(Span(1))
     }
 
-    /// The earliest moment from `at` on that is in a slice.
+    /// Returns the earliest time from `at` on that is within a slice.
     pub(super) fn turn(&self, at: Time) -> Time {
         if self.elapsed(at) < self.length(at) { at } else { self.next_period(at) }
     }
 
-    /// Returns the end of work that takes `cost` and begins in a slice.
+    /// Returns the end of work that takes `cost` and begins within a slice.
     pub(super) fn finish(&self, now: Time, cost: Span) -> Time {
         let elapsed = self.elapsed(now);
         if self.jitter_ppm == 0 {

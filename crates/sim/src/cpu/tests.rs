@@ -3,7 +3,7 @@ use crate::Simulation;
 
 const MS: u64 = 1_000_000;
 
-/// 2 ms out of every 5 ms; the first slice has lasted for 1 ms when the experiment begins.
+/// Returns a CPU with slices of 2 ms every 5 ms; the first slice has lasted for 1 ms when the experiment begins.
 fn cpu() -> Cpu {
     let mut cpu = Cpu::new(&PLAN, &mut rand_core::SeedableRng::seed_from_u64(1));
     cpu.slices.phase = Span(MS);
@@ -67,7 +67,7 @@ const PLAN: plan::Cpu = plan::Cpu {
     credit: None,
 };
 
-/// A CPU with `credit_ms` that earns a fifth of the time; `load_ppm` of its time is used by others.
+/// Returns a CPU with `credit_ms` of credit that earns a fifth of the time. Other load uses `load_ppm` of its time.
 fn with_credit(credit_ms: u64, load_ppm: u32) -> Cpu {
     let credit =
         plan::Credit { initial_ns: Span(credit_ms * MS), max_ns: Span(20 * MS), baseline_ppm: 200_000, load_ppm };
@@ -82,11 +82,11 @@ fn turns(cpu: &mut Cpu, at_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
 
 #[test]
 fn a_loaded_host_is_on_cpu_until_its_credit_is_exhausted_and_then_in_slices() {
-    // 8 ms at a net 0.8 per millisecond last for 10 ms; then 2 ms out of every 5.
+    // 8 ms of credit at a net cost of 0.8 per ms last for 10 ms; then 2 ms out of every 5 ms.
     let mut cpu = with_credit(8, 1_000_000);
     assert_eq!(turns(&mut cpu, [0, 4, 9]), [0, 4, 9]);
     assert_eq!(turns(&mut cpu, 10..18), [10, 11, 15, 15, 15, 15, 16, 20]);
-    // A slice uses 2 ms and a period earns 1 ms: that leaves neither credit nor debt over any duration.
+    // A slice uses 2 ms and a period earns 1 ms: slices leave neither credit nor debt over any duration.
     assert_eq!(turns(&mut cpu, [1002, 1003]), [1005, 1005]);
 }
 
@@ -94,9 +94,9 @@ fn a_loaded_host_is_on_cpu_until_its_credit_is_exhausted_and_then_in_slices() {
 fn packets_spend_credit_and_an_idle_host_earns_it_back() {
     let mut cpu = with_credit(4, 0);
     cpu.work(Time(0), Span(5 * MS));
-    // 4 ms less 5 ms of work: the balance is used up at once, and the work is still completed.
+    // 4 ms of credit less 5 ms of work: the balance is used up immediately, and the work is still completed.
     assert_eq!(turns(&mut cpu, [1]), [5]);
-    // It owes 1 ms, and earns 1 ms in each period; from 15 ms on it holds a slice: 1 ms of debt, 2 ms for a slice.
+    // The debt is 1 ms, and each period earns 1 ms. After three periods, at 15 ms, the balance covers a slice of 2 ms.
     assert_eq!(turns(&mut cpu, [8, 12, 14]), [10, 15, 15]);
     assert_eq!(turns(&mut cpu, [17, 18, 19]), [17, 18, 19]);
 }
@@ -104,8 +104,8 @@ fn packets_spend_credit_and_an_idle_host_earns_it_back() {
 #[test]
 fn credit_does_not_exceed_its_maximum() {
     let mut cpu = with_credit(0, 0);
-    // 20 ms, the maximum, and not the 200 ms that it has earned: with what it earns meanwhile, 24 ms of
-    // work; that of 1 ms which uses it up begins the slices, of 2 ms.
+    // The balance is 20 ms, the maximum, and not the 200 ms earned. With the credit earned in the meantime it lasts for
+    // 24 ms of work. The next 1 ms of work uses it up; then slices of 2 ms begin.
     let mut now = cpu.next_turn(Time(1000 * MS));
     while cpu.next_turn(now) == now {
         cpu.work(now, Span(MS));
@@ -114,14 +114,14 @@ fn credit_does_not_exceed_its_maximum() {
     assert_eq!((now.0 / MS, cpu.next_turn(now).0 / MS), (1026, 1029));
 }
 
-/// Ten segments over a path of 10 ms that delays and does nothing else, from a host with slices of 10 ms every 20 ms in
-/// which a packet takes 1 ms and an acknowledgement 2 ms. By hand, in ms:
+/// Ten segments over a path with an RTT of 10 ms and no other effects, from a host with slices of 10 ms every 20 ms, in
+/// which a packet takes 1 ms and an acknowledgement 2 ms. Calculated times, in ms:
 ///
 /// ```text
-///   0 SYN leaves                10 SYN-ACK comes: away
-///  20 SYN-ACK handled           22 third packet of the handshake leaves
-///  23 .. 29 seven segments      30 away; their ACKs come from 33 to 39
-///  40 .. 42 the other three     their ACKs come from 50 to 52: away
+///   0 SYN is sent               10 SYN-ACK arrives: off CPU
+///  20 SYN-ACK handled           22 third packet of the handshake is sent
+///  23 .. 29 seven segments      30 off CPU; their ACKs arrive from 33 to 39
+///  40 .. 42 the other three     their ACKs arrive from 50 to 52: off CPU
 ///  43, 45, 47, 49 four ACKs     the last takes its second millisecond from 60 on
 ///  61, 63, 65, 67, 69 five      the last takes its second millisecond from 80 on
 ///  81 the last one             83 the transfer is complete
@@ -156,19 +156,19 @@ fn a_transfer_of_a_host_that_is_off_cpu_half_of_the_time_takes_the_calculated_ti
     assert_eq!(fct_us(&experiment), 83_000);
 }
 
-/// Segments over a path of 8 ms, from a host with slices of 10 ms every 40 ms; packets take no time. With two CPUs, the
-/// slices of the second one begin 10 ms after those of the first. By hand, in ms:
+/// Segments over a path with an RTT of 8 ms, from a host with slices of 10 ms every 40 ms; packets take no time. With
+/// two CPUs, the slices of the second one begin 10 ms after those of the first. Calculated times, in ms:
 ///
 /// ```text
 ///                                   one CPU   two CPUs
-///  SYN leaves                             0          0
-///  SYN-ACK comes at 8, is handled         8         10, on the second
+///  SYN is sent                            0          0
+///  SYN-ACK arrives at 8, is handled       8         10, on the second
 ///  the application writes                 8         40, on the first
-///  ten segments leave                     8         40
-///  their ACKs come                       16         48
+///  ten segments are sent                  8         40
+///  their ACKs arrive                     16         48
 ///  and are handled                       40         50, on the second
-///  the other ten leave                   40         50, on the second: they lie in the buffer
-///  their ACKs come and are handled       48         58
+///  the other ten are sent                40         50, on the second, from the send buffer
+///  their ACKs arrive and are handled     48         58
 /// ```
 #[test]
 fn acks_release_data_while_the_application_is_off_cpu() {
