@@ -1,7 +1,8 @@
-//! Transmission opportunities: packets wait for one and leave together, as frames of Wi-Fi, LTE and DOCSIS.
+//! Transmission opportunities: packets wait for an opportunity and leave together, like frames in Wi-Fi, LTE and
+//! DOCSIS.
 //!
-//! A packet without a pending opportunity schedules one, `interval` later. All packets that are ready by then leave at
-//! that instant, up to `max_bytes`; the rest waits for another interval. netem's `slot interval interval bytes
+//! A packet without a pending opportunity schedules one, `interval` later. All packets that are ready by then depart at
+//! that instant, up to `max_bytes`; the others wait for another interval. netem's `slot interval interval bytes
 //! max_bytes` behaves the same.
 
 use thalweg_plan::plan;
@@ -14,7 +15,7 @@ pub(crate) struct Aggregation {
     max_bytes: Option<i128>,
     /// The latest opportunity.
     opportunity: Option<Time>,
-    /// Remaining bytes.
+    /// Bytes left in that opportunity.
     left: i128,
 }
 
@@ -24,7 +25,7 @@ impl Aggregation {
         Aggregation { interval: config.interval_ns, max_bytes, opportunity: None, left: 0 }
     }
 
-    /// Returns the departure of a packet that is ready at `ready`. Packets come in the order of `ready`.
+    /// Returns the departure of a packet that is ready at `ready`. Calls must be in the order of `ready`.
     pub fn departure(&mut self, ready: Time, size: Bytes) -> Time {
         let opportunity = match self.opportunity {
             Some(at) if at >= ready => at,
@@ -32,7 +33,7 @@ impl Aggregation {
         };
         if let Some(max_bytes) = self.max_bytes {
             self.left -= i128::from(size.0);
-            // The packet that uses up the opportunity still leaves with it, so that a packet of any size leaves
+            // The packet that uses up the opportunity still leaves with it, so that packets of any size are sent
             // eventually.
             if self.left <= 0 {
                 self.opportunity = Some(opportunity + self.interval);

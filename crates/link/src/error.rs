@@ -1,4 +1,4 @@
-//! Errors of configurations.
+//! Errors of link configurations.
 
 use std::fmt::Display;
 use thalweg_units::Probability;
@@ -7,7 +7,7 @@ use thalweg_units::Probability;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: found {found}, expected {expected}\nhint: {hint}")]
 pub struct LinkError {
-    /// Stable name of the mistake, such as `trace-not-sorted`.
+    /// Stable name of the error, such as `trace-not-sorted`.
     pub code: &'static str,
     /// The key within the plan's link, such as `capacity.steps[2].at_ns`.
     pub place: String,
@@ -15,7 +15,7 @@ pub struct LinkError {
     pub found: String,
     /// The expected value.
     pub expected: &'static str,
-    /// Remedy.
+    /// How to fix the error.
     pub hint: &'static str,
 }
 
@@ -31,7 +31,7 @@ impl LinkError {
     }
 }
 
-/// Returns the probability if it lies within 0 to 1: one that was read from a file may be any number.
+/// Returns the probability if it is between 0 and 1; a value read from a file may be any number.
 pub(crate) fn probability(place: &str, probability: Probability) -> Result<Probability, LinkError> {
     Probability::new(probability.as_f64()).ok_or_else(|| {
         LinkError::new(

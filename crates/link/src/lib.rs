@@ -1,8 +1,8 @@
 //! One direction of a path: loss, queue, rate and delay, for packets of any type.
 //!
 //! A [`Link`] reads no clock and does no I/O: its caller passes the time. The simulator drives it with virtual time;
-//! with a clock's readings it emulates a path for real packets. A late call delays only itself, because departures and
-//! arrivals are computed from each other and never from the moment of a call.
+//! with the time of a real clock it emulates a path for real packets. A late call does not delay later packets, because
+//! departures and arrivals are computed from each other and never from the time of a call.
 //!
 //! # Stages of a packet
 //!
@@ -12,26 +12,26 @@
 //! ```
 //!
 //! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
-//! 2. **Duplication**: the copy follows its original at once and is independent from there.
+//! 2. **Duplication**: the copy directly follows its original and is independent from then on.
 //! 3. **ACK thinning**: one in a number of acknowledgements of a flow passes (module `thinning`).
-//! 4. **Policer**: a token bucket that drops (module `policer`). It may stand behind the capacity instead.
+//! 4. **Policer**: a token bucket that drops (module `policer`). It can be placed after the capacity instead.
 //! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in
-//!    the queue, so that a drop-tail buffer of zero still lets an idle link work.
+//!    the queue, so that an idle link still works with a drop-tail buffer of zero.
 //! 6. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
-//! 7. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
-//!    back keeps its place in that order and then waits for a further, constant time; so does a packet of a flow with
-//!    extra delay. These two, and nothing else, let packets overtake (module `delay`). Delay and loss may change over
-//!    time (module `profile`); a delay that falls does not reorder packets either.
-//! 8. **Aggregation**: packets wait for an opportunity and leave together (module `aggregation`).
+//! 7. **Delay**: propagation plus a uniform jitter that never reorders packets. A packet that is held back, or belongs
+//!    to a flow with extra delay, keeps its position in that order and then waits for an additional constant time. Only
+//!    these two cases reorder packets (module `delay`). Delay and loss may change over time (module `profile`); a
+//!    decreasing delay does not reorder packets.
+//! 8. **Aggregation**: packets wait for an opportunity and depart together (module `aggregation`).
 //!
 //! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by
 //! several links.
 //!
 //! # Randomness
 //!
-//! Random numbers are an argument too. Every packet offered takes the same number of them whatever becomes of it, in
-//! the order loss, duplication, jitter, holding back, and the last two again for a copy; a feature that is off takes
-//! none. Two links with the same seed but different buffers therefore lose the same packets at random.
+//! The caller also passes the random number generator. Every offered packet draws the same number of values regardless
+//! of its outcome, in the order loss, duplication, jitter, holding back, and the last two again for a copy. A disabled
+//! feature draws none. Two links with the same seed but different buffers therefore lose the same packets at random.
 //!
 //! # Example
 //!
@@ -63,7 +63,7 @@
 //! let mut link = Link::new(&config, &plan::Traces::default(), 1)?;
 //! let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
 //!
-//! // One packet is being sent, one waits, and there is no room for the third.
+//! // One packet is being sent, one waits, and the third does not fit.
 //! assert_eq!(link.send(Time::ZERO, "first", Bytes(1500), Span::ZERO, &mut rng), Sent::Queued);
 //! assert_eq!(link.send(Time::ZERO, "second", Bytes(1500), Span::ZERO, &mut rng), Sent::Queued);
 //! assert_eq!(link.send(Time::ZERO, "third", Bytes(1500), Span::ZERO, &mut rng), Sent::Dropped);

@@ -12,10 +12,10 @@
 //!               r
 //! ```
 //!
-//! The link starts in the good state. Before each packet the state changes with probability `p` or `r`, then the packet
-//! is lost with the probability of the state it has now. In the long run the link is bad for `p / (p + r)` of the
-//! packets, and a stay in the bad state covers `1 / r` packets on average. netem's `gemodel` draws the loss first and
-//! changes the state after it, which shifts the states by one packet and does not change these figures.
+//! The link starts in the good state. Before each packet the state changes with probability `p` or `r`; then the packet
+//! is lost with the probability of the new state. In the long run the link is in the bad state for `p / (p + r)` of the
+//! packets, and a bad period lasts for `1 / r` packets on average. netem's `gemodel` draws the loss first and changes
+//! the state after it, which shifts the states by one packet and does not change these figures.
 
 use crate::error::{LinkError, probability};
 use rand_core::Rng;
@@ -38,7 +38,7 @@ pub(crate) enum LossProcess {
 }
 
 impl LossProcess {
-    /// `is_variable`: its ratio may be set later.
+    /// Creates the process. `is_variable`: its ratio may be changed later.
     pub fn new(loss: &Loss, is_variable: bool) -> Result<LossProcess, LinkError> {
         match *loss {
             Loss::Bernoulli { ratio } => {
@@ -63,7 +63,7 @@ impl LossProcess {
         }
     }
 
-    /// Replaces the ratio of losses that are independent; bursts keep their model.
+    /// Sets the ratio of independent losses; Gilbert-Elliott parameters do not change.
     pub fn set_ratio(&mut self, ratio: Probability) {
         if let LossProcess::Bernoulli(current) = self {
             *current = ratio;

@@ -1,6 +1,6 @@
-//! A token bucket that drops what does not conform (as `tc ... police ... drop`).
+//! A token bucket that drops non-conforming packets (like `tc ... police ... drop`).
 //!
-//! Work is counted in units of 1e-9 bit, as in the module `capacity::steps`: one nanosecond at `r` bit/s fills `r`
+//! Work is counted in units of 1e-9 bit, as in the module `capacity::steps`: one nanosecond at `r` bit/s adds `r`
 //! units.
 
 use thalweg_plan::plan;
@@ -16,7 +16,7 @@ pub(crate) struct Policer {
     size: u128,
     level: u128,
     filled_at: Time,
-    /// Whether it is behind the capacity.
+    /// Whether the policer is placed after the capacity.
     pub is_after: bool,
 }
 
@@ -32,7 +32,7 @@ impl Policer {
         }
     }
 
-    /// Whether a packet passes; if so, its size is taken from the bucket.
+    /// Whether a packet conforms; if so, its size is taken from the bucket.
     pub fn passes(&mut self, now: Time, size: Bytes) -> bool {
         let filled = self.rate_bps * u128::from(now.since(self.filled_at).0);
         self.level = self.level.saturating_add(filled).min(self.size);

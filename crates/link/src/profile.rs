@@ -4,7 +4,7 @@ use crate::error::{LinkError, probability};
 use thalweg_plan::plan;
 use thalweg_units::{Probability, Span, Time};
 
-/// Values in effect from a time on.
+/// A value in effect from a given time on.
 #[derive(Clone, Copy, Debug)]
 struct Phase<T> {
     at: Time,
@@ -19,19 +19,19 @@ pub(crate) struct Series<T> {
 }
 
 impl<T: Copy> Series<T> {
-    /// The points that set the value; `None` if no point does.
+    /// Returns the series of points that set the value; `None` if no point does.
     fn new(points: impl Iterator<Item = (Time, Option<T>)>, period: Option<Span>) -> Option<Series<T>> {
         let phases: Box<[Phase<T>]> = points.filter_map(|(at, value)| Some(Phase { at, value: value? })).collect();
         (!phases.is_empty()).then_some(Series { phases, period })
     }
 
-    /// The value at an instant; `None` before the first point of a profile that does not repeat.
+    /// Returns the value at an instant; `None` before the first point in the first period.
     pub fn at(&self, now: Time) -> Option<T> {
         let within = self.period.map_or(now, |period| Time(now.0 % period.0));
         let after = self.phases.partition_point(|phase| phase.at <= within);
         let index = match (after, self.period) {
             (0, None) => return None,
-            // Before its first point, a profile that repeats has the value of its end.
+            // Before its first point, a repeating profile has the value of the end of the previous period.
             (0, Some(period)) if now.0 >= period.0 => self.phases.len() - 1,
             (0, Some(_)) => return None,
             (after, _) => after - 1,
@@ -40,7 +40,7 @@ impl<T: Copy> Series<T> {
     }
 }
 
-/// The changes of a profile.
+/// Delay and loss of a profile.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     pub delay: Option<Series<Span>>,
@@ -48,10 +48,10 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The profile that a link names.
+    /// Returns the profile that a link names.
     ///
     /// # Errors
-    /// If the plan does not have it, if its points are not in order, or if it has no length.
+    /// If the plan does not contain it, or its points or its period are invalid.
     pub fn new(config: &plan::Link, traces: &plan::Traces) -> Result<Profile, LinkError> {
         let Some(name) = &config.profile else { return Ok(Profile::default()) };
         let profile = find(name, traces)?;
@@ -68,7 +68,7 @@ impl Profile {
     }
 }
 
-/// Looks up a profile and checks its times.
+/// Finds a profile and checks its times.
 pub(crate) fn find<'a>(name: &str, traces: &'a plan::Traces) -> Result<&'a plan::Profile, LinkError> {
     let place = format!("profiles.{name}");
     let Some(profile) = traces.profiles.get(name) else {

@@ -2,7 +2,7 @@
 
 use thalweg_units::Span;
 
-/// Reason why a packet did not pass the link.
+/// Reason why a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropCause {
     /// Lost at random.
@@ -11,12 +11,12 @@ pub enum DropCause {
     Policed,
     /// The queue's limit was reached.
     Full,
-    /// The queue discipline chose to drop it while the limit was not reached.
+    /// The queue discipline dropped the packet below the limit.
     Early,
 }
 
 impl DropCause {
-    /// Name in the table `packets`.
+    /// Returns the name in the table `packets`.
     pub fn name(self) -> &'static str {
         match self {
             DropCause::Random => "random",
@@ -30,16 +30,16 @@ impl DropCause {
 /// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has left the queue.
+    /// The packet left the queue.
     Left {
         /// Time in the queue.
         sojourn: Span,
         /// Whether the queue has set its ECN field to CE.
         is_marked: bool,
     },
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped(DropCause),
 }
 
-/// Fate of a packet, by its number among those that were offered, from 0. A copy has the number of its original.
+/// Fate of a packet, with its number among the offered packets, from 0. A copy has the number of its original.
 pub type Outcome = (u64, Fate);

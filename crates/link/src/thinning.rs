@@ -1,33 +1,34 @@
-//! ACK thinning: one in N plain acknowledgements of a flow is forwarded.
+//! ACK thinning: forwards one in N plain acknowledgements of a flow.
 //!
-//! Modems and Wi-Fi access points drop acknowledgements that later ones replace (RFC 3449, section 5.2.1). The latest
-//! one is held until the number is reached, at most for [`HOLD`], so that the last acknowledgement of a transfer
-//! arrives. One that reports anything else (SACK, an ECN echo, a handshake) passes at once, and replaces the held one.
+//! Modems and Wi-Fi access points drop acknowledgements that later ones supersede (RFC 3449, section 5.2.1). The latest
+//! one is held until N have arrived, for at most [`HOLD`], so that the last acknowledgement of a transfer arrives. An
+//! acknowledgement with other information (SACK, an ECN echo, a handshake) is forwarded immediately, and replaces the
+//! held one.
 
 use crate::packet::Packet;
 use crate::queue::Item;
 use std::collections::{BTreeMap, VecDeque};
 use thalweg_units::{Packets, Span, Time};
 
-/// Maximum time for which an acknowledgement is held: a few request and grant cycles of DOCSIS, each of about 2 ms.
+/// Maximum time for which an acknowledgement is held: several request-grant cycles of DOCSIS, each of about 2 ms.
 const HOLD: Span = Span::from_millis(5);
 
-/// Holds acknowledgements back.
+/// The ACK thinning of a link.
 #[derive(Debug)]
 pub(crate) struct Thinning<P> {
     ratio: u32,
     flows: BTreeMap<u64, Flow<P>>,
-    /// Due times of held acknowledgements, with their flows and numbers, in order.
+    /// Due times of held acknowledgements, with their flow and hold numbers, in order.
     deadlines: VecDeque<(Time, u64, u64)>,
     holds: u64,
     held: u64,
-    /// Acknowledgements that later ones have replaced.
+    /// Number of dropped acknowledgements, which later ones have superseded.
     pub thinned: Packets,
 }
 
 #[derive(Debug)]
 struct Flow<P> {
-    /// Plain acknowledgements since the last one that was forwarded.
+    /// Number of plain acknowledgements since the last one that was forwarded.
     count: u32,
     held: Option<Item<P>>,
     /// Number of the deadline that is valid for `held`.
@@ -39,7 +40,7 @@ impl<P: Packet> Thinning<P> {
         Thinning { ratio, flows: BTreeMap::new(), deadlines: VecDeque::new(), holds: 0, held: 0, thinned: Packets(0) }
     }
 
-    /// Returns the packet if it passes now, and holds it otherwise.
+    /// Returns the packet if it is forwarded now; holds it otherwise.
     pub fn offer(&mut self, now: Time, item: Item<P>) -> Option<Item<P>> {
         let is_plain = item.packet.is_plain_ack();
         if !is_plain && !item.packet.is_ack() {
@@ -65,12 +66,12 @@ impl<P: Packet> Thinning<P> {
         None
     }
 
-    /// Returns the due time of the next held acknowledgement; it may have been replaced since.
+    /// Returns the due time of the first held acknowledgement, which may have been superseded in the meantime.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.front().map(|(at, ..)| *at)
     }
 
-    /// Removes the first deadline, and returns its acknowledgement unless one has passed since.
+    /// Removes the first deadline. Returns its acknowledgement unless it was superseded or forwarded.
     pub fn release(&mut self) -> Option<Item<P>> {
         let (_, id, hold) = self.deadlines.pop_front()?;
         let flow = self.flows.get_mut(&id).filter(|flow| flow.hold == hold)?;
@@ -80,7 +81,7 @@ impl<P: Packet> Thinning<P> {
         Some(item)
     }
 
-    /// Acknowledgements that are held.
+    /// Returns the number of held acknowledgements.
     pub fn held(&self) -> Packets {
         Packets(self.held)
     }

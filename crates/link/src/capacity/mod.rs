@@ -1,7 +1,7 @@
 //! Capacity: the times at which packets leave the queue.
 //!
 //! A capacity sends one packet at a time and is known for all times, so that the end of a transmission is computed
-//! once, at its start: no event is needed when a rate changes or a trace offers an opportunity.
+//! once, at its start: no events are needed for rate changes or for the opportunities of a trace.
 
 mod steps;
 mod trace;
@@ -13,7 +13,7 @@ use thalweg_plan::plan;
 use thalweg_units::{Bytes, Time};
 use trace::Trace;
 
-/// The capacity, which sends packets.
+/// The capacity of a link.
 #[derive(Debug)]
 pub(crate) enum Capacity {
     Unlimited,
@@ -51,7 +51,7 @@ impl Capacity {
         }
     }
 
-    /// Returns the bytes that it could have carried from 0 to `now`; `None` if it is unlimited.
+    /// Returns the number of bytes that the capacity could have carried from 0 to `now`; `None` if it is unlimited.
     pub fn bytes_until(&self, now: Time) -> Option<Bytes> {
         match self {
             Capacity::Unlimited => None,

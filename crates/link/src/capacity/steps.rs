@@ -1,14 +1,14 @@
 //! A rate that changes in steps.
 //!
-//! Bits flow like a fluid: a packet of `n` bits that begins at `t0` ends at the first instant `t1` at which the rate,
-//! integrated from `t0` to `t1`, has reached `n`. If the rate changes meanwhile, the remaining bits go at the new rate;
-//! at rate 0 they wait for the next step, or forever after the last step.
+//! Bits are sent as a fluid: a packet of `n` bits that begins at `t0` ends at the first instant `t1` at which the rate,
+//! integrated from `t0` to `t1`, has reached `n`. If the rate changes during a packet, the remaining bits are sent at
+//! the new rate; at rate 0 they wait for the next step, or forever after the last step.
 //!
 //! Ends are rounded up to a nanosecond. The bits of that last nanosecond beyond the packet's end are credited to the
-//! next one if it was waiting, so that ends of back-to-back packets are exact for any number of packets.
+//! next packet if it was waiting, so that ends of back-to-back packets are exact for any number of packets.
 //!
-//! Work is counted in units of 1e-9 bit, because then one nanosecond at `r` bit/s is `r` units, an integer. 2^64 bytes
-//! are less than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
+//! Work is counted in units of 1e-9 bit, so that one nanosecond at `r` bit/s is exactly `r` units. 2^64 bytes are less
+//! than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
 
 use crate::error::LinkError;
 use thalweg_plan::plan::Step;
@@ -20,7 +20,7 @@ const PER_BYTE: u128 = 8 * 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Steps {
     phases: Box<[Phase]>,
-    /// Period after which they repeat; `None`: the last one lasts.
+    /// Period after which the phases repeat; `None` if the last one continues forever.
     period: Option<Span>,
     /// Start of the repetition in which the latest packet ended.
     cycle: Time,
@@ -30,12 +30,12 @@ pub(crate) struct Steps {
     credit: u128,
 }
 
-/// A rate and when it begins.
+/// A rate and its start time.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     at: Time,
     rate_bps: u64,
-    /// Work that the link could have done before.
+    /// Work that the link could have done before the phase.
     done_before: u128,
 }
 
@@ -105,7 +105,7 @@ impl Steps {
         }
     }
 
-    /// Returns the phase of an instant, and its end. Instants come in order.
+    /// Returns the phase at an instant, and its end. Instants must not decrease.
     fn phase_at(&mut self, now: Time) -> (Phase, Time) {
         loop {
             let next = self.phases.get(self.current + 1).map(|next| next.at);
@@ -135,7 +135,7 @@ impl Steps {
         Bytes(u64::try_from(work / PER_BYTE).unwrap_or(u64::MAX))
     }
 
-    /// Work that the link could do from the start of a repetition to an instant of it.
+    /// Returns the work that the link could do from the start of a repetition to an instant within it.
     fn work_within(&self, now: Time) -> u128 {
         let after = self.phases.partition_point(|phase| phase.at <= now);
         let phase = self.phases[after - 1];
@@ -143,7 +143,7 @@ impl Steps {
     }
 }
 
-/// Divides and rounds up. Nearly all work fits into 64 bits, whose division is several times as fast.
+/// Divides and rounds up. Nearly all values fit into 64 bits, where division is several times as fast.
 fn div_ceil(work: u128, rate: u128) -> u128 {
     match (u64::try_from(work), u64::try_from(rate)) {
         (Ok(work), Ok(rate)) => u128::from(work.div_ceil(rate)),

@@ -1,18 +1,18 @@
 //! The opportunities of a trace in mahimahi's format (R. Netravali et al., "Mahimahi: accurate record-and-replay for
 //! HTTP", USENIX ATC 2015, section 3; the manual page of mm-link).
 //!
-//! Each number of the trace is a millisecond at which 1500 bytes may leave; a number that occurs twice lets 3000 leave.
-//! The last number is also the trace's period: after it, the trace repeats. An opportunity serves the queued packets in
-//! order: several small ones can share it, and a packet that does not fit into the remaining bytes continues at the
-//! next one. Unused bytes are lost: a packet that arrives at the instant of an opportunity is too late for it.
+//! Each number of the trace is a time in milliseconds at which 1500 bytes can be sent; if a number occurs twice, 3000
+//! bytes can be sent. The last number is also the trace's period: after it, the trace repeats. An opportunity serves
+//! the queued packets in order: several small ones can share it, and a packet that does not fit into the remaining
+//! bytes continues at the next one. Unused bytes are lost: a packet that arrives at the instant of an opportunity
+//! cannot use it.
 //!
 //! Deviations from mm-link:
-//! - It counts 1504 bytes an opportunity, of which 4 are the header of its TUN device. Here it is 1500 bytes of IP
-//!   packet.
-//! - It refuses packets of more than one opportunity. Here they take as many as they need.
-//! - The packet next in line is being sent as soon as the one before it is gone, also while it waits for its
-//!   opportunity: it does not count against the buffer, as on a link with a rate. In mm-link it does, until its
-//!   opportunity.
+//! - mm-link counts 1504 bytes per opportunity, of which 4 are the header of its TUN device. Here an opportunity is
+//!   1500 bytes of IP packets.
+//! - mm-link rejects packets larger than one opportunity. Here they use as many as they need.
+//! - Transmission of the next packet starts when the previous one is complete, even while it waits for its opportunity,
+//!   so it does not count against the buffer, as on a link with a rate. In mm-link it counts until its opportunity.
 
 use crate::error::LinkError;
 use thalweg_units::{Bytes, MTU, Time};
@@ -21,7 +21,7 @@ const NANOS_PER_MS: u64 = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// Opportunities of one period, in order of time.
+    /// Opportunities of one period, in chronological order.
     opportunities_ns: Box<[u64]>,
     period_ns: u64,
     /// Number, counted from 0 over all periods, of the next opportunity that no packet has used.
@@ -82,7 +82,7 @@ impl Trace {
         self.time_of(self.next - 1)
     }
 
-    /// Returns the time of opportunity number `number`; `None` beyond the end of time.
+    /// Returns the time of opportunity number `number`; `None` if it exceeds the range of [`Time`].
     fn time_of(&self, number: u64) -> Option<Time> {
         let per_period = self.opportunities_ns.len() as u64;
         let begin_ns = (number / per_period).checked_mul(self.period_ns)?;

@@ -1,4 +1,4 @@
-//! Controlled delay (RFC 8289): one queue under the control law.
+//! CoDel (controlled delay, RFC 8289): one queue under the control law.
 
 use super::control_law::{Law, State};
 use super::fifo::Fifo;
@@ -18,7 +18,7 @@ pub(crate) struct Codel<P> {
 
 impl<P: Packet> Codel<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer) -> Codel<P> {
         let Queue::Codel { target_ns, interval_ns, ecn, ce_threshold_ns } = *queue else { panic!("not codel") };
         let law = Law { target: target_ns, interval: interval_ns, ecn, ce_threshold: ce_threshold_ns };

@@ -7,22 +7,22 @@
 //!               sojourn < target, or the queue is short
 //! ```
 //!
-//! Times are in nanoseconds; Linux counts them in units of 1024 ns. The inverse square root is Linux's: 16 bits, one
-//! step of Newton's method per drop (RFC 8289, section 5.7 allows an approximation), which is 0.5 instead of 0.71 at
-//! the second drop.
+//! Times are in nanoseconds; Linux counts them in units of 1024 ns. The inverse square root is computed as in Linux: 16
+//! bits, one step of Newton's method per drop (RFC 8289, section 5.7 allows an approximation). At the second drop it is
+//! 0.5 instead of 0.71.
 
 use super::item::Item;
 use super::tally::Tally;
 use crate::packet::Packet;
 use thalweg_units::{Bytes, Span, Time};
 
-/// A queue of at most this many bytes is never dropped from: a full frame (RFC 8289, section 5.6: "maxpacket").
+/// Backlog up to which no packet is dropped: a full frame (RFC 8289, section 5.6: "maxpacket").
 const MAX_PACKET: Bytes = Bytes(1514);
 
 /// Drop state is resumed if it ended less than this number of intervals ago (RFC 8289, section 5.5).
 const RESUME_INTERVALS: u64 = 16;
 
-/// Parameters.
+/// Parameters of the control law.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law {
     pub target: Span,
@@ -31,10 +31,10 @@ pub(crate) struct Law {
     pub ce_threshold: Option<Span>,
 }
 
-/// State of one queue.
+/// CoDel state of one queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
-    /// Drops since drop state began.
+    /// Number of drops since drop state began.
     count: u32,
     /// `count` at the start of drop state.
     last_count: u32,
@@ -59,8 +59,7 @@ impl State {
         self.count = self.count.saturating_add(packets);
     }
 
-    /// Removes the next packet to send. `pop` removes the head of the queue and returns it with the bytes left behind
-    /// it.
+    /// Removes the next packet to send. `pop` removes the head of the queue and returns it with the bytes that remain.
     pub fn pop<P: Packet>(
         &mut self,
         law: &Law,
@@ -107,7 +106,7 @@ impl State {
         item
     }
 
-    /// Starts to drop, with the previous rate if that was recent (RFC 8289, section 5.5).
+    /// Enters drop state, with the previous drop rate if that was recent (RFC 8289, section 5.5).
     fn enter_dropping(&mut self, law: &Law, now: Time) {
         self.is_dropping = true;
         let drops_last_time = self.count.wrapping_sub(self.last_count);
@@ -123,7 +122,7 @@ impl State {
         self.drop_next = self.after(law, now);
     }
 
-    /// Removes the head; returns it, and whether it may be dropped (RFC 8289, section 5.6, "dodequeue").
+    /// Removes the head. Returns it, and whether it may be dropped (RFC 8289, section 5.6, "dodequeue").
     fn next<P: Packet>(
         &mut self,
         law: &Law,
@@ -147,12 +146,12 @@ impl State {
         }
     }
 
-    /// The control law (RFC 8289, section 5.6): `from + interval / sqrt(count)`.
+    /// Returns the time of the next drop by the control law (RFC 8289, section 5.6): `from + interval / sqrt(count)`.
     fn after(&self, law: &Law, from: Time) -> Time {
         from + Span(((u128::from(law.interval.0) * u128::from(self.inverse_sqrt)) >> 16) as u64)
     }
 
-    /// One step of Newton's method: `x * (3 - count * x^2) / 2`, in 32 bits of fraction.
+    /// Performs one step of Newton's method: `x * (3 - count * x^2) / 2`, in 32 bits of fraction.
     fn refine_sqrt(&mut self) {
         let x = u64::from(self.inverse_sqrt) << 16;
         let squared = (x * x) >> 32;

@@ -6,9 +6,8 @@
 //!   others ─────► C queue ─► drop or mark with probability p^2 ──────────┘
 //! ```
 //!
-//! `p` is the base probability of a PI controller that holds the delay of the slower queue at the target (appendix
-//! A.1). When `k * p` exceeds 1, both queues drop with probability `p^2`, also packets that are ECN-capable (section
-//! 4.2).
+//! `p` is the base probability of a PI controller that keeps the delay of the slower queue at the target (appendix
+//! A.1). When `k * p` exceeds 1, both queues drop with probability `p^2`, including ECN-capable packets (section 4.2).
 
 use super::fifo::Fifo;
 use super::item::Item;
@@ -18,7 +17,7 @@ use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Ecn, MTU, Packets, Span, Time};
 
-/// Backlog behind a packet below which it is not dropped or marked by probability: two full packets.
+/// Minimum backlog for a probabilistic drop or mark: two full packets.
 const MIN_BACKLOG: Bytes = Bytes(2 * MTU.0);
 
 /// Two coupled queues.
@@ -46,7 +45,7 @@ pub(crate) struct Dualpi2<P> {
 
 impl<P: Packet> Dualpi2<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> Dualpi2<P> {
         let Queue::Dualpi2 { target_ns, tupdate_ns, alpha, beta, step_thresh_ns, coupling_factor, classic_protection } =
             *queue
@@ -113,7 +112,8 @@ impl<P: Packet> Dualpi2<P> {
         }
     }
 
-    /// Charges a queue for a packet that it sends: with the share of the other one, and only while that one waits.
+    /// Charges the scheduler for a sent packet with the share of the other queue, but only while the other queue is not
+    /// empty.
     fn charge(&mut self, is_low_latency: bool, size: Bytes) {
         let size = i64::try_from(size.0).unwrap_or(i64::MAX / 200);
         if is_low_latency && !self.classic.is_empty() {
@@ -123,7 +123,7 @@ impl<P: Packet> Dualpi2<P> {
         }
     }
 
-    /// Applies the probabilities to a packet that leaves; returns whether it is to be dropped.
+    /// Applies the probabilities to a departing packet. Returns whether to drop it.
     fn drops(&mut self, is_low_latency: bool, item: &mut Item<P>, tally: &mut Tally) -> bool {
         let coupled = self.coupling * self.base;
         let is_overloaded = coupled > 1.0;
@@ -133,7 +133,7 @@ impl<P: Packet> Dualpi2<P> {
             }
             return false;
         }
-        // p^2: both of two random numbers are below p (RFC 9332, section 2.1).
+        // Probability p^2: two random numbers are both below p (RFC 9332, section 2.1).
         let is_hit = self.dice.is_below(self.base) && self.dice.is_below(self.base);
         if is_hit {
             return is_overloaded || !tally.try_mark(item);
@@ -144,7 +144,7 @@ impl<P: Packet> Dualpi2<P> {
         false
     }
 
-    /// Does the updates of the base probability that are due.
+    /// Performs the due updates of the base probability.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             let at = self.next_update;

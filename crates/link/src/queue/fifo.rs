@@ -1,14 +1,14 @@
 //! First in, first out, drop tail.
 //!
-//! A packet that would exceed the buffer is dropped, whole; smaller ones behind it may still fit. A limit in bytes
-//! counts IP packets, a limit in packets counts them whatever their size, and neither counts the packet being sent.
+//! A packet that would exceed the buffer is dropped; smaller packets after it may still fit. A limit in bytes counts
+//! the sizes of IP packets, a limit in packets counts packets of any size. Neither includes the packet being sent.
 
 use super::item::Item;
 use std::collections::VecDeque;
 use thalweg_plan::plan::Buffer;
 use thalweg_units::{Bytes, Packets};
 
-/// A queue without decisions other than the limit.
+/// A drop-tail queue.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
     items: VecDeque<Item<P>>,
@@ -21,7 +21,7 @@ impl<P> Fifo<P> {
         Fifo { items: VecDeque::new(), bytes: Bytes::ZERO, limit }
     }
 
-    /// A queue whose owner applies the limit.
+    /// Creates a queue without a limit; its owner applies one.
     pub fn unlimited() -> Fifo<P> {
         Fifo::new(Buffer::Packets { packets: Packets::MAX })
     }
@@ -34,7 +34,7 @@ impl<P> Fifo<P> {
         }
     }
 
-    /// Appends the item and returns `true`, unless it does not fit.
+    /// Appends the item if it fits. Returns whether it did.
     pub fn push(&mut self, item: Item<P>) -> bool {
         let fits = self.has_capacity(item.size);
         if fits {
@@ -44,14 +44,14 @@ impl<P> Fifo<P> {
         fits
     }
 
-    /// Removes the item that is to be sent next.
+    /// Removes and returns the next item to send.
     pub fn pop(&mut self) -> Option<Item<P>> {
         let item = self.items.pop_front()?;
         self.bytes -= item.size;
         Some(item)
     }
 
-    /// The item that is to be sent next.
+    /// Returns the next item to send.
     pub fn front(&self) -> Option<&Item<P>> {
         self.items.front()
     }

@@ -1,4 +1,4 @@
-//! Fair queuing by flow, as Linux's `fq` on a router: forwarded packets have no socket, so that nothing is paced.
+//! Fair queuing by flow, like Linux's `fq` on a router: forwarded packets have no socket, so they are not paced.
 //!
 //! Flows are served by deficit round robin, new ones first. A flow that has been idle for 40 ms starts with a full
 //! quantum.
@@ -12,12 +12,12 @@ use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Span, Time};
 
-/// Flows without a socket are hashed to this number of sub-queues (tc-fq(8): `orphan_mask` 1023).
+/// Number of sub-queues to which flows without a socket are hashed (tc-fq(8): `orphan_mask` 1023).
 const SUB_QUEUES: u32 = 1024;
 /// Idle time after which the credit of a flow is refilled (tc-fq(8): `refill_delay`).
 const REFILL_DELAY: Span = Span::from_millis(40);
 
-/// Sub-queues without any queue management but limits.
+/// Sub-queues without queue management except limits.
 #[derive(Debug)]
 pub(crate) struct Fq<P> {
     flows: Vec<SubQueue<P>>,
@@ -35,13 +35,13 @@ pub(crate) struct Fq<P> {
 #[derive(Debug)]
 struct SubQueue<P> {
     items: Fifo<P>,
-    /// Time at which it last became empty; `None` before its first packet.
+    /// Time at which the sub-queue last became empty; `None` before its first packet.
     idle_since: Option<Time>,
 }
 
 impl<P: Packet> Fq<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> Fq<P> {
         let Queue::Fq { flow_limit, quantum_bytes, initial_quantum_bytes, ce_threshold_ns } = *queue else {
             panic!("not fq")

@@ -1,8 +1,8 @@
 //! Flow queuing with CoDel (RFC 8290).
 //!
 //! Flows are hashed to sub-queues (section 4.1), which are served by deficit round robin, sparse flows first (section
-//! 4.2). Each has a CoDel state of its own. When the limit is exceeded, packets are dropped from the head of the
-//! largest sub-queue, at most `drop_batch` of them or half of its bytes (section 4.1 allows both; Linux drops a batch).
+//! 4.2). Each has its own CoDel state. When the limit is exceeded, packets are dropped from the head of the largest
+//! sub-queue, at most `drop_batch` of them or half of its bytes (section 4.1 allows both; Linux drops a batch).
 
 use super::control_law::{Law, State};
 use super::fifo::Fifo;
@@ -14,7 +14,8 @@ use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Time};
 
-/// Memory that Linux accounts to a packet beyond its bytes: headroom, `struct sk_buff` and `struct skb_shared_info`.
+/// Memory in addition to a packet's bytes that Linux accounts for it: headroom, `struct sk_buff` and `struct
+/// skb_shared_info`.
 pub(super) const OVERHEAD: Bytes = Bytes(768);
 
 /// Sub-queues under CoDel.
@@ -40,7 +41,7 @@ struct SubQueue<P> {
 
 impl<P: Packet> FqCodel<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> FqCodel<P> {
         let Queue::FqCodel {
             flows,
@@ -82,7 +83,7 @@ impl<P: Packet> FqCodel<P> {
         if self.packets <= self.limit && memory <= self.memory_limit {
             return true;
         }
-        // The new packet is at the tail: it is dropped only if nothing else is in its sub-queue.
+        // The new packet is at the tail: it is dropped only if it is the only one in its sub-queue.
         let is_alone = self.flows[index].items.packets() == Packets(1);
         let dropped_from = self.drop_from_largest(tally);
         !(is_alone && dropped_from == index)
@@ -116,7 +117,7 @@ impl<P: Packet> FqCodel<P> {
         self.bytes
     }
 
-    /// Drops from the head of the sub-queue with the most bytes; returns its index.
+    /// Drops packets from the head of the sub-queue with the most bytes. Returns its index.
     fn drop_from_largest(&mut self, tally: &mut Tally) -> usize {
         let sizes = self.flows.iter().map(|flow| flow.items.bytes()).enumerate();
         let (index, size) = sizes.fold((0, Bytes::ZERO), |most, next| if next.1 > most.1 { next } else { most });

@@ -1,4 +1,4 @@
-//! Flow queuing with PIE, as in Linux: the sub-queues of fq_codel, each under a PIE controller of its own (RFC 8033).
+//! Flow queuing with PIE, as in Linux: the sub-queues of fq_codel, each with its own PIE controller (RFC 8033).
 
 use super::fifo::Fifo;
 use super::fq_codel::OVERHEAD;
@@ -38,7 +38,7 @@ struct SubQueue<P> {
 
 impl<P: Packet> FqPie<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> FqPie<P> {
         let Queue::FqPie {
             flows,
@@ -115,7 +115,7 @@ impl<P: Packet> FqPie<P> {
         }
     }
 
-    /// Does the updates that are due.
+    /// Performs the due updates of the probabilities.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             if self.busy.is_empty() {

@@ -1,9 +1,9 @@
 //! Queue disciplines: the choice of packets that are sent, dropped or marked.
 //!
 //! A discipline is called when a packet arrives ([`Discipline::push`]) and when the capacity is free
-//! ([`Discipline::pop`]), each with the time. Timers of a discipline run within these calls: nothing else affects their
-//! result. Each discipline has a file that cites the RFC section of each rule; where Linux differs, it follows Linux,
-//! and a comment states that. To add one: a file here, a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
+//! ([`Discipline::pop`]), each with the time. Timers of a discipline run within these calls. The file of each
+//! discipline cites the RFC section of each rule. Where Linux differs, the code follows Linux, and a comment states
+//! that. A new discipline needs a file here, and a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
 
 mod codel;
 mod control_law;
@@ -65,10 +65,10 @@ macro_rules! of_discipline {
 }
 
 impl<P: Packet> Discipline<P> {
-    /// An empty queue. `seed` seeds its random decisions and its hash of flows.
+    /// Creates an empty queue. `seed` seeds its random decisions and its flow hash.
     ///
     /// # Errors
-    /// A parameter is invalid.
+    /// If a parameter is invalid.
     pub fn new(queue: &plan::Queue, buffer: Buffer, seed: u64) -> Result<Discipline<P>, LinkError> {
         Ok(match queue {
             plan::Queue::Fifo {} => Discipline::Fifo(Fifo::new(buffer)),
@@ -102,7 +102,7 @@ impl<P: Packet> Discipline<P> {
         })
     }
 
-    /// Offers an item. Returns whether it was accepted; others may be dropped to make space for it.
+    /// Offers an item. Returns whether it was accepted; other items may be dropped to make space for it.
     pub fn push(&mut self, now: Time, item: Item<P>, tally: &mut Tally) -> bool {
         of_discipline!(self,
             fifo => {
@@ -116,7 +116,7 @@ impl<P: Packet> Discipline<P> {
             queue => queue.push(now, item, tally))
     }
 
-    /// Removes the item that is to be sent next; drops and marks items meanwhile.
+    /// Removes the next item to send; may drop and mark items.
     pub fn pop(&mut self, now: Time, tally: &mut Tally) -> Option<Item<P>> {
         of_discipline!(self, fifo => fifo.pop(), queue => queue.pop(now, tally))
     }

@@ -1,13 +1,14 @@
-//! Proportional integral controller enhanced (RFC 8033), with the sojourn time of departing packets for its delay, as
-//! in Linux.
+//! PIE (proportional integral controller enhanced, RFC 8033). Its delay is the sojourn time of departing packets, as in
+//! Linux.
 //!
-//! Every `tupdate` the drop probability follows the delay (section 4.2):
+//! The drop probability is updated from the delay every `tupdate` (section 4.2):
 //!
 //! ```text
 //!   p += alpha * (delay - target) + beta * (delay - delay before)
 //! ```
 //!
-//! A packet that arrives is dropped with that probability, made regular by a sum of probabilities (section 5.4).
+//! An arriving packet is dropped with that probability; a sum of probabilities evens out the spacing of drops (section
+//! 5.4).
 
 use super::fifo::Fifo;
 use super::item::Item;
@@ -19,18 +20,18 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 
 /// Bursts of this length after idle time pass without drops (RFC 8033, section 4.4: MAX_BURST).
 const BURST_ALLOWANCE: Span = Span::from_millis(150);
-/// No drop from a queue of fewer bytes: two full frames (RFC 8033, section 4.1).
+/// Minimum backlog for a drop: two full frames (RFC 8033, section 4.1).
 const MIN_BACKLOG: Bytes = Bytes(2 * 1514);
-/// The largest step of the probability while it is at least 10 % (RFC 8033, section 5.5).
+/// Maximum step of the probability while it is at least 10 % (RFC 8033, section 5.5).
 const MAX_STEP: f64 = 0.02;
-/// Delay beyond which the probability rises by another 2 % at each update (Linux).
+/// Delay above which the probability rises by another 2 % at each update (Linux).
 const LONG_DELAY: Span = Span::from_millis(250);
-/// Decay of the probability at each update while the queue is empty (RFC 8033, section 4.2; Linux: 1 - 1/64).
+/// Factor applied to the probability at each update while the queue is empty (RFC 8033, section 4.2; Linux: 1 - 1/64).
 const DECAY: f64 = 1.0 - 1.0 / 64.0;
-/// Sum of probabilities below which a packet is not dropped, and from which on it is (RFC 8033, section 5.4).
+/// Sums of probabilities below which a packet is never dropped, and above which it always is (RFC 8033, section 5.4).
 const SUM_BEFORE_DROP: f64 = 0.85;
 const SUM_FORCING_DROP: f64 = 8.5;
-/// Largest drop probability at which ECN-capable packets are marked (RFC 8033, section 5.1).
+/// Maximum drop probability at which ECN-capable packets are marked (RFC 8033, section 5.1).
 const MAX_MARKING_PROBABILITY: f64 = 0.1;
 
 /// Parameters of the controller.
@@ -41,12 +42,12 @@ pub(super) struct Settings {
     /// Weights in 1/s.
     pub alpha: f64,
     pub beta: f64,
-    /// Largest drop probability at which ECN-capable packets are marked; `None`: they are dropped.
+    /// Maximum drop probability at which ECN-capable packets are marked; `None`: they are dropped.
     pub max_marking_probability: Option<f64>,
 }
 
 impl Settings {
-    /// The weights as tc(8) has them are sixteenths of 1/s.
+    /// Creates the settings. `alpha` and `beta` are in sixteenths of 1/s, as in tc(8).
     pub fn new(target: Span, tupdate: Span, alpha: u32, beta: u32, max_marking_probability: Option<f64>) -> Settings {
         let (alpha, beta) = (f64::from(alpha) / 16.0, f64::from(beta) / 16.0);
         Settings { target, tupdate, alpha, beta, max_marking_probability }
@@ -79,7 +80,7 @@ impl Default for Controller {
 }
 
 impl Controller {
-    /// Marks or drops the packet that arrives, or lets it pass as it is. Returns whether it may join the queue.
+    /// Marks, drops or accepts an arriving packet. Returns whether it joins the queue.
     pub fn admits<P: Packet>(
         &mut self,
         settings: &Settings,
@@ -99,7 +100,7 @@ impl Controller {
         false
     }
 
-    /// Whether the arriving packet is to be dropped or marked (RFC 8033, sections 4.1 and 5.4).
+    /// Whether to drop or mark the arriving packet (RFC 8033, sections 4.1 and 5.4).
     fn hits(&mut self, settings: &Settings, backlog: Bytes, dice: &mut Dice) -> bool {
         if self.burst_left > Span::ZERO {
             return false;
@@ -122,12 +123,12 @@ impl Controller {
         hits
     }
 
-    /// A packet was dropped on arrival.
+    /// Records that a packet was dropped on arrival.
     pub fn note_drop(&mut self) {
         self.sum = 0.0;
     }
 
-    /// A packet has left the queue, with this backlog behind it.
+    /// Records that a packet has left the queue. `backlog` is what remains.
     pub fn note_departure(&mut self, now: Time, sojourn: Span, backlog: Bytes) {
         let since_last = self.last_departure.map_or(Span::ZERO, |last| now.since(last));
         self.last_departure = Some(now);
@@ -135,10 +136,10 @@ impl Controller {
         self.burst_left = self.burst_left.saturating_sub(since_last);
     }
 
-    /// Follows the delay (RFC 8033, sections 4.2 and 5.5).
+    /// Updates the probability from the delay (RFC 8033, sections 4.2 and 5.5).
     pub fn update(&mut self, settings: &Settings, backlog: Bytes) {
         let (delay, before) = (self.delay, self.delay_before);
-        // The delay of a queue that is not empty is never zero: zero means that it is not known yet.
+        // The delay of a non-empty queue is never zero: zero means that it is not known yet.
         let is_known = delay > Span::ZERO || backlog == Bytes::ZERO;
         let weight = self.weight();
         let deviation = delay.as_secs_f64() - settings.target.as_secs_f64();
@@ -163,12 +164,13 @@ impl Controller {
         self.delay_before = delay;
     }
 
-    /// Whether its state is the initial one.
+    /// Whether the state is the initial one.
     pub fn is_idle(&self) -> bool {
         self.probability <= 0.0 && self.delay == Span::ZERO && self.delay_before == Span::ZERO
     }
 
-    /// Smaller weights for smaller probabilities (RFC 8033, section 4.2): 1/2 below 10 %, 1/8 below 1 %, and so on.
+    /// Returns the factor that scales the step for small probabilities (RFC 8033, section 4.2): 1/2 below 10 %, 1/8
+    /// below 1 %, and so on.
     fn weight(&self) -> f64 {
         const THRESHOLDS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
         if self.probability >= 0.1 {
@@ -191,7 +193,7 @@ pub(crate) struct Pie<P> {
 
 impl<P: Packet> Pie<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> Pie<P> {
         let Queue::Pie { target_ns, tupdate_ns, alpha, beta, ecn } = *queue else { panic!("not pie") };
         Pie {
@@ -222,7 +224,7 @@ impl<P: Packet> Pie<P> {
         Some(item)
     }
 
-    /// Does the updates that are due.
+    /// Performs the due updates of the probability.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             self.controller.update(&self.settings, self.items.bytes());

@@ -1,9 +1,9 @@
-//! Random decisions of a queue discipline, and its hash of flows.
+//! Random decisions of a queue discipline, and its flow hash.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Random numbers of one queue.
+/// Random number generator of one queue.
 #[derive(Debug)]
 pub(crate) struct Dice {
     stream: Xoshiro256PlusPlus,
@@ -14,18 +14,18 @@ impl Dice {
         Dice { stream: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// A number from 0 up to, but not including, 1, in steps of 2^-53.
+    /// Returns a random number in [0, 1), in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.stream.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// `true` with this probability.
+    /// Returns `true` with this probability.
     pub fn is_below(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 }
 
-/// Maps flows to sub-queues, each flow to the same one always.
+/// Maps each flow to a fixed sub-queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowHash {
     seed: u64,
@@ -37,7 +37,7 @@ impl FlowHash {
         FlowHash { seed, buckets }
     }
 
-    /// The sub-queue of a flow, from 0.
+    /// Returns the index of a flow's sub-queue.
     pub fn bucket(&self, flow: u64) -> usize {
         // The finalizer of splitmix64 spreads every bit of the flow over all bits of the result.
         let mut bits = flow.wrapping_add(self.seed).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,9 +1,9 @@
-//! Random early detection (S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
-//! IEEE/ACM ToN 1(4), 1993), as Linux has it.
+//! RED (random early detection; S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
+//! IEEE/ACM ToN 1(4), 1993), as in Linux.
 //!
 //! The average queue is an exponentially weighted moving average, taken at each arrival (section 4, equation 1). Below
-//! `min` every packet passes; from `max` on every packet is dropped or marked; between the two, one packet is in a
-//! number of packets that is uniformly distributed, so that drops are spread evenly (section 7, method 2).
+//! `min` every packet passes; from `max` on every packet is dropped or marked; between the two, the distance between
+//! hits is uniformly distributed, so that drops are spread evenly (section 7, method 2).
 
 use super::fifo::Fifo;
 use super::item::Item;
@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Rate, Time};
 
-/// The smallest weight of a sample is 2^-31.
+/// Maximum shift of the weight: the minimum weight of a sample is 2^-31.
 const MAX_WEIGHT_SHIFT: u32 = 31;
 
 /// A queue under RED.
@@ -25,13 +25,13 @@ pub(crate) struct Red<P> {
     probability: f64,
     /// Weight of a sample in the average.
     weight: f64,
-    /// Transmission time of an average packet at the rate of the link, in seconds.
+    /// Transmission time of an average-sized packet at the rate of the link, in seconds.
     packet_time: f64,
     ecn: bool,
     average: f64,
-    /// Packets since the last one that was hit; `None` before the average is between the thresholds.
+    /// Packets since the last drop or mark; `None` while the average is below the thresholds.
     since_hit: Option<u64>,
-    /// Drawn after each hit: the value of `since_hit * (average - min)` at which the next one occurs.
+    /// Value of `since_hit * (average - min)` at which the next drop or mark occurs; drawn after each one.
     distance: f64,
     idle_since: Option<Time>,
     dice: Dice,
@@ -45,7 +45,7 @@ enum Action {
 
 impl<P: Packet> Red<P> {
     /// # Panics
-    /// If `queue` is another discipline.
+    /// If `queue` is a different discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> Red<P> {
         let Queue::Red { min_bytes, max_bytes, avpkt_bytes, burst, probability, bandwidth_bps, ecn } = *queue else {
             panic!("not red")
@@ -88,7 +88,7 @@ impl<P: Packet> Red<P> {
         item
     }
 
-    /// Samples the queue for the average; while it was idle, the average has decayed as if small packets had arrived.
+    /// Updates the average with the queue size. After idle time, the average decays as if small packets had arrived.
     fn average_at(&mut self, now: Time) {
         match self.idle_since.take() {
             Some(since) => {
@@ -136,7 +136,7 @@ impl<P: Packet> Red<P> {
     }
 }
 
-/// The largest power of two below 1/2 at which a burst of this number of packets, into an empty queue, leaves the
+/// Returns the largest power of two up to 1/2 at which a burst of this number of packets into an empty queue leaves the
 /// average below `min` (section 6, equation 3; tc-red(8)).
 fn weight(min: Bytes, burst: u32, avpkt: Bytes) -> f64 {
     let burst = f64::from(burst);

@@ -1,8 +1,9 @@
-//! Deficit round robin over sub-queues, new ones first (RFC 8290, section 4.2; RFC 8290 calls the credit "deficit").
+//! Deficit round robin over sub-queues, new ones first (RFC 8290, section 4.2, which calls the credit "deficit").
 //!
-//! A sub-queue that becomes active joins the list of new ones with a quantum of credit. The head of the new list, else
-//! of the old list, is served while it has credit; without credit it gets a quantum and joins the end of the old list.
-//! An empty new one passes through the old list once, so that sparse flows cannot starve the others.
+//! A sub-queue that becomes active joins the list of new ones with a quantum of credit. The head of the new list (of
+//! the old list if the new one is empty) is served while it has credit. Without credit it receives a quantum and joins
+//! the end of the old list. A new sub-queue that becomes empty passes through the old list once, so that sparse flows
+//! cannot starve the others.
 
 use std::collections::VecDeque;
 use thalweg_units::Bytes;
@@ -13,7 +14,7 @@ pub(crate) struct Rounds {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     quantum: i64,
-    /// Of each sub-queue: bytes that it may still send in this round, and whether it is in a list.
+    /// State of each sub-queue: bytes that it may still send in this round, and whether it is in a list.
     credits: Vec<Credit>,
 }
 
@@ -29,23 +30,23 @@ impl Rounds {
         Rounds { new: VecDeque::new(), old: VecDeque::new(), quantum, credits: vec![Credit::default(); sub_queues] }
     }
 
-    /// Whether the sub-queue waits for service.
+    /// Whether the sub-queue is in a list.
     pub fn is_listed(&self, index: usize) -> bool {
         self.credits[index].is_listed
     }
 
-    /// A sub-queue has become active, with this credit.
+    /// Adds a sub-queue that has become active, with this credit.
     pub fn activate(&mut self, index: usize, credit: Bytes) {
         self.credits[index] = Credit { bytes: i64::try_from(credit.0).unwrap_or(i64::MAX / 2), is_listed: true };
         self.new.push_back(index);
     }
 
-    /// Credit that a sub-queue has left.
+    /// Returns the remaining credit of a sub-queue.
     pub fn credit(&self, index: usize) -> Bytes {
         Bytes(u64::try_from(self.credits[index].bytes).unwrap_or(0))
     }
 
-    /// The sub-queue to be served next; `None` if no sub-queue is active.
+    /// Returns the next sub-queue to serve; `None` if no sub-queue is active.
     pub fn next(&mut self) -> Option<usize> {
         loop {
             let is_new = !self.new.is_empty();
@@ -61,12 +62,12 @@ impl Rounds {
         }
     }
 
-    /// The sub-queue that [`Rounds::next`] returned has sent this.
+    /// Charges the sub-queue that [`Rounds::next`] returned for the bytes that it has sent.
     pub fn charge(&mut self, index: usize, size: Bytes) {
         self.credits[index].bytes -= i64::try_from(size.0).unwrap_or(i64::MAX / 2);
     }
 
-    /// The sub-queue that [`Rounds::next`] returned is empty.
+    /// Removes the sub-queue that [`Rounds::next`] returned from its list, because it is empty.
     pub fn retire(&mut self) {
         if let Some(index) = self.new.pop_front() {
             if self.old.is_empty() {

@@ -1,4 +1,4 @@
-//! Counters of all disciplines, and the interpretation of their limit.
+//! Counters of all disciplines, and the conversion of their limit.
 
 use super::item::Item;
 use crate::packet::Packet;
@@ -9,13 +9,13 @@ use thalweg_units::{MTU, Packets};
 /// Packets that a discipline has dropped and marked so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Dropped, for any reason.
+    /// Packets dropped, for any reason.
     pub dropped: Packets,
-    /// Of these, dropped by the discipline's decision below the limit.
+    /// Packets dropped by the discipline's decision below the limit; included in `dropped`.
     pub early: Packets,
-    /// Marked CE.
+    /// Packets marked CE.
     pub marked: Packets,
-    /// Fates of packets, by number, since the log was last taken; `None`: not recorded.
+    /// Fates of packets, by number, since the log was last read; `None` if they are not recorded.
     pub log: Option<Vec<(u32, Fate)>>,
 }
 
@@ -26,7 +26,7 @@ impl Tally {
         self.record(number, Fate::Dropped(DropCause::Full));
     }
 
-    /// Counts a packet that the discipline chose to drop.
+    /// Counts a packet that the discipline decided to drop.
     pub fn drop_early(&mut self, number: u32) {
         self.dropped += Packets(1);
         self.early += Packets(1);
@@ -41,7 +41,7 @@ impl Tally {
         }
     }
 
-    /// Marks the packet if it is ECN-capable and counts that; returns whether it is.
+    /// Marks and counts the packet if it is ECN-capable. Returns whether it is.
     pub fn try_mark<P: Packet>(&mut self, item: &mut Item<P>) -> bool {
         let is_marked = item.try_mark();
         self.marked += Packets(u64::from(is_marked));
@@ -49,7 +49,7 @@ impl Tally {
     }
 }
 
-/// A limit in packets; one in bytes counts full-sized packets.
+/// Returns a limit in packets; converts bytes to full-sized packets.
 pub(crate) fn limit_packets(buffer: Buffer) -> Packets {
     match buffer {
         Buffer::Packets { packets } => packets,
