@@ -1,10 +1,11 @@
-//! Files that are complete or absent.
+//! Atomic files: a file is either complete or absent.
 //!
 //! A file is written under a temporary name in its own directory, synced, and renamed. A reader of the directory sees
-//! either the old state or the new one, also after a crash or a power failure.
+//! either the old state or the new one, even after a crash or a power failure.
 //!
 //! The renames are not synced: journaling file systems (ext4, XFS, btrfs) write them in order. A power failure may
-//! therefore undo the last renames, and their work is repeated; syncing would double the cost of a small experiment.
+//! therefore undo the last renames, and the affected experiments are repeated; syncing would double the cost of a small
+//! experiment.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Prefix of temporary names.
 const PREFIX: &str = ".tmp-";
 
-/// A file without its final name, open for writing. Dropping it removes the file.
+/// A file open for writing under a temporary name. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Pending {
     file: File,
@@ -23,17 +24,17 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Starts a file that will become `target`.
+    /// Creates a file that will become `target`.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If the file cannot be created.
     pub fn create(target: &Path) -> io::Result<Pending> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
-            // Does not write to a file that another process has left under this name, or to a link that another user
-            // has made.
+            // Never writes to a file that another process has left under this name, or to a link that another user has
+            // created.
             match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => return Ok(Pending { file: file?, temporary, target: target.to_owned() }),
@@ -59,18 +60,18 @@ impl Pending {
     /// Syncs the file to disk.
     ///
     /// # Errors
-    /// The disk rejects it.
+    /// If the system reports a write error.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Gives the file its final name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
-    /// The directory cannot be written.
+    /// If the directory cannot be written.
     pub fn publish(self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.target)
-        // Drop then finds no temporary file, which is fine.
+        // `Drop` then finds no temporary file, which is not an error.
     }
 }
 
@@ -86,7 +87,7 @@ impl Write for Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // If this fails, the next start removes the remains.
+        // If this fails, the next start removes the file.
         let _ = fs::remove_file(&self.temporary);
     }
 }
@@ -97,11 +98,11 @@ pub fn is_temporary(name: &str) -> bool {
     numbers.is_some_and(|(process, number)| [process, number].iter().all(|part| part.parse::<u64>().is_ok()))
 }
 
-/// Removes temporary files that dead processes left in a directory. The caller holds the directory's lock, so none of
-/// them belongs to a living one.
+/// Removes temporary files that terminated processes left in a directory. The caller holds the directory's lock, so no
+/// running process owns them.
 ///
 /// # Errors
-/// The directory cannot be read, or a file not removed.
+/// If the directory cannot be read, or a file cannot be removed.
 pub fn remove_temporary(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -1,8 +1,8 @@
-//! A column as the bytes of a row group.
+//! Encodes a column as the bytes of a row group.
 //!
-//! The parquet crate makes a separate compressor and decompressor for every column of every row group. Allocating their
-//! memory takes longer than compressing some thousand rows. So the crate writes uncompressed pages, and each thread
-//! compresses them with one compressor. The bytes are the same.
+//! The parquet crate creates a separate compressor and decompressor for every column of every row group, and allocating
+//! their memory takes longer than compressing several thousand rows. So the crate writes uncompressed pages, and each
+//! thread compresses them with a single compressor. The resulting bytes are the same.
 
 use crate::column::{Cells, Column};
 use crate::repeats::Encoded;
@@ -22,7 +22,7 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// The compression of pages, as recorded in files.
+/// Returns the compression of pages, as recorded in files.
 pub fn compression() -> Compression {
     Compression::ZSTD(ZstdLevel::default())
 }
@@ -37,7 +37,7 @@ pub fn compress(page: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Encodes a column for a row group, its rows in the given order. `properties` must disable compression.
+/// Encodes a column for a row group, with its rows in the given order. `properties` must disable compression.
 pub fn encode(
     column: &Column,
     described: &ColumnDescPtr,
@@ -77,7 +77,7 @@ impl PageWriter for Compressing<'_> {
     }
 }
 
-/// Hands the values of a column over to a writer, its rows in the given order.
+/// Passes the values of a column to a writer, with its rows in the given order.
 pub fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32]) -> Result<(), ParquetError> {
     let levels = if column.is_blank() { Some(&[][..]) } else { column.levels.as_deref() };
     match (writer, &column.cells) {
@@ -103,8 +103,8 @@ pub fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32
     Ok(())
 }
 
-/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one.
-/// Without levels in the slice, no row has one.
+/// Returns the existing values in the given order and, for optional columns, whether each row has a value. Empty
+/// `levels` mean that no row has one.
 fn gather<T: Copy>(cells: &[T], levels: Option<&[i16]>, order: &[u32]) -> (Vec<T>, Option<Vec<i16>>) {
     let all = || order.iter().map(|&row| cells[row as usize]).collect();
     let Some(levels) = levels else { return (all(), None) };

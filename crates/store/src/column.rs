@@ -1,33 +1,33 @@
-//! Values of one column, kept until their row group is written.
+//! The values of a column, buffered until their row group is written.
 
 use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use thalweg_trace::{Kind, Value};
 
-/// Maximum number of texts that a column keeps when it is cleared: if there were more, most later ones differ.
+/// Maximum number of texts that a column keeps when it is cleared: with more, most later texts would differ.
 const MAX_TEXTS: usize = 256;
 
 /// The values of one column.
 #[derive(Debug)]
 pub struct Column {
-    /// Name.
+    /// The column's name.
     pub name: String,
-    /// Kind of its values.
+    /// Type of the values.
     pub kind: Kind,
-    /// Whether it is written to files.
+    /// Whether the column is written to files.
     pub is_written: bool,
-    /// Row by row, 1 if there is a value and 0 if not; nothing for a column that always has one.
+    /// For each row, 1 if there is a value and 0 if not; `None` for a column that always has a value.
     pub levels: Option<Vec<i16>>,
-    /// The values, row by row; unspecified where the cell is empty.
+    /// The values of all rows; unspecified where a cell is empty.
     pub cells: Cells,
-    /// Number of rows while none of them has a value: `levels` and `cells` are empty then. Else 0.
+    /// Number of rows, while none of them has a value and `levels` and `cells` are empty; otherwise 0.
     pub blank_rows: usize,
 }
 
-/// Values by kind.
+/// Values of one type.
 #[derive(Debug)]
 pub enum Cells {
-    /// Unsigned integers: Parquet stores them in the bits of signed ones.
+    /// Unsigned integers, which Parquet stores in the bits of signed ones.
     U64(Vec<i64>),
     F64(Vec<f64>),
     Bool(Vec<bool>),
@@ -35,7 +35,7 @@ pub enum Cells {
 }
 
 impl Column {
-    /// Without values.
+    /// Creates a column without values.
     pub fn new(name: &str, kind: Kind, is_optional: bool) -> Column {
         let cells = match kind {
             Kind::U64 => Cells::U64(Vec::new()),
@@ -53,8 +53,8 @@ impl Column {
         }
     }
 
-    /// Appends the value of another row.
-    // Inlined, the kind of the value is known at the call: only two branches remain.
+    /// Appends the value of a row.
+    // When inlined, the type of the value is known at the call, so only two branches remain.
     #[inline(always)]
     pub fn push(&mut self, value: Value<'_>) {
         if self.holds_no_row() {
@@ -81,8 +81,8 @@ impl Column {
         }
     }
 
-    /// Appends the values of further rows.
-    // Inlined for the same reason.
+    /// Appends the values of several rows.
+    // Inlined for the same reason as `push`.
     #[inline(always)]
     pub fn extend<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone) {
         let is_there = |value: Value<'_>| !matches!(value, Value::Empty);
@@ -127,13 +127,13 @@ impl Column {
         self.blank_rows > 0
     }
 
-    /// Whether no row so far has a value: such rows are only counted.
+    /// Whether no row so far has a value. Such rows are only counted.
     #[inline]
     fn holds_no_row(&self) -> bool {
         self.levels.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Stores the rows that were counted only, before the first value.
+    /// Stores the empty rows counted so far, before the first value.
     #[cold]
     fn fill(&mut self) {
         let rows = std::mem::take(&mut self.blank_rows);
@@ -161,7 +161,7 @@ impl Column {
     }
 }
 
-/// A value whose kind differs from the column's.
+/// Panics for a value whose type differs from the column's.
 #[cold]
 fn refused(column: &str, value: Value<'_>) -> ! {
     panic!("column {column} cannot hold {value:?}")
@@ -170,9 +170,9 @@ fn refused(column: &str, value: Value<'_>) -> ! {
 /// Texts of a column, each stored once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Every text that has occurred.
+    /// Every distinct text.
     pub entries: Vec<ByteArray>,
-    /// Row by row, the number of its text in `entries`.
+    /// For each row, the index of its text in `entries`.
     pub cells: Vec<u32>,
     numbers: HashMap<String, u32>,
     /// For each entry, the entry that followed it last time.
@@ -183,7 +183,7 @@ pub struct Texts {
 impl Texts {
     #[inline]
     fn push(&mut self, text: &str) {
-        // Texts repeat, alone or alternately: the text that followed the last one before usually follows it again.
+        // Texts repeat or alternate: the text that last followed the previous one is likely to follow it again.
         let number = match self.followers.get(self.last as usize) {
             Some(&likely) if self.entries[likely as usize].data() == text.as_bytes() => likely,
             _ => self.number(text),
@@ -192,7 +192,7 @@ impl Texts {
         self.last = number;
     }
 
-    /// A row without a text: any number will do.
+    /// Appends a row without a text, with an arbitrary index.
     #[inline]
     fn push_none(&mut self) {
         self.cells.push(0);

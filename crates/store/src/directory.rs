@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use thalweg_plan::plan::SweepValue;
 
-/// Name of the file with what an engine did to the machine.
+/// Name of the file with the commands that an engine ran on the machine.
 pub(crate) const COMMANDS: &str = "commands.log";
 
-/// A run directory, open for writing by this process alone.
+/// A run directory, opened for writing exclusively by this process.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -32,13 +32,13 @@ pub struct RunDirectory {
 impl RunDirectory {
     /// Creates the run directory of `run`, or resumes an existing one.
     ///
-    /// Unfinished files of dead processes are removed first.
+    /// Unfinished files of terminated processes are removed first.
     ///
     /// # Errors
-    /// The directory belongs to another run, is being written by another process, or cannot be written.
+    /// If the directory belongs to another run, is being written by another process, or cannot be written.
     pub fn open(path: &Path, run: RunFile) -> Result<RunDirectory, Error> {
         fs::create_dir_all(path).map_err(|source| Error::io(path, path, source))?;
-        // Before the lock, which creates a file: a foreign folder must stay unchanged.
+        // Checked before the lock creates a file, so that a foreign folder stays unchanged.
         refuse_foreign_files(path)?;
         let lock = Lock::take(path)?;
         let run = match RunFile::read(path)? {
@@ -63,7 +63,7 @@ impl RunDirectory {
         &self.path
     }
 
-    /// The content of `run.json`.
+    /// Returns the content of `run.json`.
     pub fn run(&self) -> &RunFile {
         &self.run
     }
@@ -73,18 +73,18 @@ impl RunDirectory {
         self.present.contains(id)
     }
 
-    /// Starts the tables of an experiment. `flows` lacks the `unused` columns.
+    /// Starts the tables of an experiment. `unused` are columns that `flows` omits.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub fn begin(&self, id: &Id, sweep: &BTreeMap<String, SweepValue>, unused: &[&str]) -> Result<Tables<'_>, Error> {
         Tables::create(&self.path, id, sweep, unused)
     }
 
-    /// Makes an empty folder for the output of an experiment's programs, and returns its path.
+    /// Creates an empty folder for the output of an experiment's programs, and returns its path.
     ///
     /// # Errors
-    /// It cannot be made, or the one of an earlier attempt cannot be removed.
+    /// If the folder cannot be created, or that of an earlier attempt cannot be removed.
     pub fn begin_programs(&self, id: &Id) -> Result<PathBuf, Error> {
         let folder = programs_folder(&self.path, id);
         let error = |source| Error::io(&self.path, &folder, source);
@@ -98,37 +98,37 @@ impl RunDirectory {
     /// Appends an event to the journal.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the journal cannot be written.
     pub fn note(&self, event: &impl Serialize) -> Result<(), Error> {
         self.journal.lock().expect("no thread panics while it writes the journal").append(event)
     }
 
-    /// Appends lines of another journal.
+    /// Appends lines from another journal.
     pub(crate) fn copy_lines(&self, lines: &[String]) -> Result<(), Error> {
         let mut journal = self.journal.lock().expect("no thread panics while it writes the journal");
         lines.iter().try_for_each(|line| journal.append_line(line))
     }
 
-    /// Appends whole lines, in one piece, to `commands.log`: what an engine did to the machine.
+    /// Appends complete lines to `commands.log`, the log of commands that an engine ran on the machine, with one write.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If the file cannot be written.
     pub fn log(&self, lines: &str) -> Result<(), Error> {
         let path = self.path.join(COMMANDS);
         let append = || fs::OpenOptions::new().create(true).append(true).open(&path)?.write_all(lines.as_bytes());
         append().map_err(|source| Error::io(&self.path, &path, source))
     }
 
-    /// Brings the journal to the disk.
+    /// Syncs the journal to disk.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// If the system reports a write error.
     pub fn sync(&self) -> Result<(), Error> {
         self.journal.lock().expect("no thread panics while it writes the journal").sync()
     }
 }
 
-/// The experiments of `run` that are complete.
+/// Returns the experiments of `run` that are complete.
 pub(crate) fn present(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
     let [.., flows] = TABLES;
     let mut present = BTreeSet::new();
@@ -141,7 +141,8 @@ pub(crate) fn present(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, E
     Ok(present)
 }
 
-/// A directory belongs to thalweg if it has a run.json, or only files that an engine leaves when it dies early.
+/// Rejects a directory that does not belong to thalweg: it has no run.json, but files other than those that an engine
+/// leaves when it fails early.
 fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
     let failed = |source| Error::io(directory, directory, source);
     let mut foreign = None;
@@ -157,8 +158,8 @@ fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
     foreign.map_or(Ok(()), |file| Err(Error::NotARun { directory: directory.to_owned(), file }))
 }
 
-/// Makes the folders of the tables and removes what is unfinished in them: temporary files, and tables of experiments
-/// that are not complete. Returns the experiments that are.
+/// Creates the folders of the tables, and removes unfinished files in them: temporary files, and tables of incomplete
+/// experiments. Returns the complete experiments.
 fn tidy(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
     atomic::remove_temporary(directory).map_err(|source| Error::io(directory, directory, source))?;
     for table in TABLES {

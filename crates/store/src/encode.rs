@@ -1,8 +1,8 @@
-//! Columns as the bytes of a Parquet file.
+//! Encodes columns as the bytes of a Parquet file.
 //!
-//! The bytes depend on the rows and their order alone (and the version of the parquet crate): row groups have a fixed
-//! size, nothing is written about when or where. Integers are delta-encoded, because most of them are times and
-//! counters; texts and numbers go through a dictionary where that pays; pages are compressed with zstd.
+//! The bytes depend only on the rows, their order and the version of the parquet crate: row groups have a fixed size,
+//! and no time or host is recorded. Integers are delta-encoded, because most of them are times and counters; texts and
+//! floating-point numbers are dictionary-encoded where that saves space; pages are compressed with zstd.
 
 use crate::chunk;
 use crate::column::Column;
@@ -29,7 +29,7 @@ pub fn begin<W: Write + Send>(to: W, columns: &[Column]) -> io::Result<Serialize
     SerializedFileWriter::new(to, schema, Arc::new(properties(columns))).map_err(io_error)
 }
 
-/// Writes the content of `columns` as a row group, its rows in the given order.
+/// Writes the content of `columns` as a row group, with its rows in the given order.
 pub fn write_group<W: Write + Send>(
     file: &mut SerializedFileWriter<W>,
     columns: &[Column],
@@ -57,20 +57,20 @@ pub fn write_group<W: Write + Send>(
     write().map_err(io_error)
 }
 
-/// The metadata of a column that is copied.
+/// Returns the metadata of a column that is copied.
 fn written(metadata: &ColumnChunkMetaData, rows_written: u64) -> ColumnCloseResult {
     ColumnCloseResult {
         bytes_written: metadata.byte_range().1,
         rows_written,
         metadata: metadata.clone(),
-        // None of these is ever written here.
+        // This module never writes any of these.
         bloom_filter: None,
         column_index: None,
         offset_index: None,
     }
 }
 
-/// Appends a row group that is in another file, byte by byte.
+/// Appends a row group of another file by copying its bytes.
 pub fn copy_group<W: Write + Send>(
     file: &mut SerializedFileWriter<W>,
     from: &File,
@@ -92,7 +92,7 @@ pub fn end<W: Write + Send>(file: SerializedFileWriter<W>) -> io::Result<()> {
     file.close().map(drop).map_err(io_error)
 }
 
-/// The system's error inside a Parquet error.
+/// Returns the system error inside a Parquet error.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => source.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error),
@@ -113,7 +113,7 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
 
 fn properties(columns: &[Column]) -> WriterProperties {
     let mut properties = WriterProperties::builder()
-        // Pages are compressed one step later: see chunk.rs.
+        // Pages are compressed in a later step: see chunk.rs.
         .set_compression(Compression::UNCOMPRESSED)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);

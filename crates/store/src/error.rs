@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 #[error("{}: found {}, expected {}", self.place(), self.found(), self.expected())]
 #[non_exhaustive]
 pub enum Error {
-    /// Another engine is writing it.
+    /// Another engine is writing the directory.
     Busy {
         /// The run directory.
         directory: PathBuf,
         /// The process that writes it, if known.
         pid: Option<u32>,
     },
-    /// It holds the run of another plan, engine or version.
+    /// The directory contains the run of another plan, engine or version.
     OtherRun {
         /// The run directory.
         directory: PathBuf,
@@ -25,7 +25,7 @@ pub enum Error {
         /// Expected value.
         expected: String,
     },
-    /// A directory to be merged is of another plan, engine or version than the first.
+    /// A directory to be merged has another plan, engine or version than the first.
     OtherPart {
         /// The run directory.
         directory: PathBuf,
@@ -34,21 +34,21 @@ pub enum Error {
         /// Expected value.
         expected: String,
     },
-    /// It has no `run.json`, but other files.
+    /// The directory contains other files, but no `run.json`.
     NotARun {
         /// The directory.
         directory: PathBuf,
         /// Name of one of the files.
         file: String,
     },
-    /// Its `run.json` is invalid.
+    /// The `run.json` of the directory is invalid.
     BadRunFile {
         /// The file.
         file: PathBuf,
         /// The error.
         why: String,
     },
-    /// A resource is used up: the disk, open files, memory.
+    /// A resource is exhausted: disk space, open files or memory.
     Shortage {
         /// The run directory.
         directory: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The system refuses to read or write.
+    /// The system reported an error on reading or writing.
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes an error of the system, for a file below the run directory `directory`.
+    /// Creates an error from a system error, for a file below the run directory `directory`.
     pub(crate) fn io(directory: &Path, path: &Path, source: io::Error) -> Error {
         match Shortage::of(&source) {
             Some(shortage) => Error::Shortage { directory: directory.to_owned(), shortage, source },
@@ -75,7 +75,7 @@ impl Error {
         }
     }
 
-    /// Short name of the error.
+    /// Returns the short name of the error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Busy { .. } => "busy",
@@ -87,7 +87,7 @@ impl Error {
         }
     }
 
-    /// Which file or directory.
+    /// Returns the affected file or directory.
     pub fn place(&self) -> String {
         match self {
             Error::Busy { directory, .. }
@@ -124,7 +124,7 @@ impl Error {
         }
     }
 
-    /// Returns the remedy.
+    /// Returns how to fix the error.
     pub fn hint(&self) -> String {
         let place = self.place();
         match self {

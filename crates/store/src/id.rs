@@ -1,4 +1,4 @@
-//! Names of experiments.
+//! Identifiers of experiments.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_plan::plan::{Capacity, Experiment};
 
-/// Name of an experiment's files: 16 hexadecimal digits, a hash of everything that determines its result.
+/// Base name of an experiment's files: 16 hexadecimal digits, a hash of all inputs that determine its result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(String);
 
 impl Id {
-    /// The digits.
+    /// Returns the digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -24,11 +24,11 @@ impl fmt::Display for Id {
     }
 }
 
-/// The id of `experiment` on an engine whose results are of version `result_version`.
+/// Returns the id of `experiment` on an engine whose result version is `result_version`.
 ///
 /// It is the start of the SHA-256 of a JSON array of the engine's name, the version, the experiment and the capacity
-/// traces that it uses. The JSON is compact and its keys are sorted, so that the order in which a struct declares its
-/// fields does not matter. A trace that `traces` lacks counts as absent.
+/// traces that it uses. The JSON is compact and its keys are sorted, so the order of the fields of a struct is
+/// irrelevant. A trace that `traces` lacks counts as absent.
 pub fn experiment_id(
     engine: &str,
     result_version: &str,

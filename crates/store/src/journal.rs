@@ -1,7 +1,7 @@
 //! The journal of a run: `events.jsonl`.
 //!
-//! Lines are only ever appended, each with one write, so that a reader may follow the file. An incomplete line after a
-//! crash or on a full disk is removed: at once if the process still runs, else at the next start.
+//! Lines are only appended, each with one write, so a reader may follow the file. An incomplete line after a crash or
+//! on a full disk is removed: immediately if the process is still running, otherwise at the next start.
 
 use crate::error::Error;
 use serde::Serialize;
@@ -30,7 +30,7 @@ struct Line<'a, E> {
 }
 
 impl Journal {
-    /// Opens the journal of a run directory, and removes a torn last line.
+    /// Opens the journal of a run directory, and removes an incomplete last line.
     pub fn open(directory: &Path) -> Result<Journal, Error> {
         let path = directory.join(FILE);
         let failed = |source| Error::io(directory, &path, source);
@@ -40,14 +40,14 @@ impl Journal {
         Ok(Journal { directory: directory.to_owned(), path, file, length })
     }
 
-    /// Appends an event, which must be a JSON object, and the time.
+    /// Appends an event, which must serialize to a JSON object, together with the current time.
     pub fn append(&mut self, event: &impl Serialize) -> Result<(), Error> {
         let line = Line { at: now(), event };
         let text = serde_json::to_string(&line).expect("events are JSON objects");
         self.append_line(&(text + "\n"))
     }
 
-    /// Appends a line, its newline included.
+    /// Appends a line, which includes its newline.
     pub fn append_line(&mut self, line: &str) -> Result<(), Error> {
         match self.file.write_all(line.as_bytes()) {
             Ok(()) => {
@@ -55,20 +55,20 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                // The first error is the one to report; a torn line that stays is removed at the next start.
+                // The first error is reported; an incomplete line that remains is removed at the next start.
                 let _ = self.file.set_len(self.length);
                 Err(Error::io(&self.directory, &self.path, error))
             }
         }
     }
 
-    /// Brings the journal to the disk.
+    /// Syncs the journal to disk.
     pub fn sync(&self) -> Result<(), Error> {
         self.file.sync_data().map_err(|source| Error::io(&self.directory, &self.path, source))
     }
 }
 
-/// The complete lines of a directory's journal, their newlines included; none if it has no journal.
+/// Returns the complete lines of a directory's journal, including their newlines; empty if there is no journal.
 pub fn read_lines(directory: &Path) -> Result<Vec<String>, Error> {
     let path = directory.join(FILE);
     match std::fs::read_to_string(&path) {
@@ -95,7 +95,7 @@ fn end_of_last_line(file: &mut File) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The time as RFC 3339 text in UTC, to the millisecond.
+/// Returns the current time as RFC 3339 text in UTC, with milliseconds.
 pub fn now() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

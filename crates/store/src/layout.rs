@@ -9,23 +9,23 @@ use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, StateRow};
 pub(crate) const TABLES: [&str; 4] =
     [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
 
-/// Files of experiments with recorded packets: the table `packets`, and the capture.
+/// Returns the paths of an experiment's recorded packets: the table `packets`, and the capture.
 pub(crate) fn recorded_paths(directory: &Path, id: &Id) -> [PathBuf; 2] {
     let folder = recorded_folder(directory);
     [folder.join(format!("{id}.parquet")), folder.join(format!("{id}.pcapng"))]
 }
 
-/// Folder of recorded packets, which most run directories lack.
+/// Returns the folder of recorded packets, which most run directories lack.
 pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
     directory.join(PacketRow::TABLE.name)
 }
 
-/// Folder of the output of an experiment's programs, which most run directories lack.
+/// Returns the folder for the output of an experiment's programs, which most run directories lack.
 pub(crate) fn programs_folder(directory: &Path, id: &Id) -> PathBuf {
     directory.join("programs").join(id.as_str())
 }
 
-/// The file of an experiment in a table.
+/// Returns the file of an experiment in a table.
 pub(crate) fn table_path(directory: &Path, table: &str, id: &Id) -> PathBuf {
     directory.join(table).join(format!("{id}.parquet"))
 }

@@ -2,26 +2,26 @@
 //!
 //! ```text
 //! run.json              the plan, the engine and the host: written once            run_file
-//! events.jsonl          events, a line each: append-only                    journal
+//! events.jsonl          events, one per line: append-only                    journal
 //! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, table_file, atomic
 //! samples/ state/ queue/
-//! packets/              where packets are recorded: a table and a capture each     tables
+//! packets/              recorded packets: a table and a capture per experiment       tables
 //! commands.log          commands that engines ran on the machine: append-only               directory
-//! .lock                 held by the one engine that may write                      lock
+//! .lock                 held by the only engine that may write                     lock
 //! ```
 //!
-//! Rows are written in row groups as they come, so that an experiment takes the same memory however long it is. Its
+//! Rows are written in row groups as they arrive, so memory use does not depend on the length of an experiment. Its
 //! files have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that
-//! one is renamed into place last.
+//! file is renamed into place last.
 //!
 //! The same plan on the same version of a deterministic engine yields the same bytes in every file: rows are in the
-//! order in which the engine emits them, and files contain neither times nor names of machines.
+//! order in which the engine emits them, and files contain neither times nor host names.
 //!
-//! `docs/reference/run-directory.md` describes this for readers of run directories.
+//! `docs/reference/run-directory.md` describes the format for readers of run directories.
 //!
-//! The atomic files serve other programs, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of any
-//! table in any folder, and [`Lock`] marks the owner of a folder. [`Problem`] and [`Exit`] are the results of commands
-//! of all binaries.
+//! Other programs also use the atomic files: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of any
+//! table in any folder, and [`Lock`] marks the owner of a folder. [`Problem`] and [`Exit`] report the results of
+//! commands in all binaries.
 
 mod atomic;
 mod chunk;

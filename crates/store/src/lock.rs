@@ -1,4 +1,4 @@
-//! One process at a time on a directory: one engine on a run directory, one agent on a folder of records.
+//! Directory locks: one engine per run directory, one agent per folder of records.
 
 use crate::error::Error;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -7,24 +7,24 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Name of the lock file. The file stays when the lock is released.
+/// Name of the lock file, which remains when the lock is released.
 pub const FILE: &str = ".lock";
 
-/// The right to write a directory. The system releases it when the process ends for any reason.
+/// The exclusive right to write a directory. The system releases it when the process ends for any reason.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock of `directory`, or returns its owner.
+    /// Acquires the lock of `directory`.
     ///
     /// # Errors
-    /// Another process holds it ([`Error::Busy`]), or the directory cannot be written.
+    /// If another process holds it ([`Error::Busy`], with its pid), or the directory cannot be written.
     pub fn take(directory: &Path) -> Result<Lock, Error> {
         let path = directory.join(FILE);
         let failed = |source| Error::io(directory, &path, source);
-        // A link that another user has made is not followed: the file is written below.
+        // A link created by another user is not followed, because the file is written below.
         let no_follow = OFlags::NOFOLLOW.bits() as i32;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).custom_flags(no_follow);
@@ -43,7 +43,7 @@ impl Lock {
         Ok(Lock { file })
     }
 
-    /// Whether it is still the lock of `directory`, which may have been moved away or recreated.
+    /// Whether this is still the lock of `directory`, which may have been moved or recreated.
     pub fn is_of(&self, directory: &Path) -> bool {
         let number = |file: std::io::Result<std::fs::Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
         let locked = number(self.file.metadata());

@@ -1,4 +1,4 @@
-//! Joining run directories of one plan, such as the shards that several machines ran.
+//! Merges run directories of one plan, such as shards that several machines ran.
 
 use crate::atomic::Pending;
 use crate::directory::{self, COMMANDS, RunDirectory};
@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 /// Result of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// Experiments of the plan.
+    /// Number of experiments in the plan.
     pub experiments: usize,
-    /// Experiments that were copied now.
+    /// Number of experiments that this merge copied.
     pub copied: usize,
-    /// Experiments that were in `out` before.
+    /// Number of experiments that `out` already contained.
     pub present: usize,
-    /// Experiments that are in none of the directories.
+    /// Number of experiments that none of the directories contains.
     pub missing: usize,
 }
 
-/// The journal's line about a directory that was joined.
+/// Journal entry about a merged directory.
 #[derive(Debug, Serialize)]
 struct Note<'a> {
     event: &'static str,
@@ -36,12 +36,12 @@ struct Note<'a> {
     host: &'a Host,
 }
 
-/// Merges the run directories `parts` into `out`, which is created if missing. If several have an experiment, the first
-/// one is used. Lines of their journals that `out` lacks are appended, sorted by time; so are the logged commands of
-/// the parts that contributed.
+/// Merges the run directories `parts` into `out`, which is created if missing. If several contain an experiment, the
+/// first one is used. Lines of their journals that `out` lacks are appended, sorted by time. The logged commands of the
+/// parts that contributed experiments are appended too.
 ///
 /// # Errors
-/// The directories are not of the same plan, engine and version, or cannot be read or written.
+/// If the directories are not of the same plan, engine and version, or cannot be read or written.
 ///
 /// # Panics
 /// If `parts` is empty.
@@ -111,7 +111,7 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
     publish(target.path(), id, files)
 }
 
-/// Copies the output of programs: plain files and folders.
+/// Copies the output of programs: regular files and folders.
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -126,7 +126,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends the commands that the engine ran on the part's machine, unless they are there already.
+/// Appends the commands that the engine ran on the part's machine, unless they are already present.
 fn copy_commands(target: &RunDirectory, part: &Path) -> Result<(), Error> {
     let read = |directory: &Path| {
         let path = directory.join(COMMANDS);
@@ -139,8 +139,8 @@ fn copy_commands(target: &RunDirectory, part: &Path) -> Result<(), Error> {
     if commands.is_empty() || read(target.path())?.contains(&commands) { Ok(()) } else { target.log(&commands) }
 }
 
-/// The lines of the parts' journals that `out` lacks. Every line begins with its time, in a form that sorts as text;
-/// lines of the same time stay in the order of the parts.
+/// Returns the lines of the parts' journals that `out` lacks. Every line begins with its time, in a form that sorts as
+/// text; lines with the same time stay in the order of the parts.
 fn new_lines(out: &Path, parts: &[PathBuf]) -> Result<Vec<String>, Error> {
     let mut lines_so_far: BTreeSet<String> = journal::read_lines(out)?.into_iter().collect();
     let mut lines = Vec::new();
@@ -151,7 +151,7 @@ fn new_lines(out: &Path, parts: &[PathBuf]) -> Result<Vec<String>, Error> {
     Ok(lines)
 }
 
-/// `2026-01-31T12:00:00.000Z` of `{"at":"2026-01-31T12:00:00.000Z",...`.
+/// Returns the time of a journal line: `2026-01-31T12:00:00.000Z` for `{"at":"2026-01-31T12:00:00.000Z",...`.
 fn time_of(line: &str) -> &str {
     line.split('"').nth(3).unwrap_or_default()
 }

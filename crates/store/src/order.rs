@@ -1,16 +1,15 @@
-//! The rows of a group in the order of their keys.
+//! Sorts the rows of a group by their keys.
 //!
-//! Rows arrive by time, with all connections interleaved. Grouped by connection, they take half the disk space. Within
-//! a group few bits of the keys differ: they are packed into one integer per row, together with the row's number, and a
-//! radix sort takes a few passes over these integers and no comparison.
+//! Rows arrive in chronological order, with all connections interleaved. Sorted by connection, they take half the disk
+//! space. Within a group only a few bits of the keys differ: these are packed into one integer per row, together with
+//! the row's index, and a radix sort orders the integers in a few passes without comparisons.
 
 use crate::column::{Cells, Column};
 
 const BITS_PER_PASS: u32 = 11;
 const BUCKETS: usize = 1 << BITS_PER_PASS;
 
-/// The numbers of the rows, sorted by `keys`; rows with equal keys stay as they came. A key that is empty is the
-/// smallest.
+/// Returns the indices of the rows, sorted by `keys`. Rows with equal keys keep their order. An empty key sorts first.
 pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usize) -> Vec<u32> {
     let mut sorter = Sorter::new(rows);
     // The last key has the lowest bits.
@@ -24,7 +23,7 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
                 for (rank, number) in (0..).zip(alphabet) {
                     ranks[number] = rank;
                 }
-                // A column without texts has no ranks.
+                // An entirely empty text column has no ranks.
                 sorter.add(|row| ranks.get(texts.cells[row] as usize).copied().unwrap_or(0));
             }
             Cells::F64(_) | Cells::Bool(_) => panic!("keys are integers and texts, not {}", column.name),
@@ -36,15 +35,15 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
     sorter.finish()
 }
 
-/// Sorts rows by keys that are added from the last to the first.
+/// Sorts rows by keys that are added in reverse order, from the last to the first.
 struct Sorter {
-    /// The order by the keys that are sorted already.
+    /// The order by the keys sorted so far.
     order: Vec<u32>,
-    /// For each index in `order`: bits of keys that are not sorted yet, above the index itself.
+    /// For each index in `order`: key bits that are not sorted yet, above the index itself.
     packed: Vec<u64>,
-    /// Bits of an index.
+    /// Number of bits of an index.
     place_bits: u32,
-    /// Bits of `packed` in use.
+    /// Number of bits of `packed` in use.
     width: u32,
 }
 
@@ -56,7 +55,7 @@ impl Sorter {
         Sorter { order, packed, place_bits, width: place_bits }
     }
 
-    /// Adds a key, which comes before those added so far. `key` returns it for a row; only its differences count.
+    /// Adds a key that precedes those added so far. `key` returns it for a row; only differences between keys matter.
     fn add(&mut self, key: impl Fn(usize) -> u64) {
         let keys = || (0..self.order.len()).map(&key);
         let (Some(least), Some(greatest)) = (keys().min(), keys().max()) else { return };
@@ -80,7 +79,7 @@ impl Sorter {
         self.order
     }
 
-    /// Sorts by the keys that were added since the last time.
+    /// Sorts by the keys added since the last call.
     fn sort(&mut self) {
         let mut dealt = vec![0; self.packed.len()];
         for shift in (self.place_bits..self.width).step_by(BITS_PER_PASS as usize) {
@@ -94,7 +93,7 @@ impl Sorter {
     }
 }
 
-/// Puts the integers of each bucket behind those of the bucket before.
+/// Distributes the integers to their buckets and concatenates the buckets, in a stable way.
 fn deal(packed: &[u64], dealt: &mut [u64], shift: u32) {
     let bucket = |packed: u64| (packed >> shift) as usize % BUCKETS;
     let mut places = [0; BUCKETS];
@@ -121,7 +120,7 @@ mod tests {
     use crate::column::Column;
     use thalweg_trace::{Kind, Value};
 
-    /// A column of 1000 rows: the same ones every time, in no order.
+    /// Returns a column of 1000 rows with the same pseudorandom values in every call.
     fn column(kind: Kind, is_optional: bool, value: impl Fn(u64) -> Value<'static>) -> Column {
         let mut column = Column::new("key", kind, is_optional);
         (0..1000).for_each(|row: u64| column.push(value(row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7)));

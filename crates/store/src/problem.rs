@@ -1,4 +1,4 @@
-//! Errors that stop a command, and their exit codes.
+//! Errors that end a command, and their exit codes.
 
 use crate::error::Error;
 use crate::shortage::Shortage;
@@ -9,17 +9,17 @@ use std::process::ExitCode;
 /// Exit status of `thalweg-engine` or `thalweg-agent`. The codes are those of `thalweg` (docs/reference/exit-codes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything requested is done.
+    /// The request was completed.
     Finished,
-    /// Something failed, for example an experiment.
+    /// An operation failed, for example an experiment.
     Failed,
-    /// The command line is wrong, or a file that it names; or a run directory is of another plan.
+    /// The command line, or a file that it names, is invalid; or a run directory belongs to another plan.
     Refused,
     /// A run directory cannot be written.
     NotWritable,
     /// A requirement is missing on this machine.
     Missing,
-    /// A resource is used up (open files, processes, memory): the same command can succeed later.
+    /// A resource is exhausted (open files, processes, memory): the same command may succeed later.
     Exhausted,
     /// The user requested a stop.
     Interrupted,
@@ -40,45 +40,45 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The reason why a command stopped, as text for the user.
+/// The reason why a command ended, as text for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Exit status of the process.
     pub exit: Exit,
-    /// Short name, always the same for the same kind of problem.
+    /// Short name, stable for each kind of problem.
     pub code: &'static str,
-    /// File, flag or part of the machine.
+    /// The affected file, option or part of the machine.
     pub place: String,
     /// Actual state.
     pub found: String,
     /// Expected state.
     pub expected: String,
-    /// Remedy.
+    /// How to fix the problem.
     pub hint: String,
 }
 
 impl Problem {
-    /// Something failed.
+    /// Returns the problem of a failed operation.
     pub fn failed(code: &'static str, place: &str, found: impl fmt::Display, expected: &str, hint: &str) -> Problem {
         Problem::new(Exit::Failed, code, place, found, expected, hint)
     }
 
-    /// The command line is wrong, or a file that it names.
+    /// Returns the problem of an invalid command line, or of an invalid file that it names.
     pub fn refused(code: &'static str, place: &str, found: impl fmt::Display, expected: &str, hint: &str) -> Problem {
         Problem::new(Exit::Refused, code, place, found, expected, hint)
     }
 
-    /// A resource is used up.
+    /// Returns the problem of an exhausted resource.
     pub fn exhausted(shortage: Shortage, place: &str, found: impl fmt::Display, expected: &str) -> Problem {
         Problem::new(Exit::Exhausted, shortage.code(), place, found, expected, shortage.hint())
     }
 
-    /// A requirement is missing on this machine.
+    /// Returns the problem of a requirement that is missing on this machine.
     pub fn missing(code: &'static str, place: &str, found: impl fmt::Display, expected: &str, hint: &str) -> Problem {
         Problem::new(Exit::Missing, code, place, found, expected, hint)
     }
 
-    /// Returns the problem as a sentence, without the remedy.
+    /// Returns the problem as a sentence, without the hint.
     pub fn sentence(&self) -> String {
         format!("{}: found {}, expected {}", self.place, self.found, self.expected)
     }
@@ -101,8 +101,8 @@ impl Problem {
         }
     }
 
-    /// A shortage is one whatever was tried when it was met. A disk that is full when something is written is named by
-    /// that.
+    /// Converts the problem to that of a shortage, whatever operation failed. Exception: a full disk on a failed write
+    /// keeps the problem of the write.
     fn of_shortage(mut self, shortage: Shortage) -> Problem {
         if matches!(shortage, Shortage::Disk | Shortage::Quota) && self.exit == Exit::Failed {
             return self;
@@ -114,8 +114,8 @@ impl Problem {
     }
 }
 
-/// The shortage in the text of an error: all errors of Rust's standard library, rustix and libbpf-rs end with the
-/// system's number.
+/// Returns the shortage in the text of an error: all errors of Rust's standard library, rustix and libbpf-rs end with
+/// the system's error number.
 fn shortage(found: &str) -> Option<Shortage> {
     let number = found.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()?;
     Shortage::of(&io::Error::from_raw_os_error(number))

@@ -1,7 +1,8 @@
-//! Columns in which all rows of a group have the same value, or none has one: encoded once, and copied from then on.
+//! Encodes columns in which all rows of a group have the same value, or no value, only once, and copies them
+//! afterwards.
 //!
-//! This holds for half of the columns of records, for example the name of the machine, or losses on a path without
-//! loss. Encoding such a column takes as long as any other. The bytes are the same either way.
+//! This applies to half of the columns of records, for example the host name, or losses on a path without loss.
+//! Encoding such a column takes as long as encoding any other. The resulting bytes are the same.
 
 use crate::column::{Cells, Column};
 use bytes::Bytes;
@@ -10,23 +11,23 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use std::collections::HashMap;
 
-/// Maximum number of remembered columns.
+/// Maximum number of cached columns.
 const MAX_COLUMNS: usize = 256;
 
 /// Encoded columns, by name.
 #[derive(Debug, Default)]
 pub struct Repeats(HashMap<String, Repeat>);
 
-/// A column as it was the last time that all rows were the same.
+/// The latest row group of a column in which all rows were the same.
 #[derive(Debug)]
 struct Repeat {
     rows: usize,
     value: Option<Single>,
-    /// Set when the value occurs for the second time.
+    /// The encoded column; set when the value occurs for the second time.
     encoded: Option<Encoded>,
 }
 
-/// A column in a row group: its bytes, and its metadata in the file's footer.
+/// A column of a row group: its bytes, and its metadata in the file's footer.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     /// The bytes.
@@ -35,21 +36,21 @@ pub struct Encoded {
     pub written: ColumnCloseResult,
 }
 
-/// The value of all rows.
+/// A value shared by all rows.
 #[derive(Debug, PartialEq)]
 enum Single {
     U64(i64),
-    /// As bits, so that every number equals itself.
+    /// A floating-point number as bits, so that every value equals itself.
     F64(u64),
     Bool(bool),
     Text(ByteArray),
 }
 
 impl Repeats {
-    /// Returns the encoded column if all of its rows have the same value, as in earlier row groups.
+    /// Returns the encoded column if all of its rows have the same value as in earlier row groups.
     ///
     /// # Errors
-    /// `encode` fails.
+    /// If `encode` fails.
     pub fn encoded(
         &mut self,
         column: &Column,
@@ -75,7 +76,7 @@ impl Repeats {
     }
 }
 
-/// The value that all rows have, or that none has one; nothing if they are not the same.
+/// Returns the value of all rows, `Some(None)` if no row has a value, or `None` if the rows differ.
 #[expect(clippy::option_option, reason = "whether it is known, and whether there is one")]
 fn single(column: &Column) -> Option<Option<Single>> {
     if column.is_blank() {

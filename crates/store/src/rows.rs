@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::{Columns, Kind, Row, Value};
 
-/// Rows of a table, kept column by column until they are written.
+/// Rows of a table, stored column by column until they are written.
 #[derive(Debug)]
 pub struct Rows<R> {
     pub(crate) columns: Vec<Column>,
-    /// Constant values that every row has after its own.
+    /// Values of the constant columns, which follow each row's own values.
     constants: Vec<SweepValue>,
     pub(crate) count: usize,
     of: PhantomData<fn(R)>,
@@ -24,7 +24,7 @@ impl<R: Row> Default for Rows<R> {
 }
 
 impl<R: Row> Rows<R> {
-    /// Makes an empty set of rows, with a column for each constant in addition to the table's own.
+    /// Creates an empty set of rows, with a column for each constant in addition to the table's columns.
     pub(crate) fn with(constants: &BTreeMap<String, SweepValue>) -> Rows<R> {
         let own = R::TABLE.columns.iter().map(|column| Column::new(column.name, column.kind, column.is_optional));
         let constant = constants.iter().map(|(name, value)| Column::new(name, kind(value), false));
@@ -68,20 +68,20 @@ impl<R: Row> Rows<R> {
         self.count == 0
     }
 
-    /// Clears the rows, but keeps their memory and a few texts.
+    /// Clears the rows, but keeps their memory and some texts.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Column::clear);
         self.count = 0;
     }
 
-    /// Returns the numbers of the rows, sorted by their keys.
+    /// Returns the indices of the rows, sorted by their keys.
     pub(crate) fn order(&self) -> Vec<u32> {
         let columns = std::iter::zip(R::TABLE.columns, &self.columns);
         order::by_keys(columns.filter(|(declared, _)| declared.is_key).map(|(_, column)| column), self.count)
     }
 }
 
-/// Appends columns of rows to columns.
+/// Appends the columns of several rows.
 struct Extend<'a>(std::slice::IterMut<'a, Column>);
 
 impl Columns for Extend<'_> {

@@ -16,16 +16,16 @@ use thalweg_trace::Row;
 #[derive(Debug)]
 pub struct RowsFile<R> {
     pending: Pending,
-    /// Writes to the pending file through its own handle, so that errors of finishing are reported unchanged.
+    /// Writer with its own handle of the pending file, so that errors of finishing are reported unchanged.
     file: SerializedFileWriter<File>,
     of: PhantomData<fn(R)>,
 }
 
 impl<R: Row> RowsFile<R> {
-    /// Starts a file that will become `target`, for rows with the columns of `like`.
+    /// Creates a file that will become `target`, for rows with the columns of `like`.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// If the file cannot be created.
     pub fn create(target: &Path, like: &Rows<R>) -> io::Result<RowsFile<R>> {
         let mut pending = Pending::create(target)?;
         let file = encode::begin(pending.file().try_clone()?, &like.columns)?;
@@ -35,31 +35,32 @@ impl<R: Row> RowsFile<R> {
     /// Writes rows, sorted by their keys, as a row group.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If they cannot be written.
     pub fn write(&mut self, rows: &Rows<R>) -> io::Result<()> {
         self.write_beside(rows, &mut Repeats::default())
     }
 
-    /// Like the above, for many groups: columns in `repeats` that recur from group to group are encoded once.
+    /// Like [`RowsFile::write`], for many groups: columns in `repeats` that are the same in several groups are encoded
+    /// once.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If they cannot be written.
     pub fn write_beside(&mut self, rows: &Rows<R>, repeats: &mut Repeats) -> io::Result<()> {
         encode::write_group(&mut self.file, &rows.columns, &rows.order(), repeats)
     }
 
-    /// Copies a row group of another file unchanged. That is fast, since nothing is decoded or encoded.
+    /// Copies a row group of another file unchanged. This is fast, since nothing is decoded or encoded.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// If it cannot be read or written.
     pub fn copy(&mut self, from: &StoredRows<R>, group: usize) -> io::Result<()> {
         encode::copy_group(&mut self.file, from.file(), from.group(group))
     }
 
-    /// Brings the file to the disk; all that is missing then is its name.
+    /// Completes the file and syncs it to disk; only the rename remains.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If it cannot be written.
     pub fn finish(self) -> io::Result<Pending> {
         encode::end(self.file)?;
         self.pending.sync()?;

@@ -1,4 +1,4 @@
-//! `run.json`: the experiment's plan, program and machine. Written once.
+//! `run.json`: the plan, the engine and the machine of a run. Written once.
 
 use crate::atomic::Pending;
 use crate::error::Error;
@@ -14,21 +14,21 @@ pub const FILE: &str = "run.json";
 /// The content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFile {
-    /// Version of the run directory's form: 1.
+    /// Version of the format of the run directory: 1.
     pub format: u32,
     /// Name of the engine.
     pub engine: String,
-    /// Version of the program that made the directory.
+    /// Version of the program that created the directory.
     pub engine_version: String,
     /// Version of the engine's results: the same plan and version yield the same tables on a deterministic engine.
     pub result_version: String,
-    /// The whole plan, the scenario as text included.
+    /// The complete plan, including the scenario as text.
     pub plan: Plan,
-    /// The ids of the plan's experiments, in its order.
+    /// The ids of the plan's experiments, in the plan's order.
     pub experiments: Vec<ExperimentId>,
-    /// The machine that made the directory.
+    /// The machine that created the directory.
     pub host: Host,
-    /// When the directory was made, RFC 3339.
+    /// Creation time of the directory (RFC 3339).
     pub created: String,
     /// The user's command, as a list of words, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct RunFile {
 /// An experiment of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperimentId {
-    /// Name of its files.
+    /// Base name of the experiment's files.
     pub id: Id,
     /// Number of the sweep point.
     pub experiment: u32,
@@ -55,12 +55,12 @@ pub struct Host {
     pub kernel: String,
     /// Model of the CPU.
     pub cpu: String,
-    /// CPUs that the process may use.
+    /// Number of CPUs that the process may use.
     pub cores: usize,
 }
 
 impl RunFile {
-    /// Describes a run of `plan` that starts now.
+    /// Creates the description of a run of `plan` that starts now.
     pub fn new(
         plan: Plan,
         engine_version: &str,
@@ -118,8 +118,8 @@ impl RunFile {
         write().map_err(|source| Error::io(directory, &path, source))
     }
 
-    /// Returns the difference between this run and `other` because of which they cannot share a directory: the actual
-    /// and the expected value.
+    /// Returns the actual and the expected value of the first difference to `other` that prevents sharing a directory;
+    /// `None` without one.
     pub(crate) fn difference(&self, other: &RunFile) -> Option<(String, String)> {
         let both = |describe: &dyn Fn(&RunFile) -> String| Some((describe(self), describe(other)));
         if self.format != other.format {

@@ -1,4 +1,4 @@
-//! Errors of the system that mean "not now": a resource is used up, nothing is missing or broken.
+//! System errors that indicate an exhausted resource.
 //!
 //! A caller that retries later can succeed, so these errors must not be reported as a missing feature or a damaged
 //! file. Source: errno(3), open(2), fork(2), getrlimit(2).
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{self, ErrorKind};
 
-/// A resource of the process or the machine that is used up.
+/// An exhausted resource of the process or the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     /// The process has as many open files as `RLIMIT_NOFILE` allows (`EMFILE`).
@@ -34,7 +34,7 @@ pub fn raise_open_files() -> Option<u64> {
 }
 
 impl Shortage {
-    /// Returns the shortage that an error of the system indicates; `None` for any other error.
+    /// Returns the shortage that a system error indicates; `None` for any other error.
     ///
     /// `EAGAIN` counts as a shortage of processes: a socket that would block must be handled before this is called.
     ///
@@ -50,7 +50,7 @@ impl Shortage {
             ErrorKind::QuotaExceeded => Some(Shortage::Quota),
             ErrorKind::OutOfMemory => Some(Shortage::Memory),
             ErrorKind::WouldBlock => Some(Shortage::Processes),
-            // The standard library has no kind for these two.
+            // The standard library has no error kind for these two.
             _ => match Errno::from_io_error(error)? {
                 Errno::MFILE => Some(Shortage::Descriptors),
                 Errno::NFILE => Some(Shortage::MachineDescriptors),
@@ -59,7 +59,7 @@ impl Shortage {
         }
     }
 
-    /// Stable name for programs.
+    /// Returns a stable name for programs.
     pub fn code(self) -> &'static str {
         match self {
             Shortage::Descriptors | Shortage::MachineDescriptors => "too-few-descriptors",
@@ -69,7 +69,7 @@ impl Shortage {
         }
     }
 
-    /// Returns the actual state: a phrase to follow "found".
+    /// Returns the actual state, as a phrase that follows "found".
     pub fn what(self) -> &'static str {
         match self {
             Shortage::Descriptors => "as many open files as this process may have",
@@ -81,7 +81,7 @@ impl Shortage {
         }
     }
 
-    /// Returns what to type or to change.
+    /// Returns how to fix the shortage: a command or a setting.
     pub fn hint(self) -> &'static str {
         match self {
             Shortage::Descriptors => "raise the limit: ulimit -n 4096, or LimitNOFILE=4096 in a systemd unit",

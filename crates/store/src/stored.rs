@@ -1,4 +1,4 @@
-//! Reads the rows of a file, a row group at a time, to copy them into another file.
+//! Reads the rows of a file by row group, to copy them into another file.
 
 use crate::column::Column;
 use crate::rows::Rows;
@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use thalweg_trace::{Kind, Row, Value};
 
-/// A file of the table of rows `R`.
+/// A file with rows of type `R`.
 pub struct StoredRows<R> {
     file: File,
     reader: SerializedFileReader<File>,
@@ -85,10 +85,10 @@ impl<R: Row> StoredRows<R> {
         self.reader.metadata().row_group(group)
     }
 
-    /// Appends the rows of a row group to `to`. If this fails, `to` is of no use any more.
+    /// Appends the rows of a row group to `to`. After an error, the content of `to` is unspecified.
     ///
     /// # Errors
-    /// They cannot be read. They are damaged ([`ErrorKind::InvalidData`]).
+    /// If the rows cannot be read, or are damaged ([`ErrorKind::InvalidData`]).
     pub fn read(&self, group: usize, to: &mut Rows<R>) -> io::Result<()> {
         let group = self.reader.get_row_group(group).map_err(io_error)?;
         let rows = usize::try_from(group.metadata().num_rows()).map_err(io::Error::other)?;
@@ -100,7 +100,7 @@ impl<R: Row> StoredRows<R> {
     }
 }
 
-/// Physical type of a kind.
+/// Returns the physical type of a kind of values.
 fn physical(kind: Kind) -> Physical {
     match kind {
         Kind::U64 => Physical::INT64,
@@ -144,7 +144,7 @@ fn append<T: DataType>(
     Ok(())
 }
 
-/// The system's error, or that the file is damaged.
+/// Returns the system error, or an error for a damaged file.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {

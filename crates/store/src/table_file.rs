@@ -1,4 +1,4 @@
-//! A table of one experiment while it is written: complete row groups are in its file, the last rows in memory.
+//! The table of an experiment while it is being written: complete row groups are in its file, the last rows in memory.
 
 use crate::atomic::Pending;
 use crate::repeats::Repeats;
@@ -10,27 +10,28 @@ use std::path::Path;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::Row;
 
-/// Rows in a row group: no table keeps as many in memory. A group of the widest table takes some megabytes.
+/// Number of rows in a row group, the maximum that a table keeps in memory. A group of the widest table takes several
+/// megabytes.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
-/// Rows that are turned into columns at once. A row group is a multiple of it.
+/// Number of rows that are converted to columns at once. A row group is a multiple of it.
 const BATCH_ROWS: usize = 128;
 
 /// An unfinished table of rows `R`.
 #[derive(Debug)]
 pub struct TableFile<R> {
     file: RowsFile<R>,
-    /// Rows that are not written yet, by column.
+    /// Unwritten rows, by column.
     rows: Rows<R>,
-    /// The rows after those.
+    /// The latest rows, not yet converted to columns.
     batch: Vec<R>,
-    /// Columns that are the same in each row group.
+    /// Cache of columns that are the same in every row group.
     repeats: Repeats,
 }
 
 impl<R: Row> TableFile<R> {
-    /// Starts a file that will become `target`. It has a column for each constant in addition to the table's own; the
-    /// columns `without` are excluded.
+    /// Creates a file that will become `target`. It has a column for each constant in addition to the table's columns;
+    /// the columns `without` are excluded.
     pub fn create(
         target: &Path,
         constants: &BTreeMap<String, SweepValue>,
@@ -51,7 +52,7 @@ impl<R: Row> TableFile<R> {
         if self.rows.len() == ROW_GROUP_ROWS { self.write_group() } else { Ok(()) }
     }
 
-    /// Rows that are not written yet.
+    /// Returns the number of unwritten rows.
     pub fn rows_in_memory(&self) -> usize {
         self.rows.len() + self.batch.len()
     }

@@ -1,4 +1,4 @@
-//! The tables of one experiment while it runs.
+//! The tables of a running experiment.
 
 use crate::atomic::Pending;
 use crate::error::Error;
@@ -15,10 +15,10 @@ use std::rc::Rc;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, Sink, StateRow};
 
-/// Writes the rows of one experiment as they arrive. Dropped before it is finished, it leaves no files behind.
+/// Writes the rows of one experiment as they arrive. If dropped before it is finished, it leaves no files.
 ///
-/// A sink cannot return errors. The first write error is kept, later rows are dropped, and [`Health`] tells the caller
-/// to stop the experiment.
+/// A sink cannot return errors. The first write error is stored, later rows are dropped, and [`Health`] reports that
+/// the experiment should stop.
 #[derive(Debug)]
 pub struct Tables<'a> {
     place: Place<'a>,
@@ -30,7 +30,7 @@ pub struct Tables<'a> {
     capture: Option<Pending>,
 }
 
-/// Whether the tables of an experiment can still be written. It can be queried while they take rows.
+/// Reports whether the tables of an experiment can still be written. It can be queried while rows are being added.
 #[derive(Clone, Debug, Default)]
 pub struct Health(Rc<RefCell<Option<Error>>>);
 
@@ -46,7 +46,7 @@ impl Health {
 }
 
 impl<'a> Tables<'a> {
-    /// Starts the files. `flows` gets a column for every key of the sweep; `flows` and `samples` lack the `unused`
+    /// Creates the files. `flows` has a column for every key of the sweep; `flows` and `samples` lack the `unused`
     /// columns.
     pub(crate) fn create(
         directory: &'a Path,
@@ -67,22 +67,22 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Returns a handle that shows whether rows can be written.
+    /// Returns a handle that reports whether rows can be written.
     pub fn health(&self) -> Health {
         self.place.health.clone()
     }
 
-    /// Rows that are not written yet, of all tables together.
+    /// Returns the number of unwritten rows in all tables.
     pub fn rows_in_memory(&self) -> usize {
         let Tables { samples, state, queue, flows, packets, .. } = self;
         let packets = packets.as_ref().map_or(0, TableFile::rows_in_memory);
         packets + samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
     }
 
-    /// Starts the table of the experiment's packets. Without this, their rows are dropped.
+    /// Creates the table of the experiment's packets. Without it, their rows are dropped.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub fn begin_packets(&mut self) -> Result<(), Error> {
         let [table, _] = recorded_paths(self.place.directory, &self.place.id);
         let error = |path: &Path, source| Error::io(self.place.directory, path, source);
@@ -92,11 +92,11 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Starts the capture of the experiment's packets; returns its path. The file is renamed together with the tables.
-    /// Call it after [`Tables::begin_packets`], which makes the folder.
+    /// Creates the capture of the experiment's packets; returns its path. The file is renamed together with the tables.
+    /// Must be called after [`Tables::begin_packets`], which creates the folder.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If the file cannot be written.
     pub fn begin_capture(&mut self) -> Result<&Path, Error> {
         let [_, capture] = recorded_paths(self.place.directory, &self.place.id);
         let error = |path: &Path, source| Error::io(self.place.directory, path, source);
@@ -104,10 +104,10 @@ impl<'a> Tables<'a> {
         Ok(self.capture.insert(pending).path())
     }
 
-    /// Ends the experiment: it is complete once this returns, and absent if this fails.
+    /// Completes the experiment. After an error, none of its files exist.
     ///
     /// # Errors
-    /// Something could not be written, now or when a row arrived.
+    /// If a file could not be written, now or when a row was added.
     pub fn commit(self) -> Result<(), Error> {
         let Tables { place, samples, state, queue, flows, packets, capture } = self;
         place.health.check()?;
@@ -116,15 +116,15 @@ impl<'a> Tables<'a> {
             let path = capture.target();
             capture.sync().map_err(|source| Error::io(place.directory, path, source))?;
         }
-        // In the order of TABLES.
+        // The order is that of TABLES.
         let tables = [place.finish(samples)?, place.finish(state)?, place.finish(queue)?, place.finish(flows)?];
         publish(place.directory, &place.id, packets.into_iter().chain(capture).chain(tables))
     }
 
-    /// The experiment has failed: nothing is left of it.
+    /// Removes the files of a failed experiment.
     ///
     /// # Errors
-    /// A row could not be written, and that may be why the experiment has failed.
+    /// If a row could not be written, which may have caused the failure.
     pub fn discard(self) -> Result<(), Error> {
         self.place.health.check()
     }
@@ -150,7 +150,7 @@ impl Sink for Tables<'_> {
     }
 }
 
-/// The owner of the files, for errors that name the file that could not be written.
+/// Identity of the files, for error messages that name the file that could not be written.
 #[derive(Debug)]
 struct Place<'a> {
     directory: &'a Path,

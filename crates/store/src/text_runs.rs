@@ -1,7 +1,7 @@
-//! Texts that come in long runs, such as the name of a flow, encoded as runs.
+//! Encodes texts that occur in long runs, such as the name of a flow.
 //!
-//! The parquet crate hashes, compares and counts the references of every single value. This module processes each text
-//! once per run. The output is standard: a dictionary page and a data page of run-length encoded indices.
+//! The parquet crate hashes, compares and counts the references of every value. This module processes each text once
+//! per run. The output is standard: a dictionary page and a data page of run-length encoded indices.
 //!
 //! Source: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> ("Dictionary Encoding", "Run Length
 //! Encoding").
@@ -19,24 +19,24 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-/// Minimum mean length of runs; for shorter ones packed indices take less space.
+/// Minimum mean length of runs; for shorter runs, packed indices take less space.
 const MIN_RUN_ROWS: usize = 8;
 
-/// Longer texts have shortened statistics, which are left to the parquet crate.
+/// Maximum length of texts: the statistics of longer ones are truncated, which is left to the parquet crate.
 const MAX_TEXT_BYTES: usize = 64;
 
-/// The texts of a column in the order of the rows, run by run.
+/// The runs of texts in a column, in the order of the rows.
 struct Runs<'a> {
-    /// The distinct texts, in order of occurrence.
+    /// The distinct texts, in order of their first occurrence.
     dictionary: Vec<&'a ByteArray>,
     /// Index of the text in the dictionary, and the number of rows.
     runs: Vec<(u32, u64)>,
 }
 
-/// Encodes a column for a row group, if it always has a text and its texts come in long runs.
+/// Encodes a column for a row group, if every row has a text and the texts occur in long runs.
 ///
 /// # Errors
-/// It cannot be compressed.
+/// If compression fails.
 pub fn encode(column: &Column, described: &ColumnDescPtr, order: &[u32]) -> Result<Option<Encoded>, ParquetError> {
     let Some(runs) = runs(column, order) else { return Ok(None) };
     let mut bytes = TrackedWrite::new(Vec::new());
@@ -117,7 +117,7 @@ fn runs<'a>(column: &'a Column, order: &[u32]) -> Option<Runs<'a>> {
 }
 
 impl Runs<'_> {
-    /// The texts, each behind its length.
+    /// Returns the dictionary page: each text, preceded by its length.
     fn dictionary_page(&self) -> Vec<u8> {
         let mut page = Vec::new();
         for text in &self.dictionary {
@@ -127,8 +127,8 @@ impl Runs<'_> {
         page
     }
 
-    /// The width of an index in bits, then each run: twice its number of rows as a variable-length integer, and the
-    /// index.
+    /// Returns the data page: the width of an index in bits, then each run as twice its number of rows (a
+    /// variable-length integer) and the index.
     fn data_page(&self) -> Vec<u8> {
         let width = (u32::BITS - (self.dictionary.len() as u32 - 1).leading_zeros()).max(1);
         let mut page = vec![width as u8];

@@ -1,7 +1,7 @@
-//! Which connection opens next, and which flows are over.
+//! Determines which connection opens next, and which flows are over.
 //!
 //! Copy k of a flow draws from the stream of its index in the whole experiment, so that it opens its connections at the
-//! same moments and with the same sizes in the simulator and on every real host.
+//! same times and with the same sizes in the simulator and on every real host.
 
 use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};
@@ -14,17 +14,18 @@ use thalweg_units::{Bytes, Time};
 #[derive(Debug)]
 pub struct Agenda {
     flows: Vec<Flow>,
-    /// All series of the experiment, so that indices are the same on every host; only those of `is_ours` are used.
+    /// All series of the experiment, so that indices are the same on every host; only those selected by `is_ours` are
+    /// used.
     series: Vec<Series>,
-    /// Whether a flow is among those that this agenda opens.
+    /// For each flow, whether this agenda opens its connections.
     is_ours: Vec<bool>,
     /// For each flow, the number of its series that are not over.
     unfinished: Vec<u64>,
-    /// The number of flows that have such a series.
+    /// The number of flows with at least one such series.
     unfinished_flows: usize,
     /// Flows that are over since the last call of `next_over`.
     over: Vec<usize>,
-    /// Applications that run, by their series.
+    /// Running applications, by the index of their series.
     apps: BTreeMap<usize, RunningApp>,
 }
 
@@ -32,7 +33,7 @@ pub struct Agenda {
 #[derive(Debug)]
 struct RunningApp {
     application: Application,
-    /// The engine's ids of its connections.
+    /// The engine's ids of the application's connections.
     connections: Vec<usize>,
 }
 
@@ -43,17 +44,17 @@ pub struct Opening {
     pub flow: usize,
     /// Number of the connection within the copy.
     pub number: u64,
-    /// Size of its first transfer; `None`: unlimited.
+    /// Size of the first transfer; `None` if unlimited.
     pub size: Option<Bytes>,
-    /// Seed of the connection's own random numbers.
+    /// Seed of the connection's random numbers.
     pub seed: u64,
-    /// Time at which the series opens the next one, if that does not depend on this one's end.
+    /// Time at which the series opens the next connection, if that does not depend on the end of this one.
     pub next: Option<Time>,
 }
 
 impl Agenda {
-    /// Starts with no connection opened. `streams` are those of the experiment's series; `is_ours` selects flows by
-    /// their index.
+    /// Creates an agenda before the first connection is opened. `streams` are those of the experiment's series;
+    /// `is_ours` selects flows by their index.
     pub fn new(experiment: &Experiment, streams: Vec<Stream>, is_ours: impl Fn(usize) -> bool) -> Agenda {
         Agenda {
             flows: experiment.flows.clone(),
@@ -66,13 +67,13 @@ impl Agenda {
         }
     }
 
-    /// Whether all flows of the experiment are over; false if it has none.
+    /// Whether all flows of the experiment are over; false if the experiment has no flows.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.unfinished_flows == 0 && !self.unfinished.is_empty()
     }
 
-    /// Returns when each series opens its first connection, and the index of the series.
+    /// Returns the time at which each series opens its first connection, and the index of the series.
     pub fn first_opens(&mut self) -> Vec<(Time, usize)> {
         let own_series = self.series.iter_mut().enumerate().filter(|(_, series)| self.is_ours[series.flow]);
         own_series.map(|(index, series)| (series.first_open(&self.flows[series.flow]), index)).collect()
@@ -106,7 +107,7 @@ impl Agenda {
         Some(running.application.wake(now))
     }
 
-    /// Opens the next connection of a series' application, which the engine calls `id`. Returns its number and its
+    /// Opens the next connection of a series' application, whose id in the engine is `id`. Returns its number and its
     /// seed.
     pub fn open_for_app(&mut self, index: usize, id: usize) -> (u64, u64) {
         let series = &mut self.series[index];
@@ -123,25 +124,26 @@ impl Agenda {
         self.apps.get(&index).map_or(&[], |running| &running.connections)
     }
 
-    /// The oldest message in flight on a connection of a series' application was delivered at `now`, or is given up
-    /// then.
+    /// Reports that the oldest message in flight on a connection of a series' application was delivered or abandoned at
+    /// `now`.
     pub fn end_message(&mut self, index: usize, connection: u64, now: Time) -> Delivery {
         let running = self.apps.get_mut(&index);
         running.map_or_else(Delivery::default, |running| running.application.end_message(connection, now))
     }
 
-    /// A series' application opens no more connections.
+    /// Closes a series: its application opens no more connections.
     pub fn end_app(&mut self, index: usize) {
         self.close(index);
     }
 
-    /// Returns the size of the next transfer of a connection of a series; `None`: without end.
+    /// Returns the size of the next transfer of a connection of a series; `None` if unlimited.
     pub fn next_size(&mut self, index: usize) -> Option<Bytes> {
         let series = &mut self.series[index];
         series.next_size(&self.flows[series.flow].load)
     }
 
-    /// A connection of a series has ended. Returns when the next one opens, if it waited for this.
+    /// Records the end of a connection of a series. Returns the time at which the next one opens, if it waited for this
+    /// end.
     pub fn end(&mut self, index: usize, now: Time) -> Option<Time> {
         let series = &mut self.series[index];
         let next = series.on_end(&self.flows[series.flow], now);
@@ -151,7 +153,7 @@ impl Agenda {
         next
     }
 
-    /// A flow opens no more connections.
+    /// Stops a flow: it opens no more connections.
     pub fn stop(&mut self, flow: usize) {
         for index in 0..self.series.len() {
             if self.series[index].flow == flow {
@@ -160,7 +162,7 @@ impl Agenda {
         }
     }
 
-    /// A flow of any host is over: flows that repeat until then open no more connections.
+    /// Records that a flow of any host is over. Flows that repeat until then open no more connections.
     pub fn flow_over(&mut self, name: &str) {
         for index in 0..self.series.len() {
             let flow = self.series[index].flow;
@@ -170,17 +172,17 @@ impl Agenda {
         }
     }
 
-    /// Returns a flow that is over, each once.
+    /// Returns a flow that is over. Each flow is returned once.
     pub fn next_over(&mut self) -> Option<usize> {
         self.over.pop()
     }
 
-    /// Flow and copy of a series.
+    /// Returns the flow and the copy of a series.
     pub fn copy_of(&self, index: usize) -> (usize, u64) {
         (self.series[index].flow, self.series[index].copy)
     }
 
-    /// A flow's configuration.
+    /// Returns a flow's configuration.
     pub fn flow(&self, flow: usize) -> &Flow {
         &self.flows[flow]
     }

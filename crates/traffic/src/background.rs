@@ -1,8 +1,8 @@
 //! UDP sources: a packet of the path's MTU in every interval of the rate, independent of losses.
 //!
-//! A packet leaves at a random moment of its interval. Packets at exactly equal distances would synchronize with
-//! departures from the bottleneck, and take each slot of the queue the instant it is free: the phase effect of
-//! drop-tail queues (Floyd and Jacobson, 1992), for which real paths are not regular enough.
+//! A packet is sent at a random time within its interval. Packets at exactly equal intervals would synchronize with
+//! departures from the bottleneck, and fill each slot of the queue as soon as it is free. Real paths are too irregular
+//! for this phase effect of drop-tail queues (Floyd and Jacobson, 1992).
 
 use crate::streams::{self, Stream};
 use thalweg_plan::plan::Background;
@@ -12,18 +12,18 @@ use thalweg_units::{MTU, Time};
 #[derive(Clone, Debug)]
 pub struct Source {
     config: Background,
-    /// Number of packets whose departure is fixed.
+    /// Number of packets whose departure has been determined.
     planned: u64,
     stream: Stream,
 }
 
 impl Source {
-    /// The source, before its first packet.
+    /// Creates the source before its first packet.
     pub fn new(config: &Background, stream: Stream) -> Source {
         Source { config: config.clone(), planned: 0, stream }
     }
 
-    /// Returns the departure of the next packet; `None`: the source has stopped. Each call advances to another packet.
+    /// Returns the departure of the next packet; `None` if the source has stopped. Each call advances by one packet.
     pub fn next_departure(&mut self) -> Option<Time> {
         let begin = self.interval_start(self.planned)?;
         let end = self.interval_start(self.planned + 1)?;
@@ -32,7 +32,8 @@ impl Source {
         self.config.stop_ns.is_none_or(|stop| at < stop).then_some(at)
     }
 
-    /// Counted from the source's start, so that rounding does not add up.
+    /// Returns the start of a packet's interval, computed from the source's start so that rounding errors do not
+    /// accumulate.
     fn interval_start(&self, packet: u64) -> Option<Time> {
         let bits = u128::from(packet) * u128::from(MTU.0) * 8;
         let nanos = (bits * 1_000_000_000).checked_div(u128::from(self.config.rate_bps.0))?;

@@ -1,12 +1,12 @@
 //! The traffic of hosts: times at which connections open, their transfers, and departures of UDP packets.
 //!
 //! The simulator and the generator on real hosts both use this crate, with the same seed, so that the same experiment
-//! opens its connections at the same random moments on every engine. Nothing here reads a clock.
+//! opens its connections at the same random times on every engine. This crate reads no clock.
 //!
-//! A [`Series`] is one copy of a flow: a connection, or many one after another or at random times; an [`Agenda`] holds
-//! those of an experiment. A [`Source`] is UDP at a constant rate. An [`Application`] decides on the transfers of its
-//! connections. An [`Outbox`] adds the short random time that packets need to leave a host. [`Randomness`] gives each
-//! of them, and each direction of the path, a stream of random numbers of its own.
+//! A [`Series`] is one copy of a flow: one connection, or several in sequence or at random times. An [`Agenda`] holds
+//! the series of an experiment. A [`Source`] is UDP at a constant rate. An [`Application`] decides on the transfers of
+//! its connections. An [`Outbox`] adds the short random time that packets need to leave a host. [`Randomness`] provides
+//! each of them, and each direction of the path, with a separate stream of random numbers.
 
 mod agenda;
 mod app;

@@ -1,26 +1,27 @@
-//! The random delay of packets that a host sends: each waits for a short random time, and none overtakes another.
+//! The random delay of packets that a host sends: each packet waits for a short random time, and packets are not
+//! reordered.
 
 use crate::streams::{self, Stream};
 use std::collections::VecDeque;
 use thalweg_units::{Span, Time};
 
-/// Packets that are leaving a host.
+/// Packets that wait to leave a host.
 #[derive(Debug)]
 pub struct Outbox<P> {
     jitter: Span,
     stream: Stream,
-    /// In order of departure, which is the order of entry.
+    /// Packets in order of departure, which is the order of arrival.
     waiting: VecDeque<(Time, P)>,
 }
 
 impl<P> Outbox<P> {
-    /// Packets wait up to `jitter`, drawn from `stream`.
+    /// Creates an outbox in which packets wait up to `jitter`, drawn from `stream`.
     pub fn new(jitter: Span, stream: Stream) -> Outbox<P> {
         Outbox { jitter, stream, waiting: VecDeque::new() }
     }
 
-    /// Takes a packet; returns it if it may leave at once.
-    #[inline] // Otherwise each packet is copied once more, on hosts that only forward it.
+    /// Adds a packet. Returns it if it may leave immediately.
+    #[inline] // Avoids an additional copy of each packet on hosts that only forward it.
     pub fn pass(&mut self, now: Time, packet: P) -> Option<P> {
         if self.jitter == Span::ZERO {
             return Some(packet);
@@ -36,13 +37,13 @@ impl<P> Outbox<P> {
         self.waiting.front().map(|(at, _)| *at)
     }
 
-    /// Returns the next packet that leaves by `now`.
+    /// Returns the next packet that is due at `now`.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         self.next_wake().filter(|at| *at <= now)?;
         self.waiting.pop_front().map(|(_, packet)| packet)
     }
 
-    /// Packets that wait.
+    /// Returns the number of waiting packets.
     pub fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }

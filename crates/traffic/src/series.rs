@@ -1,4 +1,4 @@
-//! Series of connections: which copy of a flow opens its next connection when, and when a flow is over.
+//! Series of connections: when each copy of a flow opens its next connection, and when a flow is over.
 
 use crate::streams::{self, Stream};
 use rand_core::Rng;
@@ -12,31 +12,31 @@ pub struct Series {
     pub flow: usize,
     /// Number of the copy, from 0.
     pub copy: u64,
-    /// Connections opened so far.
+    /// Number of connections opened so far.
     pub opened: u64,
-    /// Connections open now.
+    /// Number of open connections.
     pub active: u64,
-    /// Whether it opens no more connections.
+    /// Whether the series opens no more connections.
     pub is_closed: bool,
     start_jitter: Span,
     stream: Stream,
 }
 
 impl Series {
-    /// Every copy of every flow, in the order of the plan, each with the stream of its place.
+    /// Returns every copy of every flow, in the order of the plan, each with the stream at its position.
     pub fn all(experiment: &Experiment, streams: Vec<Stream>) -> Vec<Series> {
         let flows = experiment.flows.iter().enumerate();
         let copies = flows.flat_map(|(flow, config)| (0..u64::from(config.count)).map(move |copy| (flow, copy)));
         copies.zip(streams).map(|((flow, copy), stream)| Series::new(experiment, flow, copy, stream)).collect()
     }
 
-    /// The copy of this number, before its first connection.
+    /// Creates the copy with this number, before its first connection.
     fn new(experiment: &Experiment, flow: usize, copy: u64, stream: Stream) -> Series {
         let start_jitter = experiment.start_jitter_ns;
         Series { flow, copy, opened: 0, active: 0, is_closed: false, start_jitter, stream }
     }
 
-    /// Whether all of its connections have been opened and closed.
+    /// Whether all connections of the series have been opened and closed.
     pub fn is_over(&self) -> bool {
         self.is_closed && self.active == 0
     }
@@ -50,8 +50,8 @@ impl Series {
         }
     }
 
-    /// A connection has just opened: returns the time at which the next one does, if that does not depend on this one's
-    /// end. Closes the series if it was the last.
+    /// Records that a connection was opened. Returns the time at which the next one opens, if that does not depend on
+    /// this one's end. Closes the series after the last connection.
     pub fn on_open(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.opened += 1;
         self.active += 1;
@@ -67,13 +67,13 @@ impl Series {
         Some(now + streams::exponential(mean_gap_ns, &mut self.stream))
     }
 
-    /// An application opens a connection; whether others follow is up to it.
+    /// Records that an application opened a connection. The application decides whether others follow.
     pub fn on_app_open(&mut self) {
         self.opened += 1;
         self.active += 1;
     }
 
-    /// A connection has ended: when the next one opens, if it waited for this.
+    /// Records the end of a connection. Returns the time at which the next one opens, if it waited for this end.
     pub fn on_end(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.active -= 1;
         match config.repeat {
@@ -82,7 +82,7 @@ impl Series {
         }
     }
 
-    /// Size of the next connection's transfer; none if it has no end.
+    /// Returns the size of the next transfer; `None` if unlimited.
     pub fn next_size(&mut self, load: &Load) -> Option<Bytes> {
         match load {
             Load::Unlimited | Load::App { .. } => None,
@@ -91,7 +91,7 @@ impl Series {
         }
     }
 
-    /// A seed for the next connection's own random numbers.
+    /// Returns a seed for the random numbers of the next connection.
     pub fn next_seed(&mut self) -> u64 {
         self.stream.next_u64()
     }

@@ -5,32 +5,32 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
-/// A stream of random numbers. The algorithm is part of the results' version.
+/// A stream of random numbers. Changing the algorithm changes the result version.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// Every stream of an experiment. The order in which they are taken is part of the results' version.
+/// All streams of an experiment. Changing the order in which they are created changes the result version.
 #[derive(Clone, Debug)]
 pub struct Randomness {
-    /// Of the link from sender to receiver.
+    /// Stream of the link from sender to receiver.
     pub forward: Stream,
-    /// Of the link from receiver to sender.
+    /// Stream of the link from receiver to sender.
     pub reverse: Stream,
-    /// For the delays of packets that leave the receiver.
+    /// Stream for the delays of packets that leave the receiver.
     pub receiver: Stream,
-    /// For the delays of packets that leave the senders: one for each host, in the order of their names.
+    /// Streams for the delays of packets that leave the senders: one per host, in the order of their names.
     pub hosts: Vec<Stream>,
-    /// One for each copy of each flow, in the order of the plan.
+    /// Streams of the copies of flows, in the order of the plan.
     pub series: Vec<Stream>,
-    /// One for each background source, in the order of the plan.
+    /// Streams of the background sources, in the order of the plan.
     pub sources: Vec<Stream>,
-    /// Of the senders' CPUs: one for each host, in the order of their names.
+    /// Streams of the senders' CPUs: one per host, in the order of their names.
     pub cpus: Vec<Stream>,
     /// Seeds of the queue disciplines of the forward and the reverse link.
     pub queues: [u64; 2],
 }
 
 impl Randomness {
-    /// The streams of an experiment.
+    /// Creates the streams of an experiment.
     pub fn new(experiment: &Experiment) -> Randomness {
         let mut streams = Streams::new(experiment.seed);
         let copies: u64 = experiment.flows.iter().map(|flow| u64::from(flow.count)).sum();
@@ -47,7 +47,7 @@ impl Randomness {
     }
 }
 
-/// Makes streams that do not overlap for 2^128 numbers each.
+/// Creates streams that do not overlap for 2^128 numbers each.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     next: Stream,
@@ -65,7 +65,7 @@ impl Streams {
     }
 }
 
-/// A span from zero up to, not including, `limit`; draws nothing if that is zero.
+/// Returns a random span from zero up to, but not including, `limit`. Draws no number if `limit` is zero.
 pub fn up_to(limit: Span, stream: &mut Stream) -> Span {
     if limit == Span::ZERO {
         return Span::ZERO;
@@ -73,7 +73,7 @@ pub fn up_to(limit: Span, stream: &mut Stream) -> Span {
     Span(((u128::from(stream.next_u64()) * u128::from(limit.0)) >> 64) as u64)
 }
 
-/// An index below `len`.
+/// Returns a random index below `len`.
 pub(crate) fn index(len: usize, stream: &mut Stream) -> usize {
     if len < 2 {
         return 0;
@@ -81,9 +81,10 @@ pub(crate) fn index(len: usize, stream: &mut Stream) -> usize {
     ((u128::from(stream.next_u64()) * len as u128) >> 64) as usize
 }
 
-/// An exponentially distributed span. The logarithm is that of `libm`, which gives the same bits on every platform.
+/// Returns an exponentially distributed span. The logarithm is that of `libm`, which is bit-identical on every
+/// platform.
 pub(crate) fn exponential(mean: Span, stream: &mut Stream) -> Span {
-    // 53 bits, from 2^-53 to 1: the logarithm is finite.
+    // 53 bits, from 2^-53 to 1, so that the logarithm is finite.
     let unit = ((stream.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     Span((-libm::log(unit) * mean.0 as f64) as u64)
 }
@@ -97,7 +98,7 @@ mod tests {
         let mut stream = Streams::new(1).take();
         let n = 100_000;
         let sum: u64 = (0..n).map(|_| exponential(Span::from_millis(10), &mut stream).0).sum();
-        // Standard error of the mean: 10 ms / sqrt(100 000) = 0.03 ms; four of them.
+        // Four standard errors of the mean: 4 x 10 ms / sqrt(100 000) = 0.13 ms.
         assert!((sum as f64 / f64::from(n) - 10e6).abs() < 0.13e6, "{}", sum / u64::from(n as u32));
     }
 

@@ -3,19 +3,19 @@
 /// Codepoints of the two ECN bits (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion is signalled by a drop.
+    /// Not ECN-capable transport: congestion is signalled by drops.
     #[default]
     NotEct,
-    /// ECN-capable; the classic codepoint.
+    /// ECN-capable transport, ECT(0): the classic codepoint.
     Ect0,
-    /// ECN-capable; identifies L4S traffic (RFC 9331).
+    /// ECN-capable transport, ECT(1): identifies L4S traffic (RFC 9331).
     Ect1,
     /// Congestion experienced.
     Ce,
 }
 
 impl Ecn {
-    /// The codepoint of the two low bits of an IPv4 TOS byte or an IPv6 traffic class.
+    /// Returns the codepoint in the two low bits of an IPv4 TOS byte or an IPv6 traffic class.
     pub fn from_bits(bits: u8) -> Ecn {
         match bits & 0b11 {
             0b00 => Ecn::NotEct,
@@ -25,7 +25,7 @@ impl Ecn {
         }
     }
 
-    /// Whether the endpoints of the packet's flow understand marks.
+    /// Whether the packet is ECN-capable.
     pub fn is_capable(self) -> bool {
         self != Ecn::NotEct
     }

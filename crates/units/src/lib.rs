@@ -1,8 +1,8 @@
 //! Quantities: instants, spans, rates, sizes, packet counts and ratios.
 //!
-//! Internally, all quantities that can be integers are: nanoseconds, bytes, bits per second. Every interface uses
-//! newtypes, so that a size is never taken for a rate. Arithmetic saturates at the ends of the range instead of
-//! wrapping: 2^64 ns are 584 years, 2^64 bytes are 18 exabytes.
+//! Quantities are integers where possible: nanoseconds, bytes, bits per second. Every interface uses newtypes, so that
+//! a size cannot be confused with a rate. Arithmetic saturates at the ends of the range instead of wrapping: 2^64 ns
+//! are 584 years, 2^64 bytes are 18 exabytes.
 //!
 //! ```
 //! use thalweg_units::{Bytes, Rate, Span};
@@ -27,15 +27,15 @@ pub use rate::Rate;
 pub use size::{Bytes, Packets};
 pub use time::{Span, Time};
 
-/// Bytes of an IP packet that fills the path's MTU.
+/// Size of an IP packet that fills the path's MTU.
 pub const MTU: Bytes = Bytes(1500);
 
 /// Payload bytes of a full-sized TCP segment: [`MTU`] less 20 bytes of IPv4 header, 20 of TCP header and 12 of the
 /// timestamp option, which Linux sends on every segment.
 pub const MSS: Bytes = Bytes(1448);
 
-/// Bytes that an IPv6 header has more than an IPv4 header without options.
+/// Difference in bytes between an IPv6 header and an IPv4 header without options.
 pub const IPV6_EXTRA: Bytes = Bytes(20);
 
-/// Bytes of a TCP segment without payload on the wire: IPv4 and TCP headers with the timestamp option.
+/// Size on the wire of a TCP segment without payload: IPv4 and TCP headers with the timestamp option.
 pub const HEADER: Bytes = Bytes(52);

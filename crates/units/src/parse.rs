@@ -1,8 +1,8 @@
-//! Parses and formats numbers with units exactly, without binary fractions between the text and the integer.
+//! Parses and formats numbers with units exactly, without floating-point arithmetic.
 
 use std::fmt;
 
-/// Reason why a text is not a quantity.
+/// Error of parsing a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found:?}, expected {expected}")]
 pub struct ParseError {
@@ -12,9 +12,11 @@ pub struct ParseError {
     pub expected: &'static str,
 }
 
-/// Reads a non-negative decimal number and one of `units` (name, value in the base unit).
+/// Parses a non-negative decimal number and one of `units` (name, value in the base unit).
 ///
-/// A fraction finer than the base unit is an error, as is a value above 2^64 - 1: nothing is rounded in silence.
+/// # Errors
+/// If the text has another form, a fraction is finer than the base unit, or the value exceeds 2^64 - 1. Nothing is
+/// rounded.
 pub(crate) fn quantity(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, ParseError> {
     let error = || ParseError { found: text.to_owned(), expected };
     let trimmed = text.trim();
@@ -35,8 +37,8 @@ pub(crate) fn quantity(text: &str, units: &[(&str, u64)], expected: &'static str
     u64::try_from(scaled / denominator).map_err(|_| error())
 }
 
-/// Writes `value` in the largest of `units` (largest first) that it reaches, with as many decimals as it takes: what is
-/// printed reads back as the same value.
+/// Writes `value` in the largest of `units` (largest first) that it reaches, with as many decimals as needed: parsing
+/// the text yields the same value.
 pub(crate) fn write(out: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let (name, factor) =
         units.iter().find(|(_, factor)| value >= *factor).or(units.last()).expect("units are not empty");

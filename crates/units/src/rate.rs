@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Bits per second. `Mbps` is 10^6 bit/s.
+/// A rate in bits per second. `Mbps` is 10^6 bit/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Rate(pub u64);
@@ -18,12 +18,12 @@ impl Rate {
     /// Zero bits per second.
     pub const ZERO: Rate = Rate(0);
 
-    /// `mbps` times 10^6 bit/s.
+    /// Returns a rate of `mbps` times 10^6 bit/s.
     pub const fn from_mbps(mbps: u64) -> Rate {
         Rate(mbps.saturating_mul(1_000_000))
     }
 
-    /// Time to send `size` at this rate, rounded up to the next nanosecond; [`Span::MAX`] at rate zero.
+    /// Returns the time to send `size` at this rate, rounded up to the next nanosecond; [`Span::MAX`] at rate zero.
     pub fn time_to_send(self, size: Bytes) -> Span {
         if self.0 == 0 {
             return Span::MAX;
@@ -32,13 +32,13 @@ impl Rate {
         Span(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Bytes that pass in `span` at this rate, rounded down.
+    /// Returns the bytes sent in `span` at this rate, rounded down.
     pub fn bytes_in(self, span: Span) -> Bytes {
         let bytes = u128::from(self.0) * u128::from(span.0) / (8 * NANOS);
         Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// The rate that carries `size` in `span`, rounded down; zero if `span` is zero.
+    /// Returns the rate that carries `size` in `span`, rounded down; zero if `span` is zero.
     pub fn of(size: Bytes, span: Span) -> Rate {
         if span.0 == 0 {
             return Rate::ZERO;
@@ -47,7 +47,7 @@ impl Rate {
         Rate(u64::try_from(bps).unwrap_or(u64::MAX))
     }
 
-    /// The rate `numerator / denominator` times as high, rounded down.
+    /// Returns the rate times `numerator / denominator`, rounded down.
     ///
     /// # Panics
     /// If `denominator` is zero.
@@ -60,7 +60,7 @@ impl Rate {
 impl FromStr for Rate {
     type Err = ParseError;
 
-    /// Reads `"40Mbps"`, `"2.5Gbps"`, `"64kbps"`, `"1000bps"`.
+    /// Parses texts such as `"40Mbps"`, `"2.5Gbps"`, `"64kbps"` or `"1000bps"`.
     fn from_str(text: &str) -> Result<Rate, ParseError> {
         let units = &[("bps", 1), ("kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000)];
         parse::quantity(text, units, "a rate with its unit, such as \"40Mbps\" or \"1Gbps\"").map(Rate)

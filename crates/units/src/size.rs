@@ -8,12 +8,12 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::str::FromStr;
 
-/// Bytes. `MB` is 10^6 bytes, `MiB` is 2^20.
+/// A size in bytes. `MB` is 10^6 bytes, `MiB` is 2^20.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// A count of packets (for TCP: of full-sized segments, the unit in which Linux keeps its window).
+/// A number of packets (for TCP: of full-sized segments, the unit of Linux's congestion window).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Packets(pub u64);
@@ -21,12 +21,12 @@ pub struct Packets(pub u64);
 macro_rules! counts {
     ($name:ident) => {
         impl $name {
-            /// None.
+            /// Zero.
             pub const ZERO: $name = $name(0);
             /// The maximum, above every real value.
             pub const MAX: $name = $name(u64::MAX);
 
-            /// The difference, or zero if `other` is larger.
+            /// Returns the difference, or zero if `other` is larger.
             pub const fn saturating_sub(self, other: $name) -> $name {
                 $name(self.0.saturating_sub(other.0))
             }
@@ -45,7 +45,7 @@ macro_rules! counts {
             }
         }
 
-        /// Plain subtraction: an underflow means that a count is wrong, and panics in debug builds.
+        /// Subtraction without saturation: an underflow is a bug, and panics in debug builds.
         impl Sub for $name {
             type Output = $name;
             fn sub(self, other: $name) -> $name {
@@ -73,7 +73,7 @@ counts!(Packets);
 impl FromStr for Bytes {
     type Err = ParseError;
 
-    /// Reads `"30MB"`, `"100kB"`, `"1.5MiB"`, `"1500B"`.
+    /// Parses texts such as `"30MB"`, `"100kB"`, `"1.5MiB"` or `"1500B"`.
     fn from_str(text: &str) -> Result<Bytes, ParseError> {
         let units = &[
             ("B", 1),

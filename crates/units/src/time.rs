@@ -12,7 +12,7 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct Time(pub u64);
 
-/// A length of time in nanoseconds, never negative.
+/// A duration in nanoseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Span(pub u64);
@@ -23,54 +23,54 @@ impl Time {
     /// The maximum, later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The span from `earlier` to here; zero if `earlier` is not earlier.
+    /// Returns the span since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole microseconds since the start, rounded down.
+    /// Returns the whole microseconds since the start, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Span = Span(0);
     /// The maximum, longer than every real span.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// A span of whole microseconds.
+    /// Returns a span of whole microseconds.
     pub const fn from_micros(us: u64) -> Span {
         Span(us.saturating_mul(1_000))
     }
 
-    /// A span of whole milliseconds.
+    /// Returns a span of whole milliseconds.
     pub const fn from_millis(ms: u64) -> Span {
         Span(ms.saturating_mul(1_000_000))
     }
 
-    /// A span of whole seconds.
+    /// Returns a span of whole seconds.
     pub const fn from_secs(s: u64) -> Span {
         Span(s.saturating_mul(1_000_000_000))
     }
 
-    /// Whole microseconds, rounded down.
+    /// Returns the whole microseconds, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Whole milliseconds, rounded down.
+    /// Returns the whole milliseconds, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Seconds, for formulas that are stated over the reals.
+    /// Returns the span in seconds, for floating-point formulas.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The span `numerator / denominator` times as long, rounded down.
+    /// Returns the span times `numerator / denominator`, rounded down.
     ///
     /// # Panics
     /// If `denominator` is zero.
@@ -79,7 +79,7 @@ impl Span {
         Span(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// The difference, or zero if `other` is longer.
+    /// Returns the difference, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
@@ -118,14 +118,14 @@ impl AddAssign for Span {
     }
 }
 
-/// Longest unit first; `s` last among the plain ones so that `ms` is not read as `m` + `s`.
+/// Names of units, and their values in nanoseconds.
 const UNITS: &[(&str, u64)] =
     &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
 
 impl FromStr for Span {
     type Err = ParseError;
 
-    /// Reads `"45ms"`, `"0.5s"`, `"100us"`, `"20ns"`, `"2min"`.
+    /// Parses texts such as `"45ms"`, `"0.5s"`, `"100us"`, `"20ns"` or `"2min"`.
     fn from_str(text: &str) -> Result<Span, ParseError> {
         parse::quantity(text, UNITS, "a time with its unit, such as \"45ms\" or \"1.5s\"").map(Span)
     }

@@ -11,35 +11,36 @@ pub struct Item {
     pub bitrate: Option<Rate>,
 }
 
-/// Data to send.
+/// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Number of the connection within the application, from 0. One that is not open yet is opened for the message.
+    /// Number of the connection within the application, from 0. A connection that is not open yet is opened for the
+    /// message.
     pub connection: u64,
-    /// Size.
+    /// Size of the message.
     pub size: Bytes,
-    /// Scheduled time: its completion time counts from here, even if it is sent late.
+    /// Scheduled time, from which the completion time is measured, even if the message is sent late.
     pub due: Time,
-    /// Role.
+    /// Role of the message in its application.
     pub item: Item,
 }
 
-/// Requests of an application that was woken.
+/// Actions that an application requests at a wakeup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// Messages to be sent now, in this order.
+    /// Messages to send now, in this order.
     pub messages: Vec<Message>,
-    /// Time of its next wakeup.
+    /// Time of the next wakeup.
     pub next: Option<Time>,
 }
 
-/// Reaction of an application to a message that was delivered or given up.
+/// Response of an application to a message that was delivered or abandoned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// Time for which playback stalled because of it; `None` for data that is not played.
+    /// Time for which playback stalled because of the message; `None` for data that is not played.
     pub stall: Option<Span>,
     /// Time of the application's next wakeup.
     pub next: Option<Time>,
-    /// Whether the application has nothing more to do.
+    /// Whether the application has finished.
     pub is_done: bool,
 }

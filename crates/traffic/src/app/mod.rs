@@ -1,9 +1,9 @@
-//! Applications: the content and times of transfers on their connections.
+//! Applications, which determine the sizes and times of transfers on their connections.
 //!
 //! An [`Application`] is a state machine without a clock. The engine wakes it at the requested time, and reports each
-//! message whose last byte was acknowledged; the application answers with messages to send and the time of its next
-//! wakeup. Acknowledgements take the place of answers: the time from a message's start to the acknowledgement of its
-//! last byte equals the time that a client measures from its request to the last byte, shifted by half a round trip.
+//! message whose last byte was acknowledged; the application returns messages to send and the time of its next wakeup.
+//! Acknowledgements replace responses of a peer: the time from a message's start to the acknowledgement of its last
+//! byte equals the time that a client measures from its request to the last byte, shifted by half a round trip.
 //!
 //! On one connection messages are delivered in the order in which they were sent.
 
@@ -24,21 +24,21 @@ use thalweg_units::Time;
 use video::Video;
 use web::Web;
 
-/// An application that runs.
+/// A running application.
 #[derive(Clone, Debug)]
 pub enum Application {
     /// Adaptive video.
     Video(Video),
     /// Web pages.
     Web(Web),
-    /// A call or a probe.
+    /// A call, or probes.
     Periodic(Periodic),
     /// Remote procedure calls.
     Rpc(Rpc),
 }
 
 impl Application {
-    /// The application before its first wakeup. `seed` is that of all its random numbers.
+    /// Creates an application before its first wakeup. `seed` determines all of its random numbers.
     pub fn new(app: &App, seed: u64) -> Application {
         let stream = Stream::seed_from_u64(seed);
         match app {
@@ -68,7 +68,7 @@ impl Application {
         }
     }
 
-    /// The oldest message in flight on a connection was delivered at `now`, or is given up then.
+    /// Reports that the oldest message in flight on a connection was delivered or abandoned at `now`.
     pub fn end_message(&mut self, connection: u64, now: Time) -> Delivery {
         match self {
             Application::Video(video) => video.delivered(now),

@@ -1,18 +1,19 @@
-//! A message of one size in every interval, whether or not earlier ones have arrived: the frames of a call, or probes.
+//! Messages of constant size at a constant interval, whether or not earlier ones have arrived: the frames of a call, or
+//! probes.
 //!
-//! The picture of a call freezes where the gap between the arrivals of two frames is longer than three intervals and
-//! than an interval and the call's `freeze`: with 150 ms, as `freezeCount` of W3C's webrtc-stats counts it. It has
-//! stood still for the gap less an interval.
+//! A call freezes if the gap between the arrivals of two frames exceeds both three intervals and one interval plus the
+//! call's `freeze`. With `freeze` = 150 ms this is the definition of `freezeCount` in W3C's webrtc-stats. The duration
+//! of the freeze is the gap less one interval.
 
 use crate::app::message::{Delivery, Item, Message, Wake};
 use thalweg_units::{Bytes, Span, Time};
 
-/// Frames or probes.
+/// The frames of a call, or probes.
 #[derive(Clone, Debug)]
 pub struct Periodic {
     size: Bytes,
     interval: Span,
-    /// `None`: nothing is shown.
+    /// Limit for a freeze; `None` if nothing is displayed.
     freeze: Option<Span>,
     sent: u64,
     next_at: Option<Time>,

@@ -1,12 +1,12 @@
-//! Remote procedure calls in an open loop: they arrive at random and are sent when they arrive, whether or not earlier
-//! ones have finished. Latency counts from the arrival, so that a slow path delays no measurement (no coordinated
-//! omission).
+//! Remote procedure calls in an open loop: calls arrive at random times and are sent on arrival, whether or not earlier
+//! ones have finished. Latency is measured from the arrival, so a slow path does not delay later measurements (no
+//! coordinated omission).
 
 use crate::app::message::{Item, Message, Wake};
 use crate::streams::{self, Stream};
 use thalweg_units::{Bytes, Span, Time};
 
-/// A client.
+/// A client of remote procedure calls.
 #[derive(Clone, Debug)]
 pub struct Rpc {
     mean_gap: Span,

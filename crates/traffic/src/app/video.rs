@@ -1,7 +1,7 @@
-//! Adaptive video whose bitrate follows from the playback buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson,
+//! Adaptive video whose bitrate depends on the playback buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson,
 //! "A Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, sec. 4.
 //!
-//! A segment is requested as soon as the one before has arrived and the buffer has space for it. Playback starts with
+//! A segment is requested as soon as the previous one has arrived and the buffer has space for it. Playback starts with
 //! the first segment, stalls while the buffer is empty, and continues with the next segment. Every segment has exactly
 //! the size of its bitrate.
 
@@ -9,20 +9,20 @@ use crate::app::message::{Delivery, Item, Message, Wake};
 use thalweg_plan::plan::segment_bytes;
 use thalweg_units::{Rate, Span, Time};
 
-/// A player.
+/// A video player.
 #[derive(Clone, Debug)]
 pub struct Video {
-    /// In ascending order.
+    /// Available bitrates, in ascending order.
     bitrates: Vec<Rate>,
     segment: Span,
     buffer: Span,
-    /// Index of the last segment's bitrate.
+    /// Index of the bitrate of the latest segment.
     last: usize,
     requested: u64,
     is_waiting: bool,
     /// Time of the next request.
     request_at: Option<Time>,
-    /// Time at which the buffer runs empty; `None` before the first segment.
+    /// Time at which the buffer becomes empty; `None` before the first segment.
     empty_at: Option<Time>,
 }
 
@@ -50,7 +50,7 @@ impl Video {
         let empty = self.empty_at.map_or(now, |empty| empty.max(now)) + self.segment;
         self.empty_at = Some(empty);
         self.is_waiting = false;
-        // The segment has space when the buffer holds no more than this.
+        // Maximum buffer level at which a segment still fits.
         let full = self.buffer.saturating_sub(self.segment);
         let request_at = now.max(Time(empty.0.saturating_sub(full.0)));
         self.request_at = Some(request_at);
@@ -61,11 +61,11 @@ impl Video {
         self.empty_at.map_or(Span::ZERO, |empty| now.since(empty))
     }
 
-    /// Index of the bitrate of the next segment when the buffer holds `level`.
+    /// Returns the index of the bitrate of the next segment at a buffer level of `level`.
     fn choose(&self, level: Span) -> usize {
         let top = self.bitrates.len() - 1;
         // For a buffer of 240 s the paper reserves 90 s and selects the highest bitrate from 216 s on. A buffer of few
-        // segments is never that full when the next one is requested.
+        // segments never reaches that share when the next segment is requested.
         let reservoir = self.buffer.scale(90, 240);
         let upper = self.buffer.scale(216, 240).min(self.buffer.saturating_sub(self.segment));
         if level <= reservoir {
@@ -98,7 +98,7 @@ mod tests {
         Video::new(bitrates, Span::from_secs(4), Span::from_secs(40))
     }
 
-    /// Plays over a path that carries `rate`; returns bitrate in Mbit/s and stall of each segment.
+    /// Plays segments over a path with `rate`. Returns the bitrate in Mbit/s and the stall of each segment.
     fn play(video: &mut Video, rate: Rate, segments: usize) -> Vec<(u64, Span)> {
         let mut now = Time::ZERO;
         (0..segments)
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_path_below_the_lowest_bitrate_stalls_for_the_missing_time() {
-        // 4 s of 1 Mbit/s take 8 s at 0.5 Mbit/s: each segment but the first comes 4 s after the buffer ran empty.
+        // 4 s at 1 Mbit/s take 8 s at 0.5 Mbit/s: every segment except the first arrives 4 s after the buffer became
+        // empty.
         let played = play(&mut player(), Rate(500_000), 5);
         assert!(played.iter().all(|(bitrate, _)| *bitrate == 1));
         let stalls: Vec<u64> = played.iter().map(|(_, stall)| stall.0 / SECOND).collect();
@@ -142,7 +143,8 @@ mod tests {
     fn the_bitrate_stays_while_the_map_is_between_its_neighbours() {
         let mut video = player();
         video.last = 1;
-        // The map goes from 1 Mbit/s at 15 s to 8 Mbit/s at 36 s: 3 Mbit/s at 21 s, 4.33 at 25 s, 1 at 15 s.
+        // The bitrate rises linearly from 1 Mbit/s at 15 s to 8 Mbit/s at 36 s: 3 Mbit/s at 21 s, 4.33 at 25 s, 1 at 15
+        // s.
         assert_eq!(video.choose(Span::from_secs(21)), 1);
         assert_eq!(video.choose(Span::from_secs(25)), 2);
         assert_eq!(video.choose(Span::from_secs(15)), 0);

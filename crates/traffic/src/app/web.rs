@@ -1,6 +1,6 @@
-//! Web pages. The document is requested first; each further object is referenced by another one, and is requested when
-//! that has arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers open
-//! up to six to a host.
+//! Web pages. The document is requested first; every other object is referenced by another one, and is requested when
+//! that one has arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers
+//! open up to six connections to a host.
 //!
 //! The other objects are spread evenly over `depth - 1` levels, and each is referenced by a random object of the
 //! previous level.
@@ -21,30 +21,30 @@ pub struct Web {
     pages: u64,
     think: Span,
     stream: Stream,
-    /// Number of started pages.
+    /// Number of pages started.
     begun: u64,
     page: Page,
-    /// Start of the next page; `None` while one loads.
+    /// Start of the next page; `None` while a page is loading.
     begin_at: Option<Time>,
-    /// Time at which an object was last found or a connection became idle.
+    /// Time at which an object was last discovered or a connection last became idle.
     changed_at: Time,
-    /// Object that each open connection carries.
+    /// Object that each open connection is loading.
     loading: Vec<Option<usize>>,
 }
 
-/// A page that loads.
+/// A page that is being loaded.
 #[derive(Clone, Debug, Default)]
 struct Page {
     sizes: Vec<Bytes>,
-    /// Objects that each object references.
+    /// For each object, the objects that it references.
     children: Vec<Vec<usize>>,
-    /// Objects that were found but not requested.
+    /// Objects that were discovered but not requested.
     found: VecDeque<usize>,
     left: usize,
 }
 
 impl Web {
-    /// A browser for [`App::Web`].
+    /// Creates a browser for [`App::Web`].
     pub(super) fn new(app: &App, stream: Stream) -> Web {
         let App::Web { objects, depth, sizes_bytes, connections, pages, think_ns } = app else {
             unreachable!("the caller has matched the kind")
@@ -103,7 +103,7 @@ impl Web {
         Delivery { next: self.begin_at, ..Delivery::default() }
     }
 
-    /// An open connection without an object, or a new one.
+    /// Returns an open idle connection, or a new one; `None` if all are busy.
     fn idle_connection(&mut self) -> Option<usize> {
         if let Some(idle) = self.loading.iter().position(Option::is_none) {
             return Some(idle);
@@ -119,7 +119,8 @@ impl Web {
         let Web { objects, depth, .. } = *self;
         let sizes = (0..objects).map(|_| self.sizes[streams::index(self.sizes.len(), &mut self.stream)]).collect();
         let mut page = Page { sizes, children: vec![Vec::new(); objects], found: VecDeque::new(), left: objects };
-        // First object of each level. The document is alone on its level, unless all objects are known from the start.
+        // Index of the first object of each level. The document is alone on its level, unless all objects are known
+        // from the start.
         let first = |level: usize| match level {
             0 => 0,
             _ if level == depth => objects,
@@ -148,7 +149,7 @@ mod tests {
         Web::new(&app, Stream::seed_from_u64(7))
     }
 
-    /// Loads everything over connections on which each object takes 100 ms; returns the request time of each object, in
+    /// Loads all pages over connections on which each object takes 100 ms. Returns the request time of each object, in
     /// ms.
     fn load(web: &mut Web) -> Vec<u64> {
         let (mut now, mut requests, mut in_flight) = (Time::ZERO, Vec::new(), VecDeque::new());
