@@ -1,42 +1,43 @@
-//! Arms: the algorithms that may be chosen.
+//! Arms: the algorithms that the policy may choose.
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of arms: the kernel's table of probabilities has this number of slots.
+/// Maximum number of arms: the size of the kernel's table of probabilities.
 pub const MAX_ARMS: usize = 8;
 
-/// Algorithms that take loss for congestion, so that their losses and queues describe the path.
+/// Algorithms that treat loss as congestion, so that their losses and queues describe the path.
 const LOSS_BASED: [&str; 12] =
     ["bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "reno", "scalable", "veno", "westwood", "yeah"];
 
-/// Algorithms that pace by a model of the path and fall behind for good on a host that is off CPU for part of the time.
+/// Algorithms that pace by a model of the path, and permanently lose throughput on a host that is off-CPU for part of
+/// the time.
 const NEED_WHOLE_CPU: [&str; 4] = ["bbr", "bbr1", "bbr2", "bbr3"];
 
-/// Number of an arm among [`Arms`].
+/// Index of an arm in [`Arms`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ArmId(pub u8);
 
 impl ArmId {
-    /// As an index.
+    /// Returns the index as `usize`.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An algorithm that may be chosen.
+/// An algorithm that the policy may choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
     /// The value of `TCP_CONGESTION`.
     pub name: String,
     /// Whether the algorithm reduces its rate after a loss, so that its losses and queues describe the path.
     pub is_loss_based: bool,
-    /// Whether it must not be chosen while the host is short of CPU.
+    /// Whether the algorithm must not be chosen while the host is short of CPU.
     pub needs_whole_cpu: bool,
 }
 
 impl Arm {
-    /// Makes an arm from the known properties of an algorithm; for an unknown one nothing is assumed.
+    /// Creates an arm from the known properties of an algorithm. For an unknown algorithm, both properties are false.
     pub fn named(name: &str) -> Arm {
         Arm {
             name: name.to_owned(),
@@ -46,7 +47,7 @@ impl Arm {
     }
 }
 
-/// The algorithms that may be chosen, and which of them is the system's default.
+/// The algorithms that the policy may choose, and the system's default among them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arms {
     arms: Vec<Arm>,
@@ -56,27 +57,27 @@ pub struct Arms {
 /// An invalid list of arms.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArmsError {
-    /// The system's default is not on the list.
+    /// The system's default is not in the list.
     #[error("the arms {found} lack the system's default `{default}`; add it, since the hold-out keeps it")]
     NoDefault {
-        /// The names.
+        /// The names in the list.
         found: String,
-        /// The default's.
+        /// The name of the default.
         default: String,
     },
     /// An arm is listed twice.
     #[error("the arm `{0}` is named twice; name it once")]
     Twice(String),
-    /// There are too many.
+    /// The list has too many arms.
     #[error("{0} arms, and at most {MAX_ARMS} are supported; remove some")]
     TooMany(usize),
 }
 
 impl Arms {
-    /// The arms in their order.
+    /// Creates the list of arms, in the given order.
     ///
     /// # Errors
-    /// `default` is not among them, one occurs twice, or there are more than [`MAX_ARMS`].
+    /// If `default` is not among them, one occurs twice, or there are more than [`MAX_ARMS`].
     pub fn new(arms: Vec<Arm>, default: &str) -> Result<Arms, ArmsError> {
         if arms.len() > MAX_ARMS {
             return Err(ArmsError::TooMany(arms.len()));
@@ -93,15 +94,15 @@ impl Arms {
         Ok(Arms { arms, default: ArmId(index as u8) })
     }
 
-    /// The arms of these names.
+    /// Creates the arms with these names.
     ///
     /// # Errors
-    /// As [`Arms::new`].
+    /// As for [`Arms::new`].
     pub fn named(names: &[&str], default: &str) -> Result<Arms, ArmsError> {
         Arms::new(names.iter().map(|name| Arm::named(name)).collect(), default)
     }
 
-    /// The system's default.
+    /// Returns the system's default.
     pub const fn default(&self) -> ArmId {
         self.default
     }
@@ -112,20 +113,20 @@ impl Arms {
         self.arms.len()
     }
 
-    /// All, with their numbers.
+    /// Returns all arms with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (ArmId, &Arm)> {
         self.arms.iter().enumerate().map(|(number, arm)| (ArmId(number as u8), arm))
     }
 
-    /// The arm with a number.
+    /// Returns the arm with an id.
     ///
     /// # Panics
-    /// If the number is unknown.
+    /// If the id is unknown.
     pub fn arm(&self, id: ArmId) -> &Arm {
         &self.arms[id.index()]
     }
 
-    /// The arm of a name.
+    /// Returns the id of the arm with a name.
     pub fn find(&self, name: &str) -> Option<ArmId> {
         self.iter().find(|(_, arm)| arm.name == name).map(|(id, _)| id)
     }

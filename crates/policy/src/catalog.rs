@@ -1,4 +1,4 @@
-//! Policies by name.
+//! The policies by name.
 
 use crate::arm::ArmId;
 use crate::outcome::{Class, Loss, Outcome};
@@ -10,27 +10,27 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// A policy by name, as configured, stored in a snapshot, and simulated.
+/// Any policy, in the form in which it is configured, stored in snapshots, and simulated.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 pub enum AnyPolicy {
     /// Weights that never change.
     Static(Static),
-    /// Thresholds: an exported policy file.
+    /// Threshold rules from an exported policy file.
     Rules(Rules),
-    /// The rule and the learner of Oracle's bpftune.
+    /// The rule and the learning algorithm of Oracle's bpftune.
     Bpftune(Bpftune),
     /// A randomised comparison.
     Ab(Ab),
     /// Upper confidence bounds.
     Ucb(Ucb),
-    /// The best arm so far, and occasionally another.
+    /// Epsilon-greedy: the best arm so far, and occasionally another one.
     Greedy(Greedy),
-    /// Thompson sampling: the default.
+    /// Thompson sampling, the default.
     Bayes(Bayes),
 }
 
-/// Calls the contained policy, of whichever kind.
+/// Evaluates to the contained policy, whatever its variant.
 macro_rules! inner {
     ($any:expr) => {
         match $any {
@@ -54,8 +54,8 @@ impl AnyPolicy {
         inner!(self)
     }
 
-    /// Takes over what another policy has learned, with its own settings. Returns false if the other is of a different
-    /// kind, or its data does not apply here.
+    /// Restores the learned state of another policy, with this one's settings. Returns false if the other has a
+    /// different type, or its state does not apply here.
     pub(crate) fn restore_from(&mut self, other: AnyPolicy) -> bool {
         match (self, other) {
             (AnyPolicy::Static(own), AnyPolicy::Static(other)) => *own == other,

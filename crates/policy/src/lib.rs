@@ -1,9 +1,9 @@
-//! Chooses the congestion control of the next connection to a destination, and tests whether that helps.
+//! Chooses the congestion control algorithm of the next connection to a destination, and tests whether the choice is
+//! beneficial.
 //!
-//! An [`Outcome`] is what the server's kernel reports of a closed connection. A [`Policy`] turns outcomes into
-//! [`Weights`]: the probability with which each algorithm (an [`Arm`]) is drawn for the next connection to a
-//! [`Prefix`]. The kernel draws, outside of this crate, and never waits for it: weights are valid until they are
-//! replaced.
+//! An [`Outcome`] is the kernel's report on a closed connection. A [`Policy`] turns outcomes into [`Weights`]: the
+//! probability with which each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`]. The kernel
+//! draws, outside of this crate, without waiting for it: weights are valid until they are replaced.
 //!
 //! ```text
 //!   Outcome ──► Guard ──► Policy          learns
@@ -11,14 +11,14 @@
 //!   Weights ◄─────┴──────────┘            hold-out, withdrawal and the state of the host override the policy
 //! ```
 //!
-//! - [`Guard`] wraps every policy. It keeps a share of connections at the system's default, compares the rest with them
-//!   by a test that is valid at any time, and restores the default where the rest is worse.
+//! - [`Guard`] wraps every policy. It keeps a share of connections at the system's default, compares the others with
+//!   them by a test that is valid at any time, and restores the default where the others are worse.
 //! - [`AnyPolicy`] is a policy by name: [`Bayes`], which is the default, and others to compare it with.
-//! - [`Objective`] says what is wanted, as a number for each outcome.
-//! - [`simulate`] plays policies against a population of paths.
+//! - [`Objective`] assigns a reward to each outcome.
+//! - [`simulate`] simulates policies on a population of paths.
 //!
-//! Nothing here reads a clock, draws random numbers of its own, or does I/O: times are arguments (since the UNIX epoch,
-//! so that learned state survives a restart), and the same outcomes in the same order yield the same weights.
+//! This crate reads no clock, draws no random numbers of its own, and does no I/O: times are arguments (since the UNIX
+//! epoch, so that learned state survives a restart), and the same outcomes in the same order yield the same weights.
 //!
 //! ```
 //! use thalweg_policy::{AnyPolicy, Arms, Bayes, Class, Guard, Objective, Prefix};

@@ -3,12 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The 97.5th percentile of the standard normal distribution: half the width of a 95 % interval.
+/// The 97.5th percentile of the standard normal distribution: half the width of a 95 % interval, in standard
+/// deviations.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
-/// The number below which a share `p`, between 0 and 1, of the standard normal distribution lies; to 1e-9.
+/// Returns the quantile `p` (between 0 and 1) of the standard normal distribution, with a relative error of about 1e-9.
 ///
-/// Source: Peter Acklam's rational approximation, one piece for the middle and one for each tail.
+/// Source: Peter Acklam's rational approximation, with one function for the centre and one for each tail.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969_683_028_665_376e1,
@@ -51,12 +52,12 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     }
 }
 
-/// Count, mean and scatter of a sequence of numbers (Welford).
+/// Count, mean and sum of squared deviations of a sequence (Welford's algorithm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Moments {
     pub n: f64,
     pub mean: f64,
-    /// Sum of squared distances from the mean.
+    /// Sum of squared deviations from the mean.
     pub scatter: f64,
 }
 

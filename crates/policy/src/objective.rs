@@ -7,20 +7,21 @@ use thalweg_units::{Bytes, MSS};
 /// The operator's objective for connections.
 ///
 /// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1
-/// between two arms is a tenth of the time or of the rate, whatever the path. For long connections `s` is 1: the
+/// between two arms is about a tenth of the time or of the rate, on any path. For long connections `s` is 1: the
 /// logarithm of throughput. For shorter ones it is the logarithm of completion time, and `s` = 1/2 removes half of the
-/// effect of the size: completion times grow with between the zeroth and the first power of the size. No arm benefits,
-/// since none chooses sizes.
+/// effect of the size: completion times grow with a power of the size between 0 and 1. This does not favour any arm,
+/// since arms do not choose sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// Smallest connection that counts: smaller ones fit into the initial window, and do not depend on the algorithm.
+    /// Minimum size of a connection that is evaluated: smaller ones fit into the initial window, and do not depend on
+    /// the algorithm.
     pub least: Bytes,
-    /// Connections from here on are medium.
+    /// Minimum size of medium connections.
     pub medium_from: Bytes,
-    /// Connections from here on are long: judged by throughput.
+    /// Minimum size of long connections, which are evaluated by throughput.
     pub long_from: Bytes,
-    /// Price of retransmissions: with 1, retransmitting every tenth segment is as bad as a completion time that is a
-    /// tenth longer.
+    /// Price of retransmissions: with 1, retransmitting a tenth of the segments is as bad as a completion time that is
+    /// a tenth longer.
     pub retransmit_price: f64,
 }
 
@@ -29,7 +30,8 @@ impl Default for Objective {
         Objective {
             least: Bytes(10 * MSS.0),
             medium_from: Bytes(100_000),
-            // Shah, BBR Evaluation at a Large CDN, 2019: completion time below 3 MB, throughput from there on.
+            // Shah, "BBR Evaluation at a Large CDN" (2019): completion time below 3 MB, throughput for larger
+            // transfers.
             long_from: Bytes(3_000_000),
             retransmit_price: 1.0,
         }
@@ -37,7 +39,7 @@ impl Default for Objective {
 }
 
 impl Objective {
-    /// The class of a size.
+    /// Returns the class of a size.
     pub fn size(&self, bytes: Bytes) -> Size {
         if bytes >= self.long_from {
             Size::Long
@@ -48,9 +50,9 @@ impl Objective {
         }
     }
 
-    /// The reward of an outcome: more is better. `None` if it does not depend on the path, since the connection was too
-    /// small, or the application determined its duration. Idle times between transfers are ignored if the transfer's
-    /// own time is known.
+    /// Returns the reward of an outcome; more is better. `None` if it does not depend on the path: the connection was
+    /// too small, or the application determined its duration. Idle times between transfers are ignored if the
+    /// completion time of the transfer is known.
     pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
         if outcome.acked < self.least {
             return None;

@@ -9,15 +9,15 @@ use thalweg_units::{Bytes, Packets, Rate, Span};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// The peer.
+    /// The peer opened the connection.
     #[default]
     In,
-    /// This host.
+    /// This host opened the connection.
     Out,
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Direction; 2] = [Direction::In, Direction::Out];
 }
 
@@ -25,39 +25,39 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
-    /// A page.
+    /// A small transfer, such as a page.
     Short,
-    /// A picture, or a piece of video.
+    /// A medium transfer, such as an image or a video segment.
     Medium,
-    /// A download: its throughput matters.
+    /// A long transfer, such as a download, for which throughput matters.
     Long,
 }
 
 impl Size {
-    /// All, the shortest first.
+    /// All classes, in ascending order.
     pub const ALL: [Size; 3] = [Size::Short, Size::Medium, Size::Long];
 }
 
-/// Class of connections that are compared with each other. When one opens, its direction is known and its size usually
-/// is not.
+/// Class of connections that are compared with each other. When a connection opens, its direction is known, but its
+/// size usually is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
-    /// The side that opens it.
+    /// The side that opens the connection.
     pub direction: Direction,
-    /// The expected size, if known from its port or from the application.
+    /// The expected size, if known from the port or the application.
     pub size: Option<Size>,
 }
 
-/// How an arm was chosen.
+/// How the algorithm of a connection was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Drawn from the policy's weights.
     Treated,
-    /// Held out: it has kept the system's default, for comparison with the others.
+    /// Held out: the connection kept the system's default, for comparison.
     HeldOut,
-    /// The application, a route or the administrator chose the algorithm. The connection is counted, but not learned
-    /// from, because the reason of that choice is unknown.
+    /// The application, a route or the administrator chose the algorithm. The connection is counted, but ignored by
+    /// policies, because the reason for that choice is unknown.
     Untouched,
 }
 
@@ -66,36 +66,36 @@ pub enum Group {
 pub struct Outcome {
     /// The destination, as returned by [`Tree::leaf`](crate::Tree::leaf).
     pub prefix: Prefix,
-    /// Algorithm at the end, as read back from the kernel.
+    /// Algorithm when the connection closed, as reported by the kernel.
     pub arm: ArmId,
-    /// How it was chosen.
+    /// How the algorithm was chosen.
     pub group: Group,
-    /// The side that opened it.
+    /// The side that opened the connection.
     pub direction: Direction,
-    /// Payload that was acknowledged.
+    /// Acknowledged payload.
     pub acked: Bytes,
-    /// Time from the first byte queued to the last one acknowledged, if it was one transfer.
+    /// Time from the first byte queued to the last one acknowledged, if the connection carried a single transfer.
     pub completion: Option<Span>,
-    /// Time with unacknowledged data.
+    /// Time during which data was unacknowledged.
     pub busy: Span,
-    /// Whether the application limited it for most of that time.
+    /// Whether the application limited the connection for most of that time.
     pub is_app_limited: bool,
-    /// Whether the host was short of CPU meanwhile.
+    /// Whether the host was short of CPU during the connection.
     pub is_cpu_limited: bool,
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub segments: Packets,
     /// Data segments that were retransmissions.
     pub retransmits: Packets,
-    /// Smallest round-trip time; none: there was no sample.
+    /// Smallest round-trip time; `None` without a sample.
     pub rtt_min: Option<Span>,
     /// Largest round-trip time.
     pub rtt_max: Option<Span>,
-    /// Delivery rate at the end, or the largest that the application did not limit.
+    /// Delivery rate at the end, or the largest one that was not application-limited.
     pub delivery_rate: Option<Rate>,
 }
 
 impl Outcome {
-    /// Retransmissions over segments sent, from 0 to 1.
+    /// Returns the ratio of retransmissions to segments sent, from 0 to 1.
     pub fn retransmit_ratio(&self) -> f64 {
         if self.segments.0 == 0 {
             return 0.0;
@@ -109,9 +109,9 @@ impl Outcome {
 pub struct Loss {
     /// The destination.
     pub prefix: Prefix,
-    /// Algorithm.
+    /// Current algorithm.
     pub arm: ArmId,
-    /// Segments sent so far, retransmissions and those without payload included.
+    /// Segments sent so far, including retransmissions and segments without payload.
     pub segments_out: Packets,
     /// Retransmissions so far.
     pub retransmits: Packets,

@@ -1,9 +1,9 @@
-//! The columns of a table of networks, such as operator and country. The caller reads the table.
+//! Attributes of networks, such as operator and country, from tables that the caller reads.
 
 use crate::prefix::{Family, Prefix};
 use std::collections::BTreeMap;
 
-/// Attributes of networks, by the columns of one or several tables.
+/// Attributes of networks, by the columns of one or more tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {
     tables: Vec<Table>,
@@ -16,13 +16,12 @@ struct Table {
     networks: BTreeMap<Prefix, u32>,
     known: Vec<Vec<String>>,
     numbers: BTreeMap<Vec<String>, u32>,
-    /// The lengths that occur, the longest first, of IPv4 and of IPv6.
+    /// The prefix lengths in use, in descending order, of IPv4 and of IPv6.
     lengths: [Vec<u8>; 2],
 }
 
 impl Places {
-    /// Adds a network with its values of these columns. For an existing network, the later values replace the earlier
-    /// ones.
+    /// Adds a network with its values for these columns. For an existing network, the new values replace the old ones.
     pub fn add(&mut self, columns: &[String], network: Prefix, values: Vec<String>) {
         let table = match self.tables.iter().position(|table| table.columns == columns) {
             Some(at) => &mut self.tables[at],
@@ -34,13 +33,13 @@ impl Places {
         table.add(network, values);
     }
 
-    /// The names of all columns.
+    /// Returns the names of all columns.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().flat_map(|table| &table.columns).map(String::as_str)
     }
 
-    /// Returns the value of a column for the longest network around `prefix`; `None` if there is no such network, or
-    /// its field is empty. Of several tables with such a column the first one counts.
+    /// Returns the value of a column of the longest network that contains `prefix`; `None` if there is no such network,
+    /// or its field is empty. If several tables have such a column, the first one is used.
     pub fn value(&self, prefix: Prefix, column: &str) -> Option<&str> {
         let named = |table: &Table| table.columns.iter().position(|name| name == column);
         let (table, at) = self.tables.iter().find_map(|table| Some((table, named(table)?)))?;

@@ -1,4 +1,4 @@
-//! The trait of policies.
+//! The trait that all policies implement.
 
 use crate::arm::{Arm, ArmId, Arms};
 use crate::outcome::{Class, Loss, Outcome};
@@ -8,28 +8,28 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// Computes weights from outcomes.
+/// A policy, which computes weights from outcomes.
 pub trait Policy {
-    /// The name by which it is chosen.
+    /// Returns the name by which the policy is selected.
     fn name(&self) -> &'static str;
 
-    /// Learns from a connection that closed at `now`; returns the changes.
+    /// Updates the state with a connection that closed at `now`. Returns the resulting changes.
     fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent>;
 
-    /// The probability with which each arm is drawn for a connection of `class` to the destination `prefix` that opens
-    /// at `now`.
+    /// Returns the probabilities with which each arm is drawn for a connection of `class` to the destination `prefix`
+    /// that opens at `now`.
     fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights;
 
     /// Explains the weights.
     fn explain(&self, prefix: Prefix, now: Time) -> Explanation;
 
-    /// Called when an open connection has retransmitted: returns the arm to which it is to switch at once, if any.
+    /// Handles a retransmission of an open connection. Returns the arm to which it must switch immediately, if any.
     fn on_loss(&self, _loss: &Loss) -> Option<ArmId> {
         None
     }
 }
 
-/// A value with the interval in which it lies with 95 %.
+/// A value with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The value.
@@ -45,14 +45,14 @@ pub struct Interval {
 pub struct ArmView {
     /// The arm.
     pub arm: ArmId,
-    /// The probability with which it is drawn.
+    /// The probability with which the arm is drawn.
     pub weight: f64,
-    /// Number of connections behind it; old ones count for less where a policy forgets.
+    /// Number of connections on which the view is based; where a policy decreases weights, the sum of weights.
     pub connections: f64,
-    /// Connections for which it was taken to be the best, where a policy counts these.
+    /// Number of connections that used the arm as the best one, if the policy counts them.
     pub greedy: Option<u64>,
-    /// Gain over the system's default, as a difference of rewards: 0.1 is a tenth of the time or the rate. `None`:
-    /// unknown, or the policy uses other terms.
+    /// Gain over the system's default, as a difference of rewards: 0.1 is about a tenth of the time or the rate.
+    /// `None`: unknown, or the policy uses other terms.
     pub gain: Option<Interval>,
     /// Cost, if the policy uses costs.
     pub cost: Option<f64>,
@@ -63,13 +63,13 @@ pub struct ArmView {
 pub struct Explanation {
     /// The destination.
     pub prefix: Prefix,
-    /// In a sentence or two.
+    /// The explanation, in one or two sentences.
     pub sentence: String,
-    /// Arm by arm.
+    /// The policy's view of each arm.
     pub arms: Vec<ArmView>,
 }
 
-/// Views of arms of which only the weights are known.
+/// Returns views of arms for which only the weights are known.
 pub(crate) fn bare_views(arms: &Arms, weights: &Weights) -> Vec<ArmView> {
     let view = |(arm, _): (ArmId, &Arm)| ArmView {
         arm,
@@ -82,7 +82,7 @@ pub(crate) fn bare_views(arms: &Arms, weights: &Weights) -> Vec<ArmView> {
     arms.iter().map(view).collect()
 }
 
-/// A share in words: `97 %`. Only exactly 1 is `100 %`.
+/// Formats a share as a percentage such as `97 %`. Only exactly 1 is `100 %`.
 pub(crate) fn percent(share: f64) -> String {
     if share < 1.0 && share > 0.99 { "over 99 %".to_owned() } else { format!("{:.0} %", 100.0 * share) }
 }

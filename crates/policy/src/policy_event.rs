@@ -1,4 +1,4 @@
-//! Changes of a policy with their reasons, for the log.
+//! Changes of a policy and their reasons, for the log.
 
 use crate::prefix::Prefix;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use thalweg_units::Time;
 pub struct PolicyEvent {
     /// Time since the UNIX epoch.
     pub at: Time,
-    /// The prefix; none: the whole host.
+    /// The affected prefix; `None` for the host.
     pub prefix: Option<Prefix>,
     /// The change.
     pub change: Change,
@@ -27,33 +27,33 @@ impl fmt::Display for PolicyEvent {
     }
 }
 
-/// What changed.
+/// The kinds of changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Change {
-    /// Most new connections get a different algorithm than before.
+    /// Most new connections use a different algorithm than before.
     Preferred {
-        /// The previous algorithm; `None`: none was preferred yet.
+        /// The previous algorithm; `None` if none was preferred.
         from: Option<String>,
-        /// Name now.
+        /// The new algorithm.
         to: String,
     },
-    /// The path has changed: what was learned about it is forgotten.
+    /// The path has changed, so its learned state was dropped.
     PathChanged,
-    /// New connections keep the system's default, because the others were worse.
+    /// New connections use the system's default, because the other algorithms were worse.
     Withdrawn {
-        /// Until then.
+        /// End of the withdrawal.
         until: Time,
     },
-    /// The policy chooses again, after a withdrawal.
+    /// The policy chooses again after a withdrawal.
     Resumed,
     /// Fewer connections are held out, because the others are significantly better.
     HoldoutShrunk,
     /// The initial share of connections is held out again.
     HoldoutRestored,
-    /// An algorithm is not chosen any more.
+    /// An algorithm is no longer chosen.
     LeftOut {
-        /// Name.
+        /// Name of the algorithm.
         arm: String,
     },
     /// The host became short of CPU.

@@ -1,4 +1,4 @@
-//! Destinations, and the tree that they form.
+//! Destination prefixes, and the tree that they form.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Bits of an address.
+    /// Returns the number of bits of an address.
     pub const fn bits(self) -> u8 {
         match self {
             Family::V4 => 32,
@@ -24,19 +24,19 @@ impl Family {
     }
 }
 
-/// Addresses with the same leading bits: `192.0.2.0/24`.
+/// A range of addresses with the same leading bits, such as `192.0.2.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
     family: Family,
-    /// The address, its first bit the highest one; bits behind `length` are zero.
+    /// The address, aligned to the highest bit; bits after `length` are zero.
     bits: u128,
     length: u8,
 }
 
 impl Prefix {
-    /// The addresses that share their first `length` bits with `address`. An IPv4 address on an IPv6 socket
-    /// (`::ffff:192.0.2.7`) is IPv4. A length beyond the address's stands for all of its bits.
+    /// Returns the prefix of the first `length` bits of `address`. An IPv4-mapped IPv6 address (`::ffff:192.0.2.7`)
+    /// counts as IPv4. If `length` exceeds the length of the address, all of its bits are used.
     pub fn of(address: IpAddr, length: u8) -> Prefix {
         let (family, bits) = match address.to_canonical() {
             IpAddr::V4(v4) => (Family::V4, u128::from(v4.to_bits()) << 96),
@@ -45,17 +45,17 @@ impl Prefix {
         Prefix { family, bits, length: family.bits() }.cut(length)
     }
 
-    /// The version of IP.
+    /// Returns the IP version.
     pub const fn family(self) -> Family {
         self.family
     }
 
-    /// Number of bits that its addresses share.
+    /// Returns the number of bits that the addresses share.
     pub const fn length(self) -> u8 {
         self.length
     }
 
-    /// The shorter prefix around it; itself if `length` is not shorter.
+    /// Returns the prefix shortened to `length`; unchanged if it is not longer.
     pub const fn cut(self, length: u8) -> Prefix {
         if length >= self.length {
             return self;
@@ -64,12 +64,12 @@ impl Prefix {
         Prefix { family: self.family, bits: self.bits & mask, length }
     }
 
-    /// Whether it contains all of `other`.
+    /// Whether the prefix contains all of `other`.
     pub fn has(self, other: Prefix) -> bool {
         self.family == other.family && self.length <= other.length && other.cut(self.length) == self
     }
 
-    /// First address.
+    /// Returns the first address.
     pub fn address(self) -> IpAddr {
         match self.family {
             Family::V4 => Ipv4Addr::from_bits((self.bits >> 96) as u32).into(),
@@ -88,7 +88,7 @@ impl fmt::Display for Prefix {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not a prefix: {why}; expected for example 192.0.2.0/24 or 2001:db8::/48")]
 pub struct PrefixError {
-    /// The text.
+    /// The malformed text.
     pub found: String,
     /// The error.
     pub why: &'static str,
@@ -132,7 +132,7 @@ impl From<Prefix> for String {
     }
 }
 
-/// Prefix lengths, longest first: that of destinations, then those of the networks from which they inherit.
+/// Prefix lengths in descending order: that of destinations, then those of the networks from which they inherit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     v4: Vec<u8>,
@@ -146,7 +146,8 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Makes a tree with destinations of these lengths instead of /24 and /48; longer levels above are removed.
+    /// Creates a tree with destinations of these lengths instead of /24 and /48. Levels that are not shorter are
+    /// removed.
     pub fn with_leaves(v4: u8, v6: u8) -> Tree {
         let shorter = |leaf: u8, levels: Vec<u8>, most: u8| {
             let leaf = leaf.min(most);
@@ -161,12 +162,12 @@ impl Tree {
         self.leaf_of(Prefix::of(address, u8::MAX))
     }
 
-    /// Returns the destination that contains a prefix; a prefix that is shorter than destinations is one itself.
+    /// Returns the destination that contains a prefix. A prefix shorter than destinations is its own destination.
     pub fn leaf_of(&self, prefix: Prefix) -> Prefix {
         prefix.cut(self.lengths(prefix.family())[0])
     }
 
-    /// The prefixes from which `leaf` inherits, from the root down to its direct parent.
+    /// Returns the prefixes from which `leaf` inherits, from the root down to its direct parent.
     pub fn ancestors(&self, leaf: Prefix) -> impl Iterator<Item = Prefix> {
         let shorter = self.lengths(leaf.family()).iter().rev().filter(move |&&length| length < leaf.length());
         shorter.map(move |&length| leaf.cut(length))

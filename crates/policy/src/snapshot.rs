@@ -1,15 +1,15 @@
-//! Learned state that survives restarts. The agent writes it to a file.
+//! Snapshots of the learned state, which survive restarts. The agent writes them to a file.
 
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};
 
-/// Version of the snapshot: others are rejected.
+/// Version of the snapshot format; other versions are rejected.
 pub const FORMAT: u32 = 1;
 
-/// All that was learned.
+/// The learned state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Version.
+    /// Version of the format.
     pub format: u32,
     guard: Guard,
 }
@@ -17,7 +17,7 @@ pub struct Snapshot {
 /// A snapshot that cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// It is damaged, or not a snapshot.
+    /// The text is damaged, or not a snapshot.
     #[error("the learned state cannot be read: {0}; move the file away to start over")]
     Form(String),
     /// The version is unsupported.
@@ -25,27 +25,27 @@ pub enum RestoreError {
     Format(u64),
 }
 
-/// Fields of every version.
+/// Fields that every version has.
 #[derive(Deserialize)]
 struct Header {
     format: Option<u64>,
 }
 
 impl Snapshot {
-    /// Makes a snapshot of the learned state of a guard and its policy.
+    /// Creates a snapshot of the learned state of a guard and its policy.
     pub fn of(guard: &Guard) -> Snapshot {
         Snapshot { format: FORMAT, guard: guard.clone() }
     }
 
-    /// As text.
+    /// Returns the snapshot as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Parses a guard; [`Guard::restore_from`] takes over its learned state.
+    /// Parses a snapshot. [`Guard::restore_from`] restores the learned state from the returned guard.
     ///
     /// # Errors
-    /// If the text is not a snapshot, or is of another version.
+    /// If the text is not a snapshot, or has another version.
     pub fn restore(text: &str) -> Result<Guard, RestoreError> {
         let form = |error: serde_json::Error| RestoreError::Form(error.to_string());
         let header: Header = serde_json::from_str(text).map_err(form)?;

@@ -1,11 +1,11 @@
-//! The probability with which each arm is drawn.
+//! The probabilities with which arms are drawn.
 
 use crate::arm::{ArmId, Arms};
 use serde::{Deserialize, Serialize};
 
-/// The probability with which a connection is held out, and with which one each arm is drawn if it is not.
+/// The probability with which a connection is held out, and the probabilities with which each arm is drawn otherwise.
 ///
-/// The probabilities of the arms are from 0 to 1 and add up to 1.
+/// The probabilities of the arms are between 0 and 1 and add up to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
     holdout: f64,
@@ -13,11 +13,11 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Makes probabilities in proportion to `wishes`, one for each arm, without a hold-out. Negative wishes and NaN
-    /// count as zero; if all are zero, all arms are equal.
+    /// Creates probabilities proportional to `wishes`, one per arm, without a hold-out. Negative values and NaN count
+    /// as zero. If all are zero, all arms are equally likely.
     pub fn of(wishes: &[f64]) -> Weights {
         let clean = |&wish: &f64| if wish.is_finite() && wish > 0.0 { wish } else { 0.0 };
-        // Divided by the largest first, so that no sum is too large to be a number.
+        // Divided by the largest value first, so that the sum does not overflow.
         let most = wishes.iter().map(clean).fold(0.0, f64::max);
         let sum: f64 = wishes.iter().map(|wish| clean(wish) / most).sum();
         let arms = if most > 0.0 {
@@ -28,22 +28,22 @@ impl Weights {
         Weights { holdout: 0.0, arms }
     }
 
-    /// One arm for all.
+    /// Creates weights that always draw one arm.
     pub fn only(arms: &Arms, arm: ArmId) -> Weights {
         let mut wishes = vec![0.0; arms.len()];
         wishes[arm.index()] = 1.0;
         Weights::of(&wishes)
     }
 
-    /// The same with a share held out.
+    /// Sets the share of connections held out.
     #[must_use]
     pub fn holding_out(mut self, share: f64) -> Weights {
         self.holdout = share.clamp(0.0, 1.0);
         self
     }
 
-    /// Returns the weights without the arms for which `is_out` is true: their probability is distributed over the
-    /// others in proportion. `instead` gets all of it if the others have none.
+    /// Returns the weights without the arms for which `is_out` is true. Their probability is distributed over the
+    /// others in proportion, or given to `instead` if the others have none.
     #[must_use]
     pub fn without(self, instead: ArmId, is_out: impl Fn(ArmId) -> bool) -> Weights {
         let mut wishes = self.arms;
@@ -63,17 +63,17 @@ impl Weights {
         self.holdout
     }
 
-    /// The probability of an arm, for a connection that is not held out.
+    /// Returns the probability of an arm, for a connection that is not held out.
     pub fn probability(&self, arm: ArmId) -> f64 {
         self.arms[arm.index()]
     }
 
-    /// The probabilities in the order of the arms.
+    /// Returns the probabilities in the order of the arms.
     pub fn probabilities(&self) -> &[f64] {
         &self.arms
     }
 
-    /// The arm with the largest probability, the first of several.
+    /// Returns the arm with the largest probability; the first one of several.
     pub fn most(&self) -> ArmId {
         let mut most = 0;
         for (number, probability) in self.arms.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Weights {
         ArmId(most as u8)
     }
 
-    /// The arm that a number drawn evenly from 0 up to, not including, 1 stands for.
+    /// Returns the arm that corresponds to `unit`, a uniform random number in [0, 1).
     pub fn draw(&self, unit: f64) -> ArmId {
         let mut sum = 0.0;
         for (number, probability) in self.arms.iter().enumerate() {
@@ -93,12 +93,13 @@ impl Weights {
                 return ArmId(number as u8);
             }
         }
-        // Sums of rounded numbers may end slightly below 1: returns the last arm with a positive probability.
+        // Sums of rounded numbers may end slightly below 1: use the last arm with a positive probability.
         ArmId(self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0) as u8)
     }
 
-    /// For a kernel, which has no fractions: a random number of 32 bits draws the first arm whose entry it is below.
-    /// Entries never fall, the last is 2^32, and an arm without a probability is never the first.
+    /// Returns the cumulative probabilities for the kernel, which has no fractions. A 32-bit random number draws the
+    /// first arm whose entry exceeds it. Entries never decrease, the last is 2^32, and an arm with zero probability is
+    /// never drawn.
     pub fn thresholds(&self) -> Vec<u64> {
         const WHOLE: f64 = (1u64 << 32) as f64;
         let last = self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Totals of a destination's connections by arm, for display.
+//! Totals of a destination's connections per arm, for display.
 
 use crate::arm::ArmId;
 use crate::outcome::{Group, Outcome};
@@ -8,9 +8,9 @@ use thalweg_units::{Packets, Rate, Span, Time};
 /// Totals of a destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    /// By number of the arm.
+    /// Totals per arm, by index.
     pub arms: Vec<ArmAccount>,
-    /// Time at which a connection to it last closed.
+    /// Time at which a connection to the destination last closed.
     pub last_seen: Time,
 }
 
@@ -19,21 +19,21 @@ pub struct Account {
 pub struct ArmAccount {
     /// Number of closed connections.
     pub connections: u64,
-    /// Number of these that got it as the preferred arm: neither by a random draw nor held out.
+    /// Number of closed connections that used the arm because it was preferred: neither by a random draw nor held out.
     #[serde(default)]
     pub greedy: u64,
     /// Smallest round-trip time.
     pub rtt_min: Option<Span>,
     /// Largest delivery rate.
     pub delivery_rate_max: Option<Rate>,
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub segments: Packets,
     /// Data segments that were retransmissions.
     pub retransmits: Packets,
 }
 
 impl Account {
-    /// Adds an outcome; `arms` is the number of arms, `preferred` the one that most connections get, if any.
+    /// Adds an outcome. `arms` is the number of arms; `preferred` is the arm that most connections use, if any.
     pub(super) fn add(&mut self, outcome: &Outcome, arms: usize, preferred: Option<ArmId>, now: Time) {
         self.arms.resize_with(arms.max(self.arms.len()), ArmAccount::default);
         self.last_seen = now;
@@ -46,7 +46,7 @@ impl Account {
         arm.retransmits = Packets(arm.retransmits.0.saturating_add(outcome.retransmits.0));
     }
 
-    /// The account of an arm; none if no connection of any arm closed.
+    /// Returns the totals of an arm; `None` if no connection of any arm has closed.
     pub fn arm(&self, arm: ArmId) -> Option<&ArmAccount> {
         self.arms.get(arm.index())
     }

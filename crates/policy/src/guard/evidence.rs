@@ -1,19 +1,19 @@
 //! A sequential test, valid at any time, of whether the policy's choice is worse or better than the default.
 //!
-//! It bets against "no worse". From a capital of 1, each pair's difference `d`, clipped to `f = d / (2 scale)` within
-//! -1 and 1, multiplies it by `1 - b f`. If the policy is not worse, `f` is at least as likely to be positive as
-//! negative by the same amount, so the expected capital does not grow, whatever the fraction `b` that is bet. The
-//! probability that such a capital ever reaches `1 / alpha` is at most `alpha` (Ville's inequality). Several fractions
-//! bet side by side with an equal part of the capital each; the sum has the same bound. The mirrored bets are against
-//! "no better".
+//! The test bets against the hypothesis "no worse". The capital starts at 1. The difference `d` of each pair is scaled
+//! and clipped to `f = d / (2 scale)` between -1 and 1, and multiplies the capital by `1 - b f`. If the policy is not
+//! worse, `f` is at least as likely to be positive as to be negative by the same amount, so the expected capital does
+//! not grow, for any betting fraction `b`. The probability that such a capital ever reaches `1 / alpha` is at most
+//! `alpha` (Ville's inequality). Several fractions are used in parallel, each with an equal part of the capital; the
+//! sum has the same bound. Mirrored bets test the hypothesis "no better".
 //!
-//! The probability that any test of a host raises a false alarm is at most `alpha`: the n-th test that is begun has
-//! `alpha / (n (n + 1))` of it, and these add up to `alpha`. The first is that of all destinations, the next those of
-//! the networks of the first one.
+//! The probability that any test of a host raises a false alarm is at most `alpha`: the n-th test that is started has a
+//! level of `alpha / (n (n + 1))`, and these add up to `alpha`. The first test is that of all destinations; the next
+//! ones are those of the first destination and its networks.
 //!
-//! A path may change: capital that was lost while the policy was better would then have to be won back first. So each
-//! test begins anew from time to time, after 64 pairs, then 128, and so on; the e-th beginning has `1 / (e (e + 1))` of
-//! what the test has. So do new attempts after a withdrawal.
+//! A path may change; capital that was lost while the policy was better would then have to be recovered first. So each
+//! test is restarted after 64 pairs, then 128, and so on, and also after a withdrawal. The e-th epoch has a share of `1
+//! / (e (e + 1))` of the level of the test.
 //!
 //! Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", J. R. Stat. Soc. B
 //! (2024); Ramdas, Gruenwald, Vovk and Shafer, "Game-theoretic statistics and safe anytime-valid inference" (2023);
@@ -24,41 +24,42 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thalweg_units::{Span, Time};
 
-/// Fractions of the capital that are bet.
+/// Betting fractions of the capital.
 const FRACTIONS: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.7, 0.95];
 
-/// Differences are clipped at this multiple of the usual difference.
+/// Differences are clipped at this multiple of the scale.
 const CUT: f64 = 2.0;
 
-/// Pairs until a test restarts for the first time; each time after that it takes twice as many.
+/// Number of pairs until a test restarts for the first time; each later epoch is twice as long.
 const FIRST_EPOCH: u64 = 64;
 
-/// Variance at which the interval is tightest.
+/// Variance at which the interval is tightest, in units of the variance of a difference.
 const TIGHTEST: f64 = 10.0;
 
-/// Result of a test.
+/// A change in the result of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing {
     /// Treated connections were worse: the default is used until this time.
     Worse { until: Time },
-    /// The time of the withdrawal is over.
+    /// The withdrawal has ended.
     Resumed,
-    /// The treated are better.
+    /// Treated connections are significantly better.
     Better,
-    /// No longer certain.
+    /// The result "better" is no longer certain.
     NoLongerBetter,
 }
 
-/// Gain of treated connections over held-out ones, as a difference of rewards.
+/// Gain of treated connections over held-out ones, as a difference between rewards.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Pairs compared.
+    /// Number of pairs compared.
     pub pairs: u64,
-    /// Mean difference: 0.1 is a tenth of the time or of the rate.
+    /// Mean difference: 0.1 is about a tenth of the time or of the rate.
     pub mean: f64,
-    /// Lower bound of the interval that contains the true difference with 95 % at every moment.
+    /// Lower bound of an interval that contains the true difference with a probability of 95 %, at all times
+    /// simultaneously.
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound of that interval.
     pub high: f64,
 }
 
@@ -72,9 +73,9 @@ impl fmt::Display for Difference {
 /// Evidence about a prefix.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Evidence {
-    /// The how-many-eth test of the host it is, from 1.
+    /// Number of the test among those of the host, from 1.
     rank: u64,
-    /// The how-many-eth beginning, from 1.
+    /// Number of the epoch, from 1.
     epoch: u64,
     pairs_left: u64,
     against_no_worse: Capital,
@@ -84,19 +85,19 @@ pub(super) struct Evidence {
     moments: Moments,
 }
 
-/// Logarithms of the capital of each fraction.
+/// Logarithm of the capital for each fraction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Capital([f64; FRACTIONS.len()]);
 
 impl Capital {
-    /// Bets that `f`, within -1 and 1, is positive.
+    /// Bets that `f`, between -1 and 1, is positive.
     fn bet(&mut self, f: f64) {
         for (log, fraction) in self.0.iter_mut().zip(FRACTIONS) {
             *log += libm::log1p(fraction * f);
         }
     }
 
-    /// Logarithm of all of it, which was 0 at first.
+    /// Returns the logarithm of the total capital, which starts at 0.
     fn log(&self) -> f64 {
         let most = self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = self.0.iter().map(|log| libm::exp(log - most)).sum();
@@ -118,20 +119,20 @@ impl Evidence {
         }
     }
 
-    /// Until when the default is back, if it is.
+    /// Returns the end of the withdrawal, if one is in effect.
     pub fn withdrawn_until(&self, now: Time) -> Option<Time> {
         self.withdrawn_until.filter(|&until| now < until)
     }
 
-    /// Whether the treated ones are significantly better.
+    /// Whether treated connections are significantly better.
     pub fn is_better(&self) -> bool {
         self.is_better
     }
 
-    /// Adds a pair; returns a change of the verdict.
+    /// Adds a pair. Returns a change of the result, if any.
     pub fn add(&mut self, distance: f64, scale: f64, alpha: f64, now: Time, withdraw_for: Span) -> Option<Standing> {
         if self.withdrawn_until(now).is_some() {
-            // All connections have the default: there is no comparison.
+            // All connections use the default, so there is no comparison.
             return None;
         }
         if self.withdrawn_until.take().is_some() {
@@ -156,7 +157,7 @@ impl Evidence {
         }
         self.pairs_left -= 1;
         if self.pairs_left == 0 {
-            // A result that an epoch of pairs has not confirmed is no longer certain.
+            // A result that the latest epoch has not confirmed is no longer certain.
             let was_confirmed = self.against_no_better.log() > 0.0;
             self.begin();
             if self.is_better && !was_confirmed {
@@ -167,7 +168,7 @@ impl Evidence {
         None
     }
 
-    /// Begins anew.
+    /// Starts the next epoch.
     fn begin(&mut self) {
         self.epoch += 1;
         self.pairs_left = FIRST_EPOCH << (self.epoch - 1).min(32);
@@ -175,19 +176,19 @@ impl Evidence {
         self.against_no_better = Capital::default();
     }
 
-    /// Logarithm of the capital that proves it.
+    /// Returns the logarithm of the capital at which the result is significant.
     fn needed(&self, alpha: f64) -> f64 {
         let parts = |n: u64| libm::log(n as f64) + libm::log(n as f64 + 1.0);
         parts(self.rank) + parts(self.epoch) - libm::log(alpha)
     }
 
-    /// Returns the gain of the treated ones over those held out, since the last withdrawal.
+    /// Returns the gain of treated connections over held-out ones since the last withdrawal.
     pub fn difference(&self) -> Option<Difference> {
         let Moments { n, mean, scatter } = self.moments;
         if n < 2.0 {
             return None;
         }
-        // Robbins' normal mixture, with the observed scatter in place of the variance.
+        // Robbins' normal mixture, with the observed sum of squares instead of the variance.
         let (variance, alpha) = (scatter + scatter / n, 0.05);
         let tightest = TIGHTEST * (scatter / n).max(1e-9);
         let ratio = (variance + tightest) / tightest;

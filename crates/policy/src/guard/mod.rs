@@ -1,14 +1,16 @@
 //! The guard around every policy, which limits the harm that it can do.
 //!
-//! - **Hold-out.** A share of connections keeps the system's default. The rest is compared with it.
-//! - **Test.** The comparison is evaluated after every connection ([`evidence`]). Where the rest is worse, the default
-//!   is restored, for the destination, for its network, or everywhere; after a day the policy may try again, with a
-//!   stricter test. The probability that any of these tests ever raises a false alarm is at most `alpha`, for any
-//!   number of destinations.
-//! - **Hold-out, again.** Where the rest is significantly better, holding out is harmful, and the share shrinks.
-//! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and their outcomes of that time
-//!   are not learned from.
-//! - **Events.** Every change has its reason.
+//! - **Hold-out.** A share of connections keeps the system's default. The other (treated) connections are compared with
+//!   them.
+//! - **Test.** The comparison is evaluated after every connection ([`evidence`]). Where treated connections are worse,
+//!   the default is restored for the destination, for its network, or everywhere. After a day the policy may try again,
+//!   with a stricter test. The probability that any of these tests ever raises a false alarm is at most `alpha`, for
+//!   any number of destinations.
+//! - **Smaller hold-out.** Where treated connections are significantly better, holding out is harmful, so the share is
+//!   reduced.
+//! - **CPU.** Arms that need an unshared CPU are excluded while the host is short of CPU, and their outcomes from that
+//!   time are ignored.
+//! - **Events.** Every change is reported with its reason.
 
 mod account;
 mod evidence;
@@ -39,15 +41,15 @@ const PREFERRED: f64 = 0.6;
 pub struct GuardSettings {
     /// Prefix lengths of destinations and networks.
     pub tree: Tree,
-    /// Share of connections held out.
+    /// Share of connections that are held out.
     pub holdout: f64,
-    /// The same where the rest is better for certain.
+    /// Share of connections that are held out where treated ones are significantly better.
     pub least_holdout: f64,
-    /// Probability of any false withdrawal, ever.
+    /// Probability that any false withdrawal ever occurs.
     pub alpha: f64,
-    /// Time for which the default stays.
+    /// Duration of a withdrawal, during which the default is used.
     pub withdraw_for: Span,
-    /// Maximum number of destinations; beyond it, the least recently active ones are dropped.
+    /// Maximum number of destinations; beyond it, the least recently active ones are evicted.
     pub most_prefixes: usize,
 }
 
@@ -64,14 +66,14 @@ impl Default for GuardSettings {
     }
 }
 
-/// State of this host.
+/// State of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// Whether it is short of CPU.
+    /// Whether the host is short of CPU.
     pub is_cpu_limited: bool,
 }
 
-/// A policy with a guard around it.
+/// A policy, wrapped by a guard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Guard {
     arms: Arms,
@@ -79,9 +81,9 @@ pub struct Guard {
     objective: Objective,
     settings: GuardSettings,
     host: Host,
-    /// The results of the comparison, for destinations and the prefixes around them.
+    /// Results of the comparison, for destinations and the prefixes that contain them.
     evidence: BTreeMap<Prefix, Evidence>,
-    /// Number of tests ever begun: later ones are stricter.
+    /// Number of tests started so far. Later tests are stricter.
     tests: u64,
     destinations: BTreeMap<Prefix, Destination>,
 }
@@ -91,24 +93,24 @@ struct Destination {
     account: Account,
     stratum: Stratum,
     preferred: Option<ArmId>,
-    /// Direction of the last connection that was learned from since the preferred arm was last checked.
+    /// Direction of the latest observed connection since the preferred arm was last checked.
     #[serde(skip)]
     news: Option<Direction>,
 }
 
 impl Guard {
-    /// Makes a guard around a policy, with or without learned state.
+    /// Creates a guard around a policy, with or without learned state.
     pub fn new(arms: Arms, policy: AnyPolicy, objective: Objective, settings: GuardSettings) -> Guard {
         let (evidence, destinations) = (BTreeMap::new(), BTreeMap::new());
         Guard { arms, policy, objective, settings, host: Host::default(), evidence, tests: 0, destinations }
     }
 
-    /// The arms.
+    /// Returns the arms.
     pub fn arms(&self) -> &Arms {
         &self.arms
     }
 
-    /// The policy within.
+    /// Returns the wrapped policy.
     pub fn policy(&self) -> &AnyPolicy {
         &self.policy
     }
@@ -118,7 +120,7 @@ impl Guard {
         self.destinations.iter().map(|(&prefix, destination)| (prefix, &destination.account))
     }
 
-    /// The totals of a destination; `None` if it is unknown or was dropped.
+    /// Returns the totals of a destination; `None` if it is unknown or was evicted.
     pub fn account(&self, prefix: Prefix) -> Option<&Account> {
         self.destinations.get(&prefix).map(|destination| &destination.account)
     }
@@ -128,21 +130,21 @@ impl Guard {
         self.destinations.range(prefix..).next().is_some_and(|(first, _)| prefix.has(*first))
     }
 
-    /// Returns the arm that most new connections to a destination get, if one was preferred yet.
+    /// Returns the arm that most new connections to a destination use, if one is preferred.
     pub fn preferred(&self, prefix: Prefix) -> Option<ArmId> {
         self.destinations.get(&prefix).and_then(|destination| destination.preferred)
     }
 
-    /// Until when the default is back for new connections to a destination, if it is.
+    /// Returns the end of the withdrawal for new connections to a destination, if one is in effect.
     pub fn withdrawn_until(&self, prefix: Prefix, now: Time) -> Option<Time> {
         let prefix = self.settings.tree.leaf_of(prefix);
         self.around(prefix).filter_map(|evidence| evidence.withdrawn_until(now)).max()
     }
 
-    /// Takes over what another guard has learned, with this one's settings.
+    /// Restores the learned state of another guard, with this one's settings.
     ///
     /// # Errors
-    /// If the learned state does not apply here: names the difference. Nothing is taken over then.
+    /// If the learned state does not apply here. The error names the difference, and nothing is restored.
     pub fn restore_from(&mut self, other: Guard) -> Result<(), &'static str> {
         if self.arms != other.arms {
             return Err("other arms, or another default");
@@ -160,7 +162,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Returns the gain of a prefix's treated connections over held-out ones; `None` while there is nothing to compare.
+    /// Returns the gain of a prefix's treated connections over held-out ones; `None` without enough pairs.
     pub fn difference(&self, prefix: Prefix) -> Option<Difference> {
         self.evidence.get(&prefix).and_then(Evidence::difference)
     }
@@ -178,7 +180,7 @@ impl Guard {
         Some(PolicyEvent { at: now, prefix: None, change, reason: reason.to_owned() })
     }
 
-    /// Learns from a connection that has closed.
+    /// Updates the learned state with a closed connection.
     pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         if outcome.arm.index() >= self.arms.len() {
             return Vec::new();
@@ -192,7 +194,7 @@ impl Guard {
             return Vec::new();
         }
         let mut events = self.policy.observe(outcome, now);
-        // While the default is back, both groups have it.
+        // During a withdrawal, both groups use the default.
         if !self.standing(prefix, now).1 {
             if let Some(distance) = self.pair(outcome) {
                 self.weigh(prefix, distance, now, &mut events);
@@ -204,9 +206,9 @@ impl Guard {
         events
     }
 
-    /// Reports a change of the arm that most connections to a destination get. The caller passes its current weights,
-    /// of incoming and outgoing connections. Computing them costs more than learning from a connection, so this is
-    /// called when weights are handed out, and not for each connection.
+    /// Reports a change of the arm that most connections to a destination use. The caller passes the current weights of
+    /// incoming and outgoing connections. Computing them costs more than learning from a connection, so this is called
+    /// when weights are published, not for each connection.
     pub fn note_preference(
         &mut self,
         prefix: Prefix,
@@ -232,7 +234,8 @@ impl Guard {
         Some(PolicyEvent { at: now, prefix: Some(prefix), change, reason })
     }
 
-    /// The probability with which a connection that opens at `now` is held out, and each arm drawn if it is not.
+    /// Returns the probabilities with which a connection that opens at `now` is held out, and each arm is drawn
+    /// otherwise.
     pub fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights {
         let prefix = self.settings.tree.leaf_of(prefix);
         let (holdout, is_withdrawn) = self.standing(prefix, now);
@@ -244,7 +247,7 @@ impl Guard {
         self.within_cpu(weights).holding_out(holdout)
     }
 
-    /// Called when an open connection has retransmitted: returns the arm to which it is to switch at once, if any.
+    /// Handles a retransmission of an open connection. Returns the arm to which it must switch immediately, if any.
     pub fn on_loss(&self, loss: &Loss, now: Time) -> Option<ArmId> {
         let prefix = self.settings.tree.leaf_of(loss.prefix);
         let arm = self.policy.on_loss(loss)?;
@@ -267,8 +270,8 @@ impl Guard {
         explanation
     }
 
-    /// Explains the algorithms of connections to a destination, with the policy's own sentence, which is conditional if
-    /// the policy is overridden.
+    /// Explains the algorithms of connections to a destination. Includes the policy's own explanation, in the
+    /// conditional if the policy is overridden.
     fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
         let (_, is_withdrawn) = self.standing(prefix, now);
         if is_withdrawn {
@@ -295,13 +298,13 @@ impl Guard {
         )
     }
 
-    /// The evidence about a destination and the prefixes around it, the largest first.
+    /// Returns the evidence about a destination and the prefixes that contain it, the largest first.
     fn around(&self, prefix: Prefix) -> impl Iterator<Item = &Evidence> {
         let prefixes = self.settings.tree.ancestors(prefix).chain([prefix]);
         prefixes.filter_map(|prefix| self.evidence.get(&prefix))
     }
 
-    /// Returns the share held out, and whether the default was restored.
+    /// Returns the hold-out share, and whether the default was restored.
     fn standing(&self, prefix: Prefix, now: Time) -> (f64, bool) {
         let mut holdout = self.settings.holdout;
         let mut is_withdrawn = false;
@@ -321,7 +324,7 @@ impl Guard {
         }
         let needs_cpu = |arm: ArmId| self.arms.arm(arm).needs_whole_cpu;
         let default = self.arms.default();
-        // If the default itself needs a whole CPU, the first arm that does not replaces it, if there is one.
+        // If the default itself needs an unshared CPU, the first arm that does not replaces it, if there is one.
         let instead = if needs_cpu(default) {
             self.arms.iter().map(|(arm, _)| arm).find(|&arm| !needs_cpu(arm)).unwrap_or(default)
         } else {
@@ -330,7 +333,7 @@ impl Guard {
         weights.without(instead, needs_cpu)
     }
 
-    /// Compares a connection with one of the other group, if there is one to compare it with.
+    /// Returns the difference to a connection of the other group, if one is available.
     fn pair(&mut self, outcome: &Outcome) -> Option<f64> {
         let reward = self.objective.reward(outcome)?;
         let class = (self.objective.size(outcome.acked), outcome.direction);
@@ -338,7 +341,7 @@ impl Guard {
         destination.stratum.take(class, outcome.group == Group::HeldOut, reward)
     }
 
-    /// Adds a pair to the evidence about a destination and all around it.
+    /// Adds a pair to the evidence about a destination and the prefixes that contain it.
     fn weigh(&mut self, prefix: Prefix, distance: f64, now: Time, events: &mut Vec<PolicyEvent>) {
         let scale =
             self.destinations.get_mut(&prefix).map_or(1.0, |destination| destination.stratum.scale_before(distance));
@@ -368,7 +371,7 @@ impl Guard {
         }
     }
 
-    /// Drops the least recently active eighth of the destinations if there are too many.
+    /// Evicts the least recently active eighth of the destinations if there are too many.
     fn evict(&mut self) {
         if self.destinations.len() <= self.settings.most_prefixes {
             return;

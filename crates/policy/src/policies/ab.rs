@@ -1,4 +1,5 @@
-//! A randomised comparison: clusters are assigned at random, and all get the treatment when the pilot is over.
+//! A randomised comparison (A/B test): clusters are randomly assigned to two groups during a pilot; afterwards all use
+//! the treatment.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Outcome};
@@ -15,13 +16,13 @@ use thalweg_units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbUnit {
-    /// Each connection is assigned alone: more samples, but connections that share a queue interfere.
+    /// Each connection is assigned separately: this yields more samples, but connections that share a queue interfere.
     Connection,
-    /// Every destination permanently: all of its connections get the same arm.
+    /// Each destination is assigned permanently: all of its connections use the same arm.
     Prefix,
 }
 
-/// A randomised comparison of one arm with the system's default.
+/// Policy that compares one arm with the system's default in a randomised trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ab {
     arms: Arms,
@@ -30,24 +31,24 @@ pub struct Ab {
     unit: AbUnit,
     /// Seed of the assignment of destinations.
     seed: u64,
-    /// Time from which all connections get the treatment.
+    /// End of the pilot; from then on all connections use the treatment.
     pilot_until: Option<Time>,
 }
 
 impl Ab {
-    /// Makes a policy in which this share of all units, from 0 to 1, gets the treatment.
+    /// Creates a policy in which this share of all units, from 0 to 1, uses the treatment.
     pub fn new(arms: Arms, treatment: ArmId, share: f64, unit: AbUnit, seed: u64) -> Ab {
         Ab { arms, treatment, share: share.clamp(0.0, 1.0), unit, seed, pilot_until: None }
     }
 
-    /// The same comparison, with the treatment for all connections from `end` on.
+    /// Sets the end of the pilot, from which on all connections use the treatment.
     #[must_use]
     pub fn until(mut self, end: Time) -> Ab {
         self.pilot_until = Some(end);
         self
     }
 
-    /// Returns the share of the connections to `prefix` that gets the treatment.
+    /// Returns the share of connections to `prefix` that use the treatment.
     fn share(&self, prefix: Prefix, now: Time) -> f64 {
         if self.pilot_until.is_some_and(|end| now >= end) {
             return 1.0;

@@ -1,19 +1,18 @@
 //! The policy of Oracle's bpftune for TCP connections (its tuner `tcp_conn`).
 //!
-//! - It chooses only after four connections to a key.
-//! - Each arm has a cost, and the cheapest one is chosen, at random among equals; one time in twenty any arm.
-//! - The cost of a connection is
-//!   `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) / largest rate of all`
-//!   with S = 10^6, in whole numbers. The arm's cost moves towards it by a part `2^-shift`; the first one is taken as
-//!   it is. An arm that was never tried costs nothing, so it is tried next.
-//! - A connection that retransmits more than 1/64 of its segments is switched to BBR at once, regardless of what was
-//!   learned.
+//! - It chooses an arm only after four connections to a key.
+//! - Each arm has a cost. The arm with the lowest cost is chosen, at random among equals; one connection in twenty uses
+//!   a random arm.
+//! - The cost of a connection is `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) /
+//!   largest rate of all` with S = 10^6, in whole numbers. The arm's cost moves towards it by a fraction `2^-shift`;
+//!   the first one is used unchanged. The cost of an untried arm is zero, so it is tried next.
+//! - A connection that retransmits more than 1/64 of its segments is switched to BBR immediately, regardless of the
+//!   costs.
 //!
-//! Not implemented: thin linear timeouts, which it also sets on lossy connections. A difference: it counts connections
-//! when they open, this one when they close.
+//! Not implemented: thin linear timeouts, which it also sets on lossy connections. Difference: bpftune counts
+//! connections when they open, this implementation when they close.
 //!
-//! Source: bpftune-tcp-conn(8) and src/tcp_conn_tuner.bpf.c of <https://github.com/oracle/bpftune>, read for what they
-//! do.
+//! Source: bpftune-tcp-conn(8) and src/tcp_conn_tuner.bpf.c of <https://github.com/oracle/bpftune>.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Group, Loss, Outcome};
@@ -28,31 +27,31 @@ use thalweg_units::Time;
 /// Scale of both terms of the cost.
 const SCALE: i64 = 1_000_000;
 
-/// Unit for which it keeps an account.
+/// Key of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BpftuneKey {
-    /// The route's gateway, as in version 0.4: all destinations behind a router share one account.
+    /// The route's gateway, as in version 0.4: all destinations behind a router share an account.
     Gateway,
-    /// The destination, as in its manual page.
+    /// The destination, as documented in bpftune's manual page.
     Destination,
 }
 
-/// Constants.
+/// Settings of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BpftuneSettings {
-    /// Unit for which it keeps an account.
+    /// Key of an account.
     pub key: BpftuneKey,
     /// Learning rate from 0 to 4: a sample moves the cost by 1/64, 1/32, 1/16, 1/8 or 1/4 of the difference.
     pub learning_rate: u8,
-    /// Connections to a key before it chooses.
+    /// Number of connections to a key before the policy chooses an arm.
     pub min_instances: u64,
     /// Connections that retransmit more than 2^-drop_shift of their segments are moved to BBR.
     pub drop_shift: u8,
-    /// Exploration ratio: one in N connections gets a random arm.
+    /// Exploration ratio: one in N connections uses a random arm.
     pub explore_one_in: u32,
-    /// Whether lossy connections are switched at all.
+    /// Whether lossy connections are switched to BBR.
     pub has_loss_rule: bool,
 }
 
@@ -69,7 +68,7 @@ impl Default for BpftuneSettings {
     }
 }
 
-/// The peer.
+/// The policy of bpftune, for comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bpftune {
     arms: Arms,
@@ -81,7 +80,7 @@ pub struct Bpftune {
 struct Host {
     instances: u64,
     rtt_min_us: u64,
-    /// In bytes per microsecond, the unit by which the tuner divides: below 1 MB/s it is 0.
+    /// Maximum rate in bytes per microsecond, bpftune's unit: below 1 MB/s it is 0.
     rate: u64,
     arms: Vec<Metric>,
 }
@@ -95,12 +94,12 @@ struct Metric {
 }
 
 impl Bpftune {
-    /// Starts without data.
+    /// Creates the policy without data.
     pub fn new(arms: Arms, settings: BpftuneSettings) -> Bpftune {
         Bpftune { arms, settings, hosts: BTreeMap::new() }
     }
 
-    /// Takes over what another one has learned, if it keeps the same accounts.
+    /// Restores the learned state of another instance, if its accounts have the same keys. Returns whether they do.
     pub(crate) fn restore_from(&mut self, other: Bpftune) -> bool {
         let is_same = self.settings.key == other.settings.key;
         if is_same {
@@ -116,13 +115,13 @@ impl Bpftune {
         }
     }
 
-    /// Returns the account, once it has enough data for a choice.
+    /// Returns the account of a destination, once it has enough data for a choice.
     fn host(&self, prefix: Prefix) -> Option<&Host> {
-        // The connection that is about to open counts as well.
+        // The connection that is about to open counts too.
         self.hosts.get(&self.key(prefix)).filter(|host| host.instances + 1 >= self.settings.min_instances)
     }
 
-    /// The arms that cost least.
+    /// Returns the arms with the lowest cost.
     fn cheapest(host: &Host) -> Vec<usize> {
         let least = host.arms.iter().map(|metric| metric.cost).min().unwrap_or(0);
         (0..host.arms.len()).filter(|&number| host.arms[number].cost == least).collect()

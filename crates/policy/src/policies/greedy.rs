@@ -1,4 +1,4 @@
-//! Epsilon-greedy: the best arm so far, and sometimes a random one; the usual baseline of bandits.
+//! Epsilon-greedy: the best arm so far, and sometimes a random one. A common baseline for bandit algorithms.
 
 use crate::arm::Arms;
 use crate::objective::Objective;
@@ -15,9 +15,9 @@ use thalweg_units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GreedySettings {
-    /// Share of connections that get any arm.
+    /// Share of connections that use a random arm.
     pub epsilon: f64,
-    /// Memory in connections; older ones have decreasing weight.
+    /// Memory in number of connections; the weight of older ones decreases.
     pub memory: f64,
 }
 
@@ -27,7 +27,7 @@ impl Default for GreedySettings {
     }
 }
 
-/// Epsilon-greedy by destination.
+/// Epsilon-greedy, by destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Greedy {
     epsilon: f64,
@@ -35,7 +35,7 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// Starts without data.
+    /// Creates the policy without data.
     pub fn new(arms: Arms, objective: Objective, settings: GreedySettings) -> Greedy {
         Greedy { epsilon: settings.epsilon, ledgers: Ledgers::new(arms, objective, settings.memory) }
     }

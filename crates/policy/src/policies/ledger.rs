@@ -1,7 +1,7 @@
-//! State of the simple learners: the mean reward of each arm, by destination.
+//! State of the simple policies: the mean reward of each arm, by destination.
 //!
-//! Rewards of short and long connections are different things, so each counts by how far it is from the mean of its
-//! class at that destination before it.
+//! Rewards of short and long connections are not comparable, so each is measured as the difference to the previous mean
+//! of its class at that destination.
 
 use crate::arm::{ArmId, Arms};
 use crate::objective::Objective;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Ledgers {
     pub arms: Arms,
     objective: Objective,
-    /// Memory in connections; older ones have decreasing weight.
+    /// Memory in number of connections; the weight of older ones decreases.
     memory: f64,
     of: BTreeMap<Prefix, Ledger>,
 }
@@ -27,11 +27,11 @@ pub(crate) struct Ledgers {
 pub(crate) struct Ledger {
     pub arms: Vec<Mean>,
     classes: Vec<Mean>,
-    /// Mean squared distance of rewards from their arm's mean.
+    /// Mean squared difference between rewards and their arm's mean.
     pub variance: Mean,
 }
 
-/// A mean in which old samples count for less.
+/// A mean in which the weight of old samples decreases.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Mean {
     pub n: f64,
@@ -50,12 +50,12 @@ impl Ledger {
         Ledger { arms: vec![Mean::default(); arms.len()], classes: vec![Mean::default(); 6], variance: Mean::default() }
     }
 
-    /// Connections that count.
+    /// Returns the total weight of connections.
     pub fn connections(&self) -> f64 {
         self.arms.iter().map(|arm| arm.n).sum()
     }
 
-    /// Returns the arm with the best mean; untried ones come first.
+    /// Returns the arm with the highest mean; untried arms come first.
     pub fn best(&self) -> ArmId {
         let value = |number: usize| if self.arms[number].n < 0.5 { f64::INFINITY } else { self.arms[number].value };
         let mut best = 0;
@@ -69,12 +69,12 @@ impl Ledger {
 }
 
 impl Ledgers {
-    /// Starts without data.
+    /// Creates ledgers without data.
     pub fn new(arms: Arms, objective: Objective, memory: f64) -> Ledgers {
         Ledgers { arms, objective, memory, of: BTreeMap::new() }
     }
 
-    /// Adds an outcome; reduces the weight of earlier ones slightly.
+    /// Adds an outcome, and slightly reduces the weight of earlier ones.
     pub fn learn(&mut self, outcome: &Outcome) {
         let Some(reward) = self.objective.reward(outcome) else { return };
         if outcome.group == Group::Untouched {
@@ -88,8 +88,7 @@ impl Ledgers {
         let level = ledger.classes[class];
         ledger.classes[class].add(reward);
         if level.n == 0.0 {
-            // The first one of its class has nothing to be compared with; the fact that it was tried still counts
-            // slightly.
+            // The first reward of a class cannot be compared; the arm still counts as tried.
             let arm = &mut ledger.arms[outcome.arm.index()];
             arm.n = arm.n.max(0.5);
             return;
@@ -102,7 +101,7 @@ impl Ledgers {
         arm.add(distance);
     }
 
-    /// Returns the weights that `wishes` computes from the ledger of a destination; the default without data.
+    /// Returns the weights that `wishes` computes from the ledger of a destination; without data, the default arm.
     pub fn weights(&self, prefix: Prefix, wishes: impl FnOnce(&Ledger) -> Vec<f64>) -> Weights {
         match self.of.get(&prefix) {
             Some(ledger) => Weights::of(&wishes(ledger)),
@@ -110,7 +109,7 @@ impl Ledgers {
         }
     }
 
-    /// The weights of a destination, with the reason that `why` gives for the arm of that name and share.
+    /// Explains the weights of a destination. `why` returns the reason for an arm, given its name and share.
     pub fn explain(&self, prefix: Prefix, weights: &Weights, why: impl FnOnce(&str, f64) -> String) -> Explanation {
         let mut arms = bare_views(&self.arms, weights);
         if let Some(ledger) = self.of.get(&prefix) {
@@ -121,7 +120,7 @@ impl Ledgers {
         Explanation { prefix, sentence, arms }
     }
 
-    /// Takes over what others have learned, if it applies here.
+    /// Restores the learned state of other ledgers, if they have the same objective. Returns whether they do.
     pub fn restore_from(&mut self, others: Ledgers) -> bool {
         let is_same = self.objective == others.objective;
         if is_same {

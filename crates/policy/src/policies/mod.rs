@@ -1,4 +1,4 @@
-//! The policies: the default (`bayes`), those that it is compared with, and those for other purposes of an operator.
+//! The policies: the default (`bayes`), those that it is compared with, and those with other purposes.
 
 mod ab;
 mod bayes;

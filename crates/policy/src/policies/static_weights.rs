@@ -1,4 +1,4 @@
-//! Weights that never change.
+//! Constant weights.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Outcome};
@@ -17,13 +17,13 @@ pub struct Static {
 }
 
 impl Static {
-    /// One arm for all.
+    /// Creates a policy that uses one arm for all connections.
     pub fn only(arms: Arms, arm: ArmId) -> Static {
         let weights = Weights::only(&arms, arm);
         Static { arms, weights }
     }
 
-    /// Probabilities in proportion to `wishes`, one for each arm.
+    /// Creates a policy with probabilities proportional to `wishes`, one per arm.
     pub fn of(arms: Arms, wishes: &[f64]) -> Static {
         Static { arms, weights: Weights::of(wishes) }
     }

@@ -1,9 +1,9 @@
 //! Threshold rules: the policy files that studies and `thalweg advise` export, and that users write.
 //!
 //! A path is estimated from connections of loss-based arms to the destination (docs/reference/policy.md): BBR causes
-//! most of its losses itself, and fills no queue. A table of networks maps a destination to its operator and country;
-//! the location of this host is configured. A condition on a value that is unknown for a destination is false; a
-//! condition on a value that this host cannot know of any destination is an error.
+//! most of its own losses, and does not fill the queue. A table of networks maps a destination to its operator and
+//! country; the location of this host is configured. A condition on a value that is unknown for a destination is false;
+//! a condition on a value that this host cannot know of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -18,28 +18,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_units::{Span, Time};
 
-/// Version of the policy file that is understood.
+/// Supported version of the policy file.
 const FORMAT: u32 = 1;
 
-/// Memory of a destination's losses in connections.
+/// Memory of a destination's losses, in number of connections.
 const MEMORY: f64 = 50.0;
 
-/// Segments that have to be seen before a ratio of losses is one.
+/// Minimum number of segments for a loss ratio.
 const MIN_SEGMENTS: f64 = 200.0;
 
-/// A quantity that rules are about.
+/// A measured quantity that rules may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Quantity {
     /// Capacity of the bottleneck's queue, in bandwidth-delay products.
     BufferBdp,
-    /// Segments retransmitted over segments sent.
+    /// Ratio of retransmitted segments to segments sent.
     LossRatio,
     /// Smallest round-trip time, in seconds.
     RttS,
 }
 
-/// A range, bounds included.
+/// A range, including its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Range {
@@ -55,20 +55,20 @@ impl Range {
     }
 }
 
-/// Condition of a rule.
+/// A condition of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Condition {
-    /// A quantity is within a range.
+    /// The quantity is within the range.
     Within(Quantity, Range),
-    /// The destination is part of one of these.
+    /// The destination is within one of these networks.
     Networks(Vec<Prefix>),
-    /// One of these has opened the connection.
+    /// The connection was opened in one of these directions.
     Direction(Vec<Direction>),
-    /// The table of networks has one of these names for the destination.
+    /// The destination's value in this column of the table of networks is one of these.
     Place(String, Vec<String>),
 }
 
-/// A rule that can be obeyed here.
+/// A rule that is applicable on this host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Rule {
     name: String,
@@ -77,7 +77,7 @@ struct Rule {
     reason: String,
 }
 
-/// The parts of a policy file that a server uses.
+/// The parts of a policy file that the agent uses.
 #[derive(Deserialize)]
 struct File {
     format: u32,
@@ -112,20 +112,20 @@ pub enum RulesError {
     /// The version is unsupported.
     #[error("format: found {0}, expected {FORMAT}; write the policy again with this version of thalweg")]
     Format(u32),
-    /// It names an algorithm that is not among the arms.
+    /// The file names an algorithm that is not among the arms.
     #[error("{place}: found `{name}`, expected one of the arms {arms}; allow it, or change the rule")]
     NoArm {
-        /// Place in the policy.
+        /// Key path in the policy.
         place: String,
         /// The algorithm.
         name: String,
-        /// The available ones.
+        /// The available arms.
         arms: String,
     },
-    /// An invalid condition: its value.
+    /// A condition with an invalid value.
     #[error("{place}: {why}; expected {expected}")]
     Condition {
-        /// Place in the policy.
+        /// Key path in the policy.
         place: String,
         /// The error.
         why: String,
@@ -138,17 +138,17 @@ pub enum RulesError {
          networks, or a name that is set for this host; add what is missing, or remove the rule"
     )]
     Unknowable {
-        /// Place in the policy.
+        /// Key path in the policy.
         place: String,
         /// Available names.
         known: String,
     },
-    /// The text is not a policy file.
+    /// The value is not a policy file.
     #[error("{0}; docs/reference/policy.md describes the file")]
     Form(String),
 }
 
-/// Thresholds on the averages of a destination.
+/// Threshold rules on the averages of a destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rules {
     arms: Arms,
@@ -156,7 +156,7 @@ pub struct Rules {
     rules: Vec<Rule>,
     #[serde(rename = "seen")]
     averages: BTreeMap<Prefix, Averages>,
-    /// Not serialized: the reader of a snapshot supplies it.
+    /// Attributes of the host and of networks. Not serialized: the reader of a snapshot supplies them.
     #[serde(skip)]
     attributes: Arc<Attributes>,
 }
@@ -167,16 +167,16 @@ struct Averages {
     segments: f64,
     retransmits: f64,
     rtt_min: Option<Span>,
-    /// The largest of recent connections: it slowly falls, so that a smaller queue is noticed.
+    /// Maximum queue of recent connections, in BDPs. It decays slowly, so that a smaller queue is detected.
     buffer_bdp: Option<f64>,
 }
 
 impl Rules {
-    /// The rules of a policy file that was parsed from TOML. Rules that exclude this host are left out.
+    /// Creates the rules from a parsed policy file. Rules that exclude this host are omitted.
     ///
     /// # Errors
-    /// If the value is not a policy file, is of another version, names an algorithm that is not among the arms, or has
-    /// a condition on a value that this host cannot know.
+    /// If the value is not a policy file, has another version, names an algorithm that is not among the arms, or has a
+    /// condition on a value that this host cannot know.
     pub fn from_value(arms: Arms, file: Value, attributes: Arc<Attributes>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {
@@ -195,7 +195,7 @@ impl Rules {
                 .map(|(key, wanted)| attributes.condition(&format!("rules.{name}.when.{key}"), &key, wanted))
                 .collect();
             let conditions = conditions?;
-            // Conditions on properties of the host are evaluated now.
+            // Conditions on attributes of the host are evaluated now.
             if conditions.iter().all(|condition| *condition != Evaluation::No) {
                 let when = conditions.into_iter().filter_map(Evaluation::later).collect();
                 rules.push(Rule { name, algorithm, when, reason });
@@ -204,7 +204,7 @@ impl Rules {
         Ok(Rules { arms, default, rules, averages: BTreeMap::new(), attributes })
     }
 
-    /// Takes over what another one has learned, if its rules are the same.
+    /// Restores the averages of another instance, if its rules are the same. Returns whether they are.
     pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;
         if is_same {
@@ -213,7 +213,7 @@ impl Rules {
         is_same
     }
 
-    /// The rule that decides, if one applies.
+    /// Returns the first rule that applies, if any.
     fn rule(&self, prefix: Prefix, class: Class) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.when.iter().all(|condition| self.is_met(condition, prefix, class)))
     }
@@ -234,7 +234,7 @@ impl Rules {
     }
 }
 
-/// Result of a condition when the file is read.
+/// Result of evaluating a condition when the file is read.
 #[derive(Clone, Debug, PartialEq)]
 enum Evaluation {
     Yes,
@@ -319,7 +319,7 @@ impl Averages {
         let keep = 1.0 - 1.0 / MEMORY;
         self.segments = keep * self.segments + outcome.segments.0 as f64;
         self.retransmits = keep * self.retransmits + outcome.retransmits.0.min(outcome.segments.0) as f64;
-        // The RTT shows the queue once it was full, which a loss proves.
+        // The maximum RTT shows the queue size only if the queue has been full, which a loss proves.
         let has_filled = outcome.retransmits.0 > 0;
         if let (Some(least), Some(most), true) =
             (outcome.rtt_min, outcome.rtt_max, has_filled && !outcome.is_app_limited)

@@ -1,7 +1,7 @@
-//! Upper confidence bounds, discounted: the arm that may be the best.
+//! Discounted upper confidence bounds: chooses the arm with the highest bound.
 //!
 //! Source: Garivier and Moulines, "On Upper-Confidence Bound Policies for Switching Bandit Problems", ALT 2011
-//! (discounted UCB), with the rewards' own scatter in the place of their range.
+//! (discounted UCB), with the observed variance of rewards instead of their range.
 
 use crate::arm::Arms;
 use crate::objective::Objective;
@@ -14,14 +14,14 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-// Similar to epsilon-greedy's settings, but the parameter beside the memory differs.
+// Similar to the settings of epsilon-greedy, except for the parameter besides the memory.
 /// Settings of exploration and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UcbSettings {
     /// Width of the bounds, in standard deviations of the mean times `sqrt(ln n)`.
     pub width: f64,
-    /// Memory in connections; older ones have decreasing weight.
+    /// Memory in number of connections; the weight of older ones decreases.
     pub memory: f64,
 }
 
@@ -31,7 +31,7 @@ impl Default for UcbSettings {
     }
 }
 
-/// Discounted UCB by destination.
+/// Discounted UCB, by destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ucb {
     width: f64,
@@ -39,7 +39,7 @@ pub struct Ucb {
 }
 
 impl Ucb {
-    /// Starts without data.
+    /// Creates the policy without data.
     pub fn new(arms: Arms, objective: Objective, settings: UcbSettings) -> Ucb {
         Ucb { width: settings.width, ledgers: Ledgers::new(arms, objective, settings.memory) }
     }
@@ -50,7 +50,7 @@ impl Ucb {
         if mean.n < 0.5 {
             return f64::INFINITY;
         }
-        // Until rewards have been seen to scatter: as much as completion times do.
+        // Prior variance of rewards, until enough are observed: that of completion times.
         const USUAL: f64 = 0.25;
         let variance = (USUAL + ledger.variance.n * ledger.variance.value) / (1.0 + ledger.variance.n);
         let all = ledger.connections().max(1.0);

@@ -1,4 +1,4 @@
-//! All policies by name, and the candidate settings of the peers.
+//! The policies by name, and the candidate settings of those that are tuned.
 
 use super::contender::{Contender, Player};
 use super::play::Simulation;
@@ -13,8 +13,8 @@ use crate::policies::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The rules that the study imc19-when-to-use-bbr exports on the simulator
-/// (`thalweg reproduce imc19-when-to-use-bbr --policy FILE`).
+/// The rules that the study imc19-when-to-use-bbr exports on the simulator (`thalweg reproduce imc19-when-to-use-bbr
+/// --policy FILE`).
 const RULES: &str = r#"{
     "format": 1,
     "default": "cubic",
@@ -25,18 +25,18 @@ const RULES: &str = r#"{
     ]
 }"#;
 
-/// An unknown name of a policy.
+/// The name of a policy is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a policy; expected one of {known}")]
 pub struct UnknownPolicy {
-    /// The name.
+    /// The unknown name.
     pub name: String,
-    /// The available ones.
+    /// The available names.
     pub known: String,
 }
 
 impl Contender {
-    /// Names of all, in the order of tables.
+    /// The names of all policies, in the order of tables.
     pub const NAMES: [&'static str; 12] = [
         "static cubic",
         "static bbr",
@@ -52,11 +52,11 @@ impl Contender {
         "bayes, guarded",
     ];
 
-    /// The settings that a policy may have: those of peers are chosen on other worlds than those that count, for the
-    /// least regret.
+    /// Returns the candidate settings of a policy. The settings of policies that are compared with the default one are
+    /// chosen for the least regret, on other worlds than those of the evaluation.
     ///
     /// # Errors
-    /// If there is no such policy.
+    /// If the policy is unknown.
     pub fn candidates(name: &str, simulation: &Simulation) -> Result<Vec<Contender>, UnknownPolicy> {
         let (arms, objective) = (simulation.arms(), simulation.objective());
         let bare = |policy: AnyPolicy, settings: Value| Contender {
@@ -106,7 +106,7 @@ impl Contender {
         })
     }
 
-    /// The same with the guard around it that stands around every policy on a server.
+    /// Wraps the policy with the guard that every policy has on a server.
     fn guarded(mut self, name: &str, simulation: &Simulation) -> Contender {
         let settings = GuardSettings::default();
         self.settings["holdout"] = json!(settings.holdout);
@@ -130,7 +130,7 @@ fn rules(arms: &Arms) -> Rules {
     Rules::from_value(arms.clone(), file, Arc::default()).expect("the population has these arms")
 }
 
-/// Each of some values with each memory.
+/// Returns the combinations of each value with each memory.
 fn grid(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     values.iter().flat_map(|&value| [50.0, 200.0, 1000.0].map(|memory| (value, memory)))
 }

@@ -1,4 +1,4 @@
-//! A policy in the simulation, bare or with its guard.
+//! A policy in the simulation, with or without the guard.
 
 use crate::arm::ArmId;
 use crate::catalog::AnyPolicy;
@@ -11,17 +11,17 @@ use crate::weights::Weights;
 use serde_json::Value;
 use thalweg_units::Time;
 
-/// A policy with its settings, ready to be played.
+/// A policy with its settings, ready to be simulated.
 #[derive(Clone, Debug)]
 pub struct Contender {
     /// Name in tables.
     pub name: String,
-    /// Settings.
+    /// The policy's settings.
     pub settings: Value,
     pub(super) player: Player,
 }
 
-/// A policy alone, or with its guard.
+/// A policy, with or without the guard.
 #[derive(Clone, Debug)]
 pub(super) enum Player {
     Bare(Box<AnyPolicy>),
@@ -29,7 +29,7 @@ pub(super) enum Player {
 }
 
 impl Contender {
-    /// Makes a player without learned state.
+    /// Returns a player without learned state.
     pub(super) fn player(&self) -> Player {
         self.player.clone()
     }
@@ -63,7 +63,7 @@ impl Player {
         }
     }
 
-    /// Whether it switches connections with many losses to BBR.
+    /// Whether the policy switches connections with many losses to BBR.
     pub fn moves_lossy_connections(&self) -> bool {
         matches!(self, Player::Bare(policy) if matches!(**policy, AnyPolicy::Bpftune(_)))
     }

@@ -1,4 +1,4 @@
-//! Plays a policy against a world.
+//! Simulates a policy in a world.
 
 use super::contender::{Contender, Player};
 use super::population::Population;
@@ -14,31 +14,31 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// Maximum distance from the best arm of a good choice, as a difference of rewards.
+/// Maximum difference to the best arm for a good choice, as a difference of rewards.
 const GOOD: f64 = 0.05;
 
-/// A choice has settled when a given number of the next `SETTLED_OF` connections get a good arm.
+/// A choice has settled when at least `SETTLED` of the next `SETTLED_OF` connections use a good arm.
 const SETTLED_OF: usize = 20;
 const SETTLED: usize = 16;
 
-/// Minimum connections of a destination for that measure.
+/// Minimum number of connections to a destination for measuring when its choice settles.
 const MIN_CONNECTIONS: usize = 2 * SETTLED_OF;
 
-/// Transfers from this size on have neighbours for long enough to harm them.
+/// Minimum size of transfers that last long enough to harm competing connections.
 const HARMFUL_FROM: Bytes = Bytes(1_000_000);
 
-/// Input of a simulation.
+/// Inputs of the simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     population: Population,
     table: Table,
     arms: Arms,
     objective: Objective,
-    /// Mean reward by kind, CPU and arm: of the arm alone, and where it is replaced by BBR after losses.
+    /// Mean rewards by kind, CPU state and arm: of the arm alone, and if it is replaced by BBR after losses.
     means: Vec<[f64; 2]>,
 }
 
-/// Start of a connection: its destination, the kind of path, and the arm.
+/// State of a connection when it opens: its destination, the kind of path, and the arm.
 struct Start {
     prefix: Prefix,
     kind: usize,
@@ -47,14 +47,14 @@ struct Start {
     is_held_out: bool,
 }
 
-/// An open connection: the time of its close, and its number.
+/// An open connection: the time at which it closes, and its number.
 type Open = Reverse<(Time, usize)>;
 
 impl Simulation {
-    /// Makes a simulation from the population and the outcomes of two files.
+    /// Creates a simulation from the contents of a population file and an outcomes file.
     ///
     /// # Errors
-    /// If they are inconsistent: a sentence with the reason.
+    /// If they are invalid or inconsistent; the error is a sentence with the reason.
     pub fn new(population: &str, outcomes: &str, objective: Objective) -> Result<Simulation, String> {
         let population = Population::parse(population)?;
         let table = Table::parse(outcomes, &population)?;
@@ -72,7 +72,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The arms of the population.
+    /// Returns the arms of the population.
     pub fn arms(&self) -> &Arms {
         &self.arms
     }
@@ -82,7 +82,7 @@ impl Simulation {
         &self.objective
     }
 
-    /// Names of the kinds of paths.
+    /// Returns the names of the kinds of paths.
     pub fn kinds(&self) -> Vec<&str> {
         self.population.kinds.iter().map(|kind| kind.name.as_str()).collect()
     }
@@ -92,7 +92,7 @@ impl Simulation {
         self.value(kind, is_busy, arm, false) - self.value(kind, is_busy, self.arms.default(), false)
     }
 
-    /// Plays the world of a seed.
+    /// Simulates a policy in the world of a seed.
     pub fn play(&self, contender: &Contender, seed: u64) -> Score {
         let world = World::draw(&self.population, seed);
         let mut player = contender.player();
@@ -156,7 +156,7 @@ impl Simulation {
         }
     }
 
-    /// Returns the mean reward of an arm, over sizes and rows: alone, and where it is replaced by BBR after losses.
+    /// Returns the mean rewards of an arm over sizes and rows: alone, and if it is replaced by BBR after losses.
     fn mean(&self, kind: usize, is_busy: bool, arm: ArmId) -> [f64; 2] {
         let bbr = self.arms.find("bbr");
         let mut means = [0.0; 2];
@@ -202,14 +202,14 @@ impl Simulation {
         self.means[place][usize::from(is_left_after_losses)]
     }
 
-    /// Returns the difference to the best arm alone.
+    /// Returns the difference to the mean reward of the best arm.
     fn regret(&self, kind: usize, is_busy: bool, arm: ArmId, is_left_after_losses: bool) -> f64 {
         let values = self.arms.iter().map(|(arm, _)| self.value(kind, is_busy, arm, false));
         values.fold(f64::NEG_INFINITY, f64::max) - self.value(kind, is_busy, arm, is_left_after_losses)
     }
 }
 
-/// A transfer that starts as one row and continues as another from its first retransmission on.
+/// Returns a transfer that starts as one row and continues as another from its first retransmission on.
 fn mixed(first: &Row, then: &Row) -> Row {
     let part = 1.0 / first.retransmits.0.max(1) as f64;
     let mix = |first: u64, then: u64| (part * first as f64 + (1.0 - part) * then as f64) as u64;
@@ -222,7 +222,7 @@ fn mixed(first: &Row, then: &Row) -> Row {
     }
 }
 
-/// Running results of a player.
+/// Running results of a simulated policy.
 struct Tally<'a> {
     simulation: &'a Simulation,
     world: &'a World,
@@ -233,7 +233,7 @@ struct Tally<'a> {
     good: Mean,
     harm: Mean,
     by_kind: Vec<(f64, f64)>,
-    /// By destination, before and after its change: whether each choice was good.
+    /// For each destination, before and after its change: whether each choice was good.
     choices: Vec<[Vec<bool>; 2]>,
 }
 
@@ -274,7 +274,7 @@ impl<'a> Tally<'a> {
         let (kind, has_changed) = self.world.destinations[connection.destination].kind(connection.at);
         let is_busy = self.world.is_busy(connection.at);
         let choice = self.simulation.regret(kind, is_busy, arm, self.moves && !is_held_out);
-        // Where the application limits, all arms get the same.
+        // If the application is the limit, all arms perform equally.
         let regret = if connection.app_limit.is_some() { 0.0 } else { choice };
         self.all.add(regret);
         if is_held_out {
@@ -325,7 +325,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// After how many choices 16 of the next 20 are good; all of them, if that never is so.
+/// Returns the number of choices before 16 of the next 20 are good; the number of all choices if that never occurs.
 fn settled(choices: &[bool]) -> f64 {
     let is_settled = |next: &[bool]| next.iter().filter(|&&is_good| is_good).count() >= SETTLED;
     choices.windows(SETTLED_OF).position(is_settled).unwrap_or(choices.len()) as f64

@@ -1,31 +1,31 @@
-//! The file with the population.
+//! The population file.
 
 use serde::{Deserialize, Serialize};
 use thalweg_units::Bytes;
 
-/// Version of the file.
+/// Supported version of the file.
 const FORMAT: u32 = 1;
 
-/// The paths, their traffic, and their changes.
+/// The paths, their traffic, and their changes over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Population {
-    /// Version.
+    /// Version of the file.
     pub format: u32,
     /// Kinds of paths.
     pub kinds: Vec<Kind>,
     /// Names of the arms.
     pub arms: Vec<String>,
-    /// The host's default algorithm.
+    /// Default algorithm of the host.
     pub default_arm: String,
     /// Sizes of transfers.
     pub sizes: Vec<SizeShare>,
-    /// Times when hosts are short of CPU.
+    /// Periods in which hosts are short of CPU.
     pub cpu: Cpu,
     /// Size of a world: numbers of networks, destinations and connections.
     pub world: Shape,
 }
 
-/// A kind of path. Only the simulator has to know its properties.
+/// A kind of path. Its other properties matter only to the simulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     /// Name in the table of outcomes.
@@ -43,10 +43,10 @@ pub struct SizeShare {
     pub share: f64,
 }
 
-/// Times when hosts are short of CPU.
+/// Periods in which hosts are short of CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Share of hosts that are short of CPU for a while.
+    /// Share of hosts that are short of CPU for some time.
     pub hosts_with_a_busy_time: f64,
     /// Start, as a share of the simulated time.
     pub busy_from: f64,
@@ -57,11 +57,11 @@ pub struct Cpu {
 /// Size of a world: numbers of networks, destinations and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Networks: a /16 each.
+    /// Number of networks, each a /16.
     pub networks: u8,
-    /// Destinations within each: a /24 each.
+    /// Number of destinations within each network, each a /24.
     pub prefixes_per_network: u8,
-    /// Share of destinations that have a path of their network's kind; the others have any.
+    /// Share of destinations whose path has their network's kind; the others have a random kind.
     pub like_the_network: f64,
     /// Share of destinations whose path changes its kind.
     pub changing: f64,
@@ -69,17 +69,17 @@ pub struct Shape {
     pub changes_from: f64,
     /// End of the changes, as a share of the simulated time.
     pub changes_to: f64,
-    /// Connections to all destinations.
+    /// Number of connections to all destinations.
     pub connections: u32,
-    /// The n-th destination gets connections in proportion to 1 / n to this power.
+    /// Exponent of popularity: the n-th destination receives connections in proportion to 1 / n to this power.
     pub popularity_exponent: f64,
     /// Share of connections that the application limits.
     pub app_limited: f64,
-    /// Least part of the path's rate that it then uses.
+    /// Minimum share of the path's rate that such a connection uses.
     pub app_limited_least: f64,
-    /// Largest part.
+    /// Maximum share of the path's rate that such a connection uses.
     pub app_limited_most: f64,
-    /// Time played, in seconds.
+    /// Simulated time, in seconds.
     pub span_s: u64,
 }
 
@@ -87,7 +87,7 @@ impl Population {
     /// Parses the file.
     ///
     /// # Errors
-    /// If the text is not a population, or of another version; the error is a sentence.
+    /// If the text is not a population, or has another version; the error is a sentence.
     pub fn parse(text: &str) -> Result<Population, String> {
         let population: Population = serde_json::from_str(text).map_err(|error| format!("population: {error}"))?;
         if population.format != FORMAT {

@@ -8,63 +8,64 @@ use std::collections::BTreeMap;
 pub struct Score {
     /// Mean regret of connections that were not held out.
     pub regret: f64,
-    /// Mean regret of all.
+    /// Mean regret of all connections.
     pub regret_with_holdout: f64,
-    /// Mean regret while the host was short of CPU; none: it never was.
+    /// Mean regret while the host was short of CPU; `None` if it never was.
     pub regret_while_busy: Option<f64>,
-    /// Share of connections that got an arm within 5 % of the best.
+    /// Share of connections that used an arm within 5 % of the best.
     pub good: f64,
-    /// Loss of throughput of a neighbour beside it, as a share of its throughput beside CUBIC; over transfers of a
-    /// megabyte and more.
+    /// Loss of throughput of a competing connection, relative to its throughput next to CUBIC; for transfers of at
+    /// least 1 MB.
     pub harm: f64,
-    /// Connections to each destination until the choice was good, where the default is not.
+    /// Number of connections to each destination until the choice was good, for destinations where the default is not.
     pub settled: Vec<f64>,
-    /// The same after a change of a path whose previous best arm is no longer good.
+    /// Number of connections after a change until the choice was good, for paths whose previous best arm is no longer
+    /// good.
     pub settled_after_change: Vec<f64>,
     /// Number of connections, and their regret, by the kind of path.
     pub by_kind: Vec<(f64, f64)>,
 }
 
-/// The median of numbers, and their worst decile: the value at which the worst tenth begins.
+/// The median of a set of numbers, and their worst decile: the value at which the worst tenth begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Half are below.
+    /// Median: half of the numbers are below it.
     pub median: f64,
-    /// Nine tenths are below.
+    /// Worst decile: nine tenths of the numbers are below it.
     pub worst_decile: f64,
 }
 
-/// Score of a policy in many worlds.
+/// Scores of a policy in several worlds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// Settings.
+    /// Settings of the policy.
     pub settings: serde_json::Value,
     /// Number of settings from which these were chosen, on other worlds.
     pub tuned_among: usize,
-    /// Worlds.
+    /// Number of worlds.
     pub seeds: usize,
-    /// Additional reward of the best arm, in per cent, without the hold-out.
+    /// Regret in per cent of the best arm's result, without held-out connections.
     pub regret_percent: Spread,
-    /// The same of all connections.
+    /// Regret of all connections, in per cent.
     pub regret_with_holdout_percent: Spread,
-    /// The same while the host was short of CPU, in worlds where it was.
+    /// Regret while the host was short of CPU, in per cent, over worlds where it was.
     pub regret_while_busy_percent: Option<Spread>,
-    /// Per cent of connections that got an arm within 5 % of the best; the worst decile is the lowest here.
+    /// Percentage of connections that used an arm within 5 % of the best. The worst decile is the lowest one.
     pub good_percent: Spread,
-    /// Loss of throughput of a neighbour beside it rather than beside CUBIC, in per cent.
+    /// Loss of throughput of a competing connection, relative to its throughput next to CUBIC, in per cent.
     pub harm_percent: Spread,
-    /// Connections to a destination until the choice was good, where the default is not.
+    /// Number of connections to a destination until the choice was good, for destinations where the default is not.
     pub settled: Option<Spread>,
     /// Number of connections after a change until the choice was good again.
     pub settled_after_change: Option<Spread>,
-    /// Regret by the kind of path, in per cent, over all worlds.
+    /// Regret by kind of path, in per cent, over all worlds.
     pub by_kind_percent: BTreeMap<String, f64>,
 }
 
 impl Spread {
-    /// The spread of numbers of which large ones are bad; `None` if `numbers` is empty.
+    /// Returns the spread of numbers of which large ones are bad; `None` if `numbers` is empty.
     pub fn of(mut numbers: Vec<f64>) -> Option<Spread> {
         numbers.sort_by(f64::total_cmp);
         let last = numbers.len().checked_sub(1)?;
@@ -83,10 +84,10 @@ impl Spread {
 }
 
 impl Summary {
-    /// Sums up.
+    /// Summarizes the scores of a policy.
     ///
     /// # Panics
-    /// Without a score.
+    /// If `scores` is empty.
     pub fn of(
         policy: &str,
         settings: serde_json::Value,
@@ -119,7 +120,7 @@ impl Summary {
     }
 }
 
-/// Converts a regret, a difference of logarithms, to the lost share of the best result.
+/// Converts a regret (a difference of logarithms) to the loss relative to the best result, in per cent.
 fn percent(regret: f64) -> f64 {
     -100.0 * libm::expm1(-regret)
 }

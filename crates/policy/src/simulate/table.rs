@@ -1,21 +1,21 @@
-//! The file with the outcomes of transfers.
+//! The file of outcomes of transfers.
 
 use super::population::Population;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use thalweg_units::{Bytes, Packets, Span};
 
-/// Version of the file.
+/// Supported version of the file.
 const FORMAT: u32 = 1;
 
-/// A transfer.
+/// The outcome of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Completion time.
     pub fct: Span,
-    /// Data segments, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub segments: Packets,
-    /// Retransmissions.
+    /// Number of retransmissions.
     pub retransmits: Packets,
     /// Smallest round-trip time.
     pub rtt_min: Span,
@@ -23,13 +23,14 @@ pub struct Row {
     pub rtt_p95: Span,
 }
 
-/// Transfers by kind of path, state of the CPU, arm and size.
+/// Outcomes of transfers by kind of path, CPU state, arm and size.
 #[derive(Clone, Debug)]
 pub struct Table {
     cells: Vec<Vec<Row>>,
     arms: usize,
     sizes: usize,
-    /// Throughput of a CUBIC connection beside an endless one, relative to that beside CUBIC: by kind and arm.
+    /// Throughput of a CUBIC connection that competes with an unlimited connection, relative to that next to CUBIC: by
+    /// kind and arm.
     neighbours: Vec<Vec<f64>>,
 }
 
@@ -54,10 +55,10 @@ struct CellRows {
 }
 
 impl Table {
-    /// Parses the file, and checks that it has every entry that the population may ask for.
+    /// Parses the file, and checks that it has every entry that the population requires.
     ///
     /// # Errors
-    /// If the text is not a table, is of another version, or lacks an entry; the error is a sentence.
+    /// If the text is not a table, has another version, or lacks an entry; the error is a sentence.
     pub fn parse(text: &str, population: &Population) -> Result<Table, String> {
         let file: File = serde_json::from_str(text).map_err(|error| format!("outcomes: {error}"))?;
         if file.format != FORMAT {
@@ -90,12 +91,13 @@ impl Table {
         Ok(table)
     }
 
-    /// The transfers of a cell; never empty.
+    /// Returns the transfers of a cell; never empty.
     pub fn rows(&self, kind: usize, is_cpu_shared: bool, arm: usize, size: usize) -> &[Row] {
         &self.cells[((kind * 2 + usize::from(is_cpu_shared)) * self.arms + arm) * self.sizes + size]
     }
 
-    /// Returns the throughput of a CUBIC connection beside an endless one of an arm, relative to that beside CUBIC.
+    /// Returns the throughput of a CUBIC connection that competes with an unlimited connection of an arm, relative to
+    /// that next to CUBIC.
     pub fn neighbour(&self, kind: usize, arm: usize) -> f64 {
         self.neighbours[kind][arm]
     }

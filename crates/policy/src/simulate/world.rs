@@ -7,20 +7,21 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_units::{Span, Time};
 
-/// A host with its destinations and connections. All that is random is in here, so that every policy has the same.
+/// A host with its destinations and connections. It contains all random decisions, so that they are the same for every
+/// policy.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) destinations: Vec<Destination>,
-    /// In the order in which they open.
+    /// Connections in the order in which they open.
     pub(super) connections: Vec<Connection>,
-    /// Interval in which the host is short of CPU.
+    /// Period in which the host is short of CPU.
     pub(super) busy: Option<(Time, Time)>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Destination {
     pub prefix: Prefix,
-    /// Kind of its path, before and after the change.
+    /// Kind of the path before the change, and the time and kind of the change.
     kind: usize,
     change: Option<(Time, usize)>,
 }
@@ -30,17 +31,17 @@ pub(super) struct Connection {
     pub at: Time,
     pub destination: usize,
     pub size: usize,
-    /// Which row of the table it draws.
+    /// Selects the row of the table.
     pub row: u64,
-    /// Decides whether it is held out, and which arm it draws: from 0 to 1.
+    /// Random numbers from 0 to 1 that determine whether the connection is held out, and which arm it draws.
     pub holdout: f64,
     pub arm: f64,
-    /// Part of the path's rate that the application uses, if it is what limits.
+    /// Share of the path's rate that the application uses, if the application is the limit.
     pub app_limit: Option<f64>,
 }
 
 impl Destination {
-    /// The kind of its path at a moment, and whether that is the second one.
+    /// Returns the kind of the path at an instant, and whether it is after the change.
     pub fn kind(&self, at: Time) -> (usize, bool) {
         match self.change {
             Some((since, kind)) if at >= since => (kind, true),
@@ -48,7 +49,7 @@ impl Destination {
         }
     }
 
-    /// The kinds of its path, in their order.
+    /// Returns the kinds of the path, before and after the change.
     pub fn kinds(&self) -> (usize, Option<usize>) {
         (self.kind, self.change.map(|(_, kind)| kind))
     }
@@ -106,7 +107,7 @@ impl World {
         World { destinations, connections, busy }
     }
 
-    /// Whether the host is short of CPU at a moment.
+    /// Whether the host is short of CPU at an instant.
     pub fn is_busy(&self, at: Time) -> bool {
         self.busy.is_some_and(|(from, to)| from <= at && at < to)
     }
@@ -119,7 +120,7 @@ fn moment(span: Span, share: f64) -> Time {
 struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// From 0 up to, but not including, 1.
+    /// Returns a random number in [0, 1).
     fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -128,7 +129,7 @@ impl Stream {
         low + (high - low) * self.unit()
     }
 
-    /// An index, drawn in proportion to `shares`.
+    /// Returns a random index, drawn in proportion to `shares`.
     fn one_of(&mut self, shares: &[f64]) -> usize {
         let mut left = self.unit() * shares.iter().sum::<f64>();
         for (number, share) in shares.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Estimates of the arms at one destination, in one class.
+//! Estimates of the arms at one destination, in one class of connections.
 
 use crate::arm::ArmId;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,20 @@ use thalweg_units::Time;
 /// Prior variance of the noise: completion times of equal objects differ by a factor of about e^0.4.
 const NOISE: f64 = 0.16;
 
-/// Number of connections to which that prior is equivalent.
+/// Number of connections to which the prior of the noise is equivalent.
 const NOISE_FREEDOM: f64 = 4.0;
 
-/// Lower bound of the noise: 3 %; smaller differences are irrelevant.
+/// Minimum variance of the noise, a standard deviation of 3 %; smaller differences are irrelevant.
 const MIN_NOISE: f64 = 1e-3;
 
-/// CUSUM: how much of a standard deviation a shift must be to count, and the sum at which it is one. False alarms are
-/// some ten thousand connections apart if noise is normal; a shift of two standard deviations is found within five or
-/// six.
+/// CUSUM: the slack per connection and the threshold of the sum, in standard deviations. With normal noise, false
+/// alarms are about ten thousand connections apart, and a shift of two standard deviations is detected within five or
+/// six connections.
 const CUSUM_SLACK: f64 = 0.75;
 const CUSUM_LIMIT: f64 = 6.0;
 
-/// Maximum standard deviations by which a single connection counts: one timeout does not prove a new path or a bad arm.
+/// Limit on the deviation of a single connection, in standard deviations: one timeout does not prove a new path or a
+/// bad arm.
 const OUTLIER: f64 = 3.0;
 
 /// Weight of the newest reward in an arm's recent mean.
@@ -28,10 +29,10 @@ const LATELY: f64 = 0.4;
 /// Number of connections to which an arm's recent mean is equivalent after a change.
 const LATELY_COUNT: f64 = 3.0;
 
-/// Minimum weight of connections for a mean.
+/// Minimum weight of connections for a mean to be used.
 const MIN_COUNT: f64 = 0.2;
 
-/// Gains of arms over the default, before a destination's own connections.
+/// Prior of the arms' gains over the default, before a destination's own connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Prior {
     pub gains: Vec<Gain>,
@@ -39,7 +40,7 @@ pub(super) struct Prior {
     pub noise: f64,
 }
 
-/// A gain that is normally distributed.
+/// A normally distributed gain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gain {
     pub mean: f64,
@@ -47,7 +48,7 @@ pub(super) struct Gain {
 }
 
 impl Prior {
-    /// Only the order of magnitude is known.
+    /// Creates a prior in which only the order of magnitude of gains is known.
     pub fn vague(arms: usize, default: ArmId, sd: f64) -> Prior {
         let mut gains = vec![Gain { mean: 0.0, variance: sd * sd }; arms];
         gains[default.index()] = Gain { mean: 0.0, variance: 0.0 };
@@ -55,13 +56,13 @@ impl Prior {
     }
 }
 
-/// Belief about an arm's mean reward: normal, `mean + sqrt(variance) z + with_level l`, where `l` is the same for all
-/// arms.
+/// Belief about an arm's mean reward: normally distributed as `mean + sqrt(variance) z + with_level l`, where `l` is
+/// the same for all arms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Belief {
     pub mean: f64,
     pub variance: f64,
-    /// The part that moves with the level, which is uncertain too.
+    /// Coefficient of the common level, which is also uncertain.
     pub with_level: f64,
 }
 
@@ -74,16 +75,16 @@ pub(super) struct Posterior {
     pub freedom: f64,
 }
 
-/// A destination's estimate of an arm's gain, for its networks.
+/// A destination's estimate of an arm's gain, which is added to its networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct GainEstimate {
-    /// From 0 to 1: certainty of the gain.
+    /// Weight of the estimate, from 0 to 1.
     pub weight: f64,
     /// Gain over the default.
     pub gain: f64,
-    /// Variance, by the noise.
+    /// Variance of the gain that is due to noise.
     pub variance: f64,
-    /// Variance of the noise of a connection.
+    /// Variance of the noise of a single connection.
     pub noise: f64,
 }
 
@@ -91,7 +92,7 @@ pub(super) struct GainEstimate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Cell {
     arms: Vec<Rewards>,
-    /// Sum of squared prediction errors, and how many.
+    /// Sum of squared prediction errors, and their number.
     scatter: f64,
     freedom: f64,
     rising: f64,
@@ -100,7 +101,7 @@ pub(super) struct Cell {
     at: Time,
 }
 
-/// Rewards of an arm.
+/// Weighted rewards of an arm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Rewards {
     n: f64,
@@ -122,27 +123,27 @@ impl Cell {
         }
     }
 
-    /// Time of the last addition.
+    /// Returns the time of the latest addition.
     pub fn at(&self) -> Time {
         self.at
     }
 
-    /// Connections that count.
+    /// Returns the total weight of connections.
     pub fn seen(&self) -> f64 {
         self.arms.iter().map(|arm| arm.n).sum()
     }
 
-    /// Connections of an arm that count.
+    /// Returns the weight of an arm's connections.
     pub fn count(&self, arm: ArmId) -> f64 {
         self.arms[arm.index()].n
     }
 
-    /// The estimates last passed to its networks.
+    /// Returns the estimates that its networks currently include.
     pub fn published(&self) -> &[GainEstimate] {
         &self.published
     }
 
-    /// Multiplies the weight of the present data by `keep`.
+    /// Multiplies the weight of the current data by `keep`.
     pub fn forget(&mut self, keep: f64) {
         self.arms.iter_mut().for_each(|arm| arm.n *= keep);
         self.scatter *= keep;
@@ -153,7 +154,7 @@ impl Cell {
     pub fn posterior(&self, prior: &Prior, default: ArmId, kept: f64) -> Posterior {
         let freedom = NOISE_FREEDOM + kept * self.freedom;
         let noise = ((NOISE_FREEDOM * prior.noise + kept * self.scatter) / freedom).max(MIN_NOISE);
-        // Each arm is evidence about the level: its rewards less its expected gain.
+        // Each arm provides an estimate of the level: its mean reward less its expected gain.
         let (mut precision, mut sum) = (0.0, 0.0);
         for (arm, gain) in self.arms.iter().zip(&prior.gains) {
             if arm.n * kept > 0.0 {
@@ -180,8 +181,8 @@ impl Cell {
         Posterior { beliefs, noise, freedom }
     }
 
-    /// Adds a reward. If it completes the evidence that the path has changed, everything is forgotten but the recent
-    /// rewards of this arm, and the reason is returned.
+    /// Adds a reward. If a change of the path is detected, all data except the recent rewards of this arm is dropped,
+    /// and the reason is returned.
     pub fn learn(&mut self, arm: ArmId, reward: f64, prior: &Prior, default: ArmId, now: Time) -> Option<String> {
         let is_first = self.seen() < MIN_COUNT;
         let posterior = self.posterior(prior, default, 1.0);
@@ -215,20 +216,20 @@ impl Cell {
         Some(format!("connections have become {way} than the learned state can explain"))
     }
 
-    /// Forgets everything.
+    /// Drops all data.
     pub fn drop_all(&mut self) {
         self.arms.iter_mut().for_each(|rewards| *rewards = Rewards::default());
         (self.scatter, self.freedom, self.rising, self.falling) = (0.0, 0.0, 0.0, 0.0);
     }
 
-    /// Forgets everything except the recent mean of `arm`.
+    /// Drops all data except the recent mean of `arm`.
     fn restart(&mut self, arm: ArmId) {
         let lately = self.arms[arm.index()].lately;
         self.drop_all();
         self.arms[arm.index()] = Rewards { n: LATELY_COUNT, mean: lately, lately };
     }
 
-    /// Returns the estimates last passed to its networks, and the new ones.
+    /// Returns the estimates that its networks currently include, and the new ones.
     pub fn republish(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
         let reference = self.arms[default.index()];
         let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(MIN_NOISE);
@@ -236,7 +237,7 @@ impl Cell {
             if number == default.index() || arm.n < MIN_COUNT || reference.n < MIN_COUNT {
                 return GainEstimate::default();
             }
-            // Samples of n and m connections are worth nm / (n + m) pairs.
+            // Samples of n and m connections correspond to nm / (n + m) pairs.
             let pairs = arm.n * reference.n / (arm.n + reference.n);
             GainEstimate {
                 weight: pairs / (pairs + 1.0),

@@ -4,23 +4,23 @@
 //!
 //! ```text
 //!   reward = level + gain of the arm + noise       noise ~ N(0, s2), s2 unknown
-//!   gain of the default = 0                        gain of another arm ~ N(what its network says, how sure that is)
+//!   gain of the default = 0                        gain of another arm ~ N(mean and variance from its network)
 //! ```
 //!
-//! The level belongs to the path: nothing is assumed about it, so a distant destination does not count as a bad one.
-//! What is shared between destinations is the gain. Level and gains have a posterior in closed form ([`cell`]); the
+//! The level is a property of the path and has no prior, so a distant destination does not count as a bad one.
+//! Destinations share information only about the gain. Level and gains have a posterior in closed form ([`cell`]); the
 //! noise is shared by the arms of a class, with a gamma prior on its precision. A network's gains are the weighted mean
-//! of those of its destinations and their scatter ([`pool`]), so that a new destination starts with what its neighbours
-//! have found, and is bound by it as little as they agree.
+//! of those of its destinations and their scatter ([`pool`]), so that a new destination starts with the estimate of its
+//! neighbours, with a variance that grows with their disagreement.
 //!
-//! **Weights** are the probability that an arm's gain is the largest, counted over fixed points of the posterior
-//! ([`nodes`]): no random numbers are drawn, and the kernel that draws arms by these weights does Thompson sampling.
-//! Where the size of a connection is not known when it opens, gains are averaged over the sizes that the destination
-//! has seen.
+//! **Weights** are the probabilities that each arm's gain is the largest, counted over fixed points of the posterior
+//! ([`nodes`]), so no random numbers are drawn. The kernel draws arms with these weights, which is Thompson sampling.
+//! If the size of a connection is not known when it opens, gains are averaged over the sizes observed at the
+//! destination.
 //!
-//! **Forgetting.** Connections count for less with each that follows, and with time; and where rewards leave what was
-//! predicted for good (a two-sided CUSUM), what was known of the destination is dropped at once, up to the rewards
-//! since.
+//! **Forgetting.** The weight of connections decreases with each later one, and with time. If rewards deviate
+//! persistently from the prediction (two-sided CUSUM), the data of the destination is dropped, except the latest
+//! rewards.
 //!
 //! Sources: Thompson, Biometrika 25 (1933); Russo et al., "A Tutorial on Thompson Sampling" (2018); Raj and Kalyani,
 //! "Taming Non-stationary Bandits" (2017) for the discount; Page, Biometrika 41 (1954) for CUSUM; DerSimonian and Laird
@@ -48,20 +48,20 @@ use thalweg_units::{Span, Time};
 /// Classes of size and direction.
 const CLASSES: usize = Size::ALL.len() * Direction::ALL.len();
 
-/// Settings of learning.
+/// Settings of the policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BayesSettings {
     /// Prefix lengths of destinations and networks.
     pub tree: Tree,
     /// Prior standard deviation of gains: 1 is a factor of e in time or rate.
     pub gain_sd: f64,
-    /// Memory in connections of a class; older ones have decreasing weight.
+    /// Memory in number of connections of a class; the weight of older ones decreases.
     pub memory: f64,
-    /// Half-life of the data in idle time.
+    /// Half-life of the data during idle time.
     pub half_life: Span,
-    /// Share of connections that is divided among all arms, so that none is forgotten.
+    /// Share of connections that is divided equally among all arms, so that every arm is tried.
     pub floor: f64,
-    /// Maximum number of destinations; beyond it, the least recently active ones are dropped.
+    /// Maximum number of destinations; beyond it, the least recently active ones are evicted.
     pub most_prefixes: usize,
 }
 
@@ -78,14 +78,14 @@ impl Default for BayesSettings {
     }
 }
 
-/// The default policy.
+/// Thompson sampling, the default policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bayes {
     arms: Arms,
     objective: Objective,
     settings: BayesSettings,
     leaves: BTreeMap<Prefix, Leaf>,
-    /// The pooled estimates of the destinations within each shorter prefix, by class.
+    /// Pooled estimates of the destinations within each shorter prefix, by class.
     pools: BTreeMap<Prefix, Vec<Pool>>,
     #[serde(skip)]
     nodes: Nodes,
@@ -99,19 +99,20 @@ struct Leaf {
     at: Time,
 }
 
-/// Beliefs about the arms, over one class or several.
+/// Beliefs about the arms, for one class or averaged over several.
 struct Blend {
     beliefs: Vec<Belief>,
     freedom: f64,
 }
 
 impl Bayes {
-    /// Starts without data.
+    /// Creates the policy without data.
     pub fn new(arms: Arms, objective: Objective, settings: BayesSettings) -> Bayes {
         Bayes { arms, objective, settings, leaves: BTreeMap::new(), pools: BTreeMap::new(), nodes: Nodes::default() }
     }
 
-    /// Takes over what another one has learned, if it applies to the same prefixes and the same rewards.
+    /// Restores the learned state of another instance, if it uses the same prefix lengths and objective. Returns
+    /// whether it does.
     pub(crate) fn restore_from(&mut self, other: Bayes) -> bool {
         let is_same = self.objective == other.objective && self.settings.tree == other.settings.tree;
         if is_same {
@@ -120,8 +121,8 @@ impl Bayes {
         is_same
     }
 
-    /// The estimate of the networks around `prefix` for a class, without the destination's own contribution, and then
-    /// of connections of other sizes to the destination.
+    /// Returns the prior for a class of connections to `prefix`: the estimate of the networks that contain it, without
+    /// the destination's own contribution, refined by connections of other sizes to the destination.
     fn prior(&self, prefix: Prefix, class: usize, leaf: Option<&Leaf>) -> Prior {
         let mut prior = Prior::vague(self.arms.len(), self.arms.default(), self.settings.gain_sd);
         let own = leaf.and_then(|leaf| leaf.cells[class].as_ref());
@@ -181,13 +182,13 @@ impl Bayes {
         blend
     }
 
-    /// Returns the remaining weight after the time between two moments.
+    /// Returns the share of the weight that remains after the time between two instants.
     fn kept(&self, then: Time, now: Time) -> f64 {
         let half_lives = now.since(then).as_secs_f64() / self.settings.half_life.as_secs_f64().max(1.0);
         libm::exp2(-half_lives)
     }
 
-    /// Passes a destination's estimates to the networks around it.
+    /// Adds a destination's estimates to the networks that contain it.
     fn publish(&mut self, prefix: Prefix, class: usize) {
         let (arms, default) = (self.arms.len(), self.arms.default());
         let Some(cell) = self.leaves.get_mut(&prefix).and_then(|leaf| leaf.cells[class].as_mut()) else { return };
@@ -198,7 +199,7 @@ impl Bayes {
         }
     }
 
-    /// Drops the least recently active eighth of the destinations if there are too many.
+    /// Evicts the least recently active eighth of the destinations if there are too many.
     fn evict(&mut self) {
         if self.leaves.len() <= self.settings.most_prefixes {
             return;
@@ -224,7 +225,7 @@ impl Bayes {
         }
     }
 
-    /// Connections by which an arm is judged at a destination, in one direction.
+    /// Returns the weight of an arm's connections to a destination, in one direction.
     fn connections(&self, prefix: Prefix, direction: Direction, arm: ArmId) -> f64 {
         let Some(leaf) = self.leaves.get(&prefix) else { return 0.0 };
         Size::ALL
@@ -265,7 +266,7 @@ impl Policy for Bayes {
         cell.forget(kept * (1.0 - 1.0 / self.settings.memory.max(2.0)));
         let surprise = cell.learn(outcome.arm, reward, &prior, self.arms.default(), now);
         if surprise.is_some() {
-            // The path has changed for connections of every size.
+            // The path has changed for connections of all sizes.
             let others = leaf.cells.iter_mut().enumerate().filter(|&(other, _)| other != class);
             others.filter_map(|(_, cell)| cell.as_mut()).for_each(Cell::drop_all);
             (0..CLASSES).for_each(|other| self.publish(prefix, other));

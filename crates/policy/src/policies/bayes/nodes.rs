@@ -1,8 +1,8 @@
-//! Fixed points that represent a posterior, so that probabilities can be counted without random numbers.
+//! Fixed points that represent a posterior, so that probabilities can be computed without random numbers.
 //!
-//! A Latin hypercube: in each dimension the points lie in the middle of equally likely strata, every stratum once, in
-//! an order that a fixed seed has shuffled. Each dimension so has its exact distribution, and the error of a
-//! probability is well below that of as many random points.
+//! The points are a Latin hypercube: in each dimension they lie in the middle of equally likely strata, one per
+//! stratum, in an order shuffled with a fixed seed. So each dimension has nearly its exact distribution, and the error
+//! of a probability is well below that of the same number of random points.
 
 use super::cell::Belief;
 use crate::arm::MAX_ARMS;
@@ -10,15 +10,15 @@ use crate::math::normal_quantile;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Number of points: a probability is computed to about 1 %.
+/// Number of points, which determines probabilities to about 1 %.
 const POINTS: usize = 256;
 
-/// A dimension for each arm, one for the level, one for the noise.
+/// Number of dimensions: one per arm, one for the level, and one for the noise.
 const DIMENSIONS: usize = MAX_ARMS + 2;
 const LEVEL: usize = MAX_ARMS;
 const NOISE: usize = MAX_ARMS + 1;
 
-/// The points: standard normal in every dimension.
+/// The points, with a standard normal distribution in every dimension.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes(Vec<[f64; DIMENSIONS]>);
 
@@ -41,7 +41,8 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// The share of the posterior in which each arm is the best. `freedom` is what the estimate of the noise rests on.
+    /// Returns the share of the posterior in which each arm is the best. `freedom` is the number of degrees of freedom
+    /// of the noise estimate.
     pub(super) fn wins(&self, beliefs: &[Belief], freedom: f64) -> Vec<f64> {
         let spreads: Vec<f64> = beliefs.iter().map(|belief| libm::sqrt(belief.variance)).collect();
         let mut wins = vec![0.0; beliefs.len()];
@@ -60,12 +61,12 @@ impl Nodes {
     }
 }
 
-/// The factor by which a normal deviate becomes one of Student's distribution: sqrt(freedom / chi-squared), with
-/// Wilson's and Hilferty's cube for chi-squared.
+/// Returns the factor that converts a normal deviate to one of Student's distribution: sqrt(freedom / chi-squared),
+/// with the Wilson-Hilferty cube for chi-squared.
 fn heavier(z: f64, freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * freedom.max(1.0));
     let root = 1.0 - part + z * libm::sqrt(part);
-    // At one degree of freedom the cube would approach zero: a deviate is limited to five times.
+    // At one degree of freedom the cube would approach zero, so the factor is limited to 5.
     libm::sqrt(1.0 / (root * root * root).max(0.04))
 }
 
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn probabilities_match_the_normal_distribution() {
-        // The difference is N(1, 2): positive with 76 %.
+        // The difference is N(1, 2), which is positive with a probability of 76 %.
         let wins = Nodes::default().wins(&[belief(1.0, 1.0, 0.0), belief(0.0, 1.0, 0.0)], 1e6);
         assert!((wins[0] - 0.760).abs() < 0.05, "{wins:?}");
     }

@@ -1,17 +1,18 @@
 //! Pooled estimates of the destinations of a network, by arm, in one class.
 //!
 //! Each destination contributes an estimate of an arm's gain, and its uncertainty. The network keeps sums, from which
-//! the mean and the variance between destinations follow. When a destination has learned more, its previous
-//! contribution is subtracted and the new one added: so a network forgets what its destinations forget.
+//! the mean and the variance between destinations follow. When a destination's estimate changes, its previous
+//! contribution is subtracted and the new one is added, so data dropped by a destination is also dropped by its
+//! networks.
 
 use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
 
-/// Number of destinations at which a network's own mean weighs as much as that of the networks around it.
+/// Number of destinations at which a network's mean has the same weight as that of the larger networks.
 const HALF: f64 = 2.0;
 
-/// Standard deviation of gains among destinations that seem to agree: none is bound more tightly than this by its
-/// neighbours.
+/// Minimum standard deviation of gains among destinations, even if they seem to agree: neighbours never bind an
+/// estimate more tightly.
 const MIN_SD: f64 = 0.15;
 
 /// Sums over the destinations of a network.
@@ -43,14 +44,14 @@ impl Pool {
         Pool(vec![Sums::default(); arms])
     }
 
-    /// Replaces a destination's previous contribution by its new one.
+    /// Replaces a destination's previous contribution with the new one.
     pub fn replace(&mut self, before: &[GainEstimate], after: &[GainEstimate]) {
         self.0.iter_mut().zip(before).for_each(|(sums, estimate)| sums.add(estimate, -1.0));
         self.0.iter_mut().zip(after).for_each(|(sums, estimate)| sums.add(estimate, 1.0));
     }
 
-    /// Moves the estimate of larger networks towards that of this one, by their uncertainty. The destination's own
-    /// contribution is left out, because it would be counted twice.
+    /// Moves the estimate of larger networks towards that of this one, weighted by their variances. The destination's
+    /// own contribution is excluded, because it would be counted twice.
     pub fn inform(&self, prior: &mut Prior, own: Option<&[GainEstimate]>) {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {
@@ -58,7 +59,7 @@ impl Pool {
             if let Some(estimate) = own.and_then(|own| own.get(number)) {
                 sums.add(estimate, -1.0);
             }
-            // The rest of sums that were added and subtracted again counts as zero.
+            // Sums with only the rounding error of added and subtracted contributions count as zero.
             if sums.weight < 1e-3 {
                 continue;
             }
