@@ -1,8 +1,8 @@
-//! Invariants of every controller of the catalog under any sequence of events.
+//! Tests invariants of every controller in the catalog under arbitrary sequences of events.
 //!
-//! Random lists of what can happen (packets sent, acknowledged and lost, timeouts, ECN marks, recovery entered and
-//! left, undone reductions, pauses) drive each controller through a connection's events in Linux's order, from 1 us to
-//! 10 s of round-trip time and up to a million packets. The [`Rig`] checks its window after every event.
+//! Random lists of events (packets sent, acknowledged and lost, timeouts, ECN marks, recovery entered and left, undone
+//! reductions, pauses) drive each controller through a connection's events in Linux's order, with round-trip times from
+//! 1 us to 10 s and up to a million packets. The [`Rig`] checks its window after every event.
 
 mod rig;
 
@@ -11,12 +11,12 @@ use rig::{Op, Rig, Start, Trace};
 use thalweg_cc::{CATALOG, CaState, Entry, Param};
 use thalweg_units::{Packets, Span};
 
-/// From 1 us to 10 s, with all magnitudes equally likely.
+/// Generates round-trip times from 1 us to 10 s, with all magnitudes equally likely.
 fn rtt() -> impl Strategy<Value = Span> {
     (0.0..=7.0f64).prop_map(|exponent| Span::from_micros(10f64.powf(exponent) as u64))
 }
 
-/// From 1 to a million, small and large alike.
+/// Generates counts from 1 to a million, with all magnitudes equally likely.
 fn packets() -> impl Strategy<Value = Packets> {
     (0.0..=6.0f64).prop_map(|exponent| Packets(10f64.powf(exponent) as u64))
 }
@@ -47,10 +47,11 @@ fn start() -> impl Strategy<Value = Start> {
 /// More parameters than any controller has.
 const ALL: usize = 32;
 
-/// The parameters of a controller under which its window grows steadily: BBR's first ones, of ProbeBW alone.
+/// Number of parameters with which a controller's window still grows steadily: the first ones of BBR, which affect only
+/// ProbeBW.
 const STEADY: usize = 8;
 
-/// A value for each of the first `count` parameters, from 0 (its least) to 1 (its most).
+/// Generates a position for each of the first `count` parameters, from 0 (its minimum) to 1 (its maximum).
 fn param_positions(count: usize) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0f64], count)
 }
@@ -95,7 +96,7 @@ proptest! {
     fn a_window_at_most_doubles_per_round_trip(
         positions in param_positions(STEADY),
         start in start(),
-        // Ten rounds end before a ProbeRTT (of BBRv3, after 5 s), after which cwnd is restored at once.
+        // Ten rounds end before a ProbeRTT (for BBRv3, after 5 s), after which cwnd is restored immediately.
         rtt_us in 1..450_000u64,
         per_ack in 1..20u64,
     ) {
@@ -131,7 +132,7 @@ proptest! {
             }
             rig.apply(Op::Recovered);
             rig.apply(Op::Pause(Span::ZERO));
-            // A path of 100 packets in 10 ms, for long enough to forget the earlier path: 30 s.
+            // A path of 100 packets in 10 ms, for 30 s: long enough to discard measurements of the earlier path.
             let mut most = Packets::ZERO;
             for _ in 0..3_000 {
                 rig.send_all();

@@ -1,5 +1,5 @@
-//! A connection without a path: the caller decides what is sent, acknowledged and lost; the accounting and the order of
-//! events are those of Linux. Checks the window after every event.
+//! A connection without a path: the caller decides which packets are sent, acknowledged and lost; the accounting and
+//! the order of events are those of Linux. The window is checked after every event.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -9,22 +9,22 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 /// Maximum number of packets in flight.
 const MAX_INFLIGHT: u64 = 1_000_000;
 
-/// Segments by which Illinois may raise a window of one segment for each that is acknowledged, as in Linux; and those
-/// that it had saved up where alpha jumps from its smallest value to its largest.
+/// Segments by which Illinois may raise a window of one segment per acknowledged segment, as in Linux; and those
+/// accumulated when alpha jumps from its minimum to its maximum.
 const ILLINOIS_GROWTH: u64 = 10;
 const ILLINOIS_SAVED: u64 = 34;
 
 /// An event.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// The window is filled; then an ACK arrives that delivers up to `acked` packets and shows that up to `lost` are.
+    /// Fills the window; then an ACK arrives that delivers up to `acked` packets and detects up to `lost` losses.
     Ack {
         acked: Packets,
         /// Time since the latest event, and the round-trip time.
         rtt: Span,
         lost: Packets,
         is_delayed: bool,
-        /// Which rate sample: 0 and 1 a full window, 2 an invalid one, 3 an application-limited one.
+        /// Kind of rate sample: 0 and 1 a full window, 2 invalid, 3 application-limited.
         sample: u8,
     },
     /// The application sends this number of packets and stops.
@@ -47,13 +47,13 @@ pub enum Op {
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub cwnd: Packets,
-    /// The handshake's round-trip time, if it was measured.
+    /// Round-trip time of the handshake, if it was measured.
     pub rtt: Option<Span>,
     pub mss: u64,
     pub seed: u64,
 }
 
-/// The decisions of a controller after an event.
+/// The results of a controller after an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     window: Window,
@@ -74,9 +74,9 @@ pub struct Rig {
     delivered_ce: Packets,
     delivered_at: Time,
     lost: Packets,
-    /// Declared lost and not sent again.
+    /// Packets declared lost and not retransmitted.
     holes: Packets,
-    /// Packets of the stream that were sent.
+    /// Number of packets of the stream that were sent.
     next: Packets,
     last_sent_at: Time,
     is_app_limited: bool,
@@ -84,7 +84,7 @@ pub struct Rig {
     is_cwnd_limited: bool,
     /// cwnd and ssthresh before the latest reduction.
     prior: Option<(Packets, Packets)>,
-    /// The largest cwnd so far: the upper bound of a restored cwnd.
+    /// Maximum cwnd so far: the upper bound of a restored cwnd.
     largest: Packets,
 }
 
@@ -259,7 +259,7 @@ impl Rig {
         assert!(self.window.cwnd <= self.largest, "a restart raised cwnd to {}", self.window.cwnd);
     }
 
-    /// Hands the ACK to the controller, if Linux would, and checks by how much cwnd grows.
+    /// Passes the ACK to the controller, if Linux would, and checks the growth of cwnd.
     fn control(&mut self, ack: &Ack) {
         let governs = self.controller.governs_recovery();
         if !governs && (ack.acked == Packets::ZERO || matches!(self.state, CaState::Recovery | CaState::Cwr)) {
@@ -269,7 +269,8 @@ impl Rig {
         let conn = self.conn();
         self.controller.on_ack(&conn, ack, &mut self.window, &mut self.rng);
         let floor = if governs { Packets(4).max(self.inflight).max(self.largest) } else { before };
-        // One more where segments acknowledged earlier had not raised cwnd, and a step has become cheaper since.
+        // Illinois may add more, since segments acknowledged earlier had not raised cwnd, and a step requires fewer
+        // segments now.
         let is_illinois = self.controller.name() == "illinois";
         let (fastest, saved) = if is_illinois { (ILLINOIS_GROWTH, ILLINOIS_SAVED) } else { (1, 1) };
         let most = floor + Packets(ack.acked.0 * fastest + saved);
@@ -298,7 +299,7 @@ impl Rig {
         self.state = next;
     }
 
-    /// Congestion: requests ssthresh unless cwnd is being reduced already.
+    /// Handles congestion: requests ssthresh unless cwnd is already being reduced.
     fn reduce(&mut self, next: CaState) {
         if self.state == next {
             return;
@@ -362,7 +363,7 @@ impl Rig {
         let conn = self.conn();
         let undone = self.controller.undo(&conn, cwnd, &self.window);
         let (least, most) = match self.controller.name() {
-            // It restores its saved window, which may be that before ProbeRTT.
+            // The controller restores its saved window, which may be that before ProbeRTT.
             "bbr3" => (Packets(1), self.largest),
             _ if self.controller.governs_recovery() => (self.window.cwnd.min(cwnd), self.largest),
             _ => (self.window.cwnd.min(cwnd), self.window.cwnd.max(cwnd)),

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use thalweg_cc::{Ack, CaState, Conn, Controller, Window, build};
 use thalweg_units::{Packets, Span};
 
-/// The first decision of a changed controller that differs from the kernel's, in the named recording. Differences of
-/// the unchanged controller are excluded.
+/// Returns the first decision of a modified controller that differs from the kernel's in the named recording.
+/// Differences of the unmodified controller are excluded.
 fn first_deviation(name: &str, controller: &mut dyn Controller) -> Deviation {
     let recording = recording::named(name);
     let outcome = replay(&recording, controller);
@@ -18,7 +18,7 @@ fn first_deviation(name: &str, controller: &mut dyn Controller) -> Deviation {
     unknown.next().unwrap_or_else(|| panic!("{name}: the changed controller decides as the kernel does"))
 }
 
-/// The line of the first matching call.
+/// Returns the line of the first matching call.
 fn first_line(name: &str, shows: impl Fn(&Call<'_>) -> bool) -> usize {
     let recording = recording::named(name);
     recording.calls().find(|call| shows(call)).unwrap_or_else(|| panic!("{name}: no call shows it")).line
@@ -66,7 +66,7 @@ fn a_reno_with_beta_three_quarters_is_detected_on_the_first_loss() {
     assert_eq!((deviation.line, deviation.name.as_str()), (loss, "result"), "{deviation}");
 }
 
-/// Reno that lowers its window by a quarter only.
+/// Reno that reduces its window only by a quarter.
 #[derive(Debug)]
 struct Gentle(Box<dyn Controller>);
 

@@ -1,8 +1,8 @@
-//! Equality covers only what the recordings contain, so each of these events must occur in one of them.
+//! Checks that each of these events occurs in a recording, because a replay covers only recorded events.
 
 use crate::recording::{self, Call, Recording};
 
-/// An event required for a controller: its name, its description, and whether a call shows it.
+/// An event required for a controller: its name, its description, and whether a call contains it.
 type Met = (&'static str, &'static str, fn(&Call<'_>) -> bool);
 
 const MET: &[Met] = &[
@@ -68,7 +68,7 @@ fn word(call: &Call<'_>, name: &str) -> Option<u64> {
     call.produced.get(name).copied().flatten()
 }
 
-/// DCTCP's alpha in 1024ths, before and after an ACK.
+/// Returns DCTCP's alpha in 1024ths, before and after an ACK.
 fn alphas(call: &Call<'_>) -> Option<(u64, u64)> {
     let before = call.given.get("dctcp_alpha").copied().flatten()?;
     (call.name == "in_ack_event").then(|| (before, call.produced("dctcp_alpha")))

@@ -1,5 +1,5 @@
-//! Replays the calls recorded from the kernel's controllers against ours in lockstep, and compares every decision and
-//! every word of state. docs/concepts/fidelity.md explains how recordings are made and how to read the table.
+//! Replays calls recorded from the kernel's controllers against this crate's in lockstep, and compares every decision
+//! and every word of state. docs/concepts/fidelity.md explains how recordings are made and how to read the table.
 
 mod control;
 mod coverage;
@@ -11,7 +11,7 @@ mod table;
 use std::collections::BTreeMap;
 use thalweg_cc::build;
 
-/// Maximum size of all recordings, in bytes: every checkout contains them.
+/// Maximum total size of the recordings, in bytes: every checkout contains them.
 const MAX_BYTES: u64 = 2_000_000;
 
 #[test]

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Version of the text's form that is read here.
+/// Supported version of the text format.
 const FORMAT: &str = "1";
 
-/// Values by name; `None` is a value that was not there.
+/// Values by name; `None` for a value that is absent.
 pub type Values<'text> = BTreeMap<&'text str, Option<u64>>;
 
 /// A recording.
 #[derive(Debug)]
 pub struct Recording {
-    /// The name of its file, without endings.
+    /// The file name without its extensions.
     pub name: String,
     /// The header above the calls.
     pub header: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = Call<'_>> {
         let lines = (1..).zip(self.text.lines()).skip(self.header.len() + 1);
         let mut left = Values::new();
@@ -34,11 +34,11 @@ impl Recording {
 /// A call.
 #[derive(Debug)]
 pub struct Call<'text> {
-    /// Its line in the text, from 1.
+    /// Line of the call in the text, from 1.
     pub line: usize,
-    /// Which it was, as the kernel calls it.
+    /// Name of the called function in the kernel.
     pub name: &'text str,
-    /// The inputs of the controller, including the values left by earlier calls.
+    /// The inputs of the controller, including the state left by earlier calls.
     pub given: Values<'text>,
     /// The values after the call.
     pub produced: Values<'text>,
@@ -61,24 +61,24 @@ impl Call<'_> {
         value.unwrap_or_else(|| panic!("line {}: {name} has no value after the call", self.line))
     }
 
-    /// Whether it reports a loss: fast recovery begins (TCP_CA_Recovery), or the retransmission timer has expired
-    /// (CA_EVENT_LOSS). Linux has the same number for both.
+    /// Whether the call reports a loss: fast recovery begins (TCP_CA_Recovery), or the retransmission timer has expired
+    /// (CA_EVENT_LOSS). Linux uses the same number for both.
     pub fn is_loss(&self) -> bool {
         matches!(self.name, "set_state" | "cwnd_event") && self.given("arg") == 3
     }
 
-    /// Whether it is an ACK to which the controller could respond.
+    /// Whether the call is an ACK to which the controller may respond.
     pub fn is_ack(&self) -> bool {
         matches!(self.name, "cong_avoid" | "cong_control")
     }
 }
 
-/// Folder of the recordings.
+/// Returns the folder of the recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lockstep/recordings")
 }
 
-/// All recordings, by name.
+/// Returns all recordings, by name.
 pub fn all() -> Vec<Recording> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
         .unwrap()
@@ -89,7 +89,7 @@ pub fn all() -> Vec<Recording> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// The recording of this name.
+/// Returns the recording with this name.
 pub fn named(name: &str) -> Recording {
     read(&folder().join(format!("{name}.txt.gz")))
 }

@@ -1,12 +1,12 @@
-//! Replays the inputs of the kernel's controller to this crate's and compares the results.
+//! Replays the inputs of the kernel's controller to this crate's controller and compares the results.
 //!
-//! The controller's state runs through the whole connection: it is never set to the kernel's. The same holds for the
-//! window; it is changed only if the kernel's connection has changed its own between two calls (recovery, a pause), in
-//! the same way. So a wrong decision remains visible while it has consequences.
+//! The controller's state is never set to the kernel's during a connection. Neither is the window: it is changed only
+//! where the kernel's connection has changed its own between two calls (recovery, a pause), in the same way. So a wrong
+//! decision remains visible as long as it has consequences.
 //!
 //! Only the random phase in which BBR enters ProbeBW is taken from the recording. If the controller draws a random
-//! number, it gets the one that leads to the kernel's phase; if it draws when the kernel did not, or the reverse,
-//! phases differ from then on.
+//! number, it receives the one that selects the kernel's phase. If only one of the two draws, the phases differ from
+//! then on.
 
 use crate::recording::{Call, Recording};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 /// Linux: TCP_INFINITE_SSTHRESH.
 const NO_SSTHRESH: u64 = 0x7FFF_FFFF;
 
-/// Linux: no sample of the round-trip time yet.
+/// Linux: no round-trip time sample yet.
 const NO_RTT: u64 = u32::MAX as u64;
 
 /// Linux: CA_EVENT_TX_START.
@@ -32,15 +32,15 @@ const LOSS: u64 = 3;
 pub struct Deviation {
     /// Line of the call in the recording.
     pub line: usize,
-    /// Which call.
+    /// Name of the call.
     pub call: String,
-    /// Number of this ACK, or of the latest one, from 1.
+    /// Number of this ACK or of the latest one, from 1.
     pub ack: usize,
     /// The name of the differing value.
     pub name: String,
     /// The kernel's value.
     pub kernel: u64,
-    /// Ours.
+    /// This crate's value.
     pub ours: u64,
 }
 
@@ -56,11 +56,11 @@ impl fmt::Display for Deviation {
 pub struct Outcome {
     /// Number of replayed ACKs.
     pub acks: usize,
-    /// Calls of all kinds.
+    /// Number of replayed calls of all kinds.
     pub calls: usize,
-    /// Values that were compared.
+    /// Number of compared values.
     pub compared: usize,
-    /// ACKs with any difference.
+    /// Number of ACKs with any difference.
     pub unequal_acks: usize,
     /// All differences.
     pub deviations: Vec<Deviation>,
@@ -110,7 +110,7 @@ impl Replay<'_> {
                 let ssthresh = self.controller.ssthresh(&conn, &window);
                 self.compare(call, "result", ssthresh_word(ssthresh));
                 self.compare_window(call, &conn, &window);
-                // The connection takes it.
+                // The connection adopts the returned value.
                 window.ssthresh = ssthresh;
                 self.left.insert("ssthresh", call.produced("result"));
             }
@@ -124,7 +124,7 @@ impl Replay<'_> {
                 let cwnd = self.controller.undo(&conn, Packets(call.given("prior_cwnd")), &window);
                 self.compare(call, "result", cwnd.0);
                 self.compare_window(call, &conn, &window);
-                // The connection takes it.
+                // The connection adopts the returned value.
                 window.cwnd = cwnd;
                 self.left.insert("cwnd", call.produced("result"));
             }
@@ -141,8 +141,8 @@ impl Replay<'_> {
         self.window = Some(window);
     }
 
-    /// The window at the start of a call: as the previous call left it, except for changes by the kernel's connection
-    /// in between.
+    /// Returns the window at the start of a call: as the previous call left it, except for changes by the kernel's
+    /// connection in between.
     fn window(&mut self, call: &Call<'_>) -> Window {
         let (cwnd, ssthresh, rate) = (call.given("cwnd"), call.given("ssthresh"), call.given("pacing_rate"));
         let changed = |name: &str, value: u64| self.left.get(name) != Some(&value);
@@ -225,7 +225,7 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         is_cwnd_limited: call.given("is_cwnd_limited") > 0,
         is_cwnd_exhausted: call.given("is_cwnd_limited") > 0,
         is_app_limited: call.given("app_limited") > 0,
-        // Only CUBIC uses this, and it was recorded without pacing.
+        // Only CUBIC uses this field, and it was recorded without pacing.
         is_paced: false,
         next_departure: Time(call.given("departure_ns")),
     }
@@ -248,7 +248,7 @@ fn ack(call: &Call<'_>) -> Ack {
     let rate = call.optional("rs_delivered").map(|delivered| RateSample {
         prior_delivered: Packets(call.given("rs_prior_delivered")),
         delivered: Packets(delivered),
-        // Version 1 uses none of these.
+        // Version 1 of BBR uses none of these fields.
         lost: Packets::ZERO,
         delivered_ce: Packets::ZERO,
         inflight_at_send: Packets::ZERO,
@@ -289,7 +289,7 @@ impl rand_core::TryRng for Phase {
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
         let phase = self.0.expect("only BBR asks for random numbers");
         let steps_down = (8 - phase) % 8;
-        // No number leads to the drain; the phases will differ.
+        // No random number selects the drain, so the phases will differ.
         Ok(((steps_down.min(6) << 32).div_ceil(7)) as u32)
     }
 

@@ -1,4 +1,4 @@
-//! The table in results.md, beside this file: a row for every recording.
+//! The table in results.md in this folder: one row per recording.
 
 use crate::known;
 use crate::recording::Recording;
@@ -6,13 +6,13 @@ use crate::replay::Outcome;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The page, from the root of the repository.
+/// Path of the page from the root of the repository.
 const PAGE: &str = "crates/cc/tests/lockstep/results.md";
 
-/// The first columns of the table, by which it is found.
+/// The first columns of the table, which identify it.
 const HEAD: &str = "| recording | ACKs | equal |";
 
-/// A recording's row.
+/// Returns the row of a recording.
 pub fn row(recording: &Recording, outcome: &Outcome) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for deviation in &outcome.deviations {
@@ -30,7 +30,7 @@ pub fn row(recording: &Recording, outcome: &Outcome) -> String {
     )
 }
 
-/// Fails unless the page has these rows and no others.
+/// Fails unless the page contains exactly these rows.
 pub fn assert_documented(rows: &[String]) {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(PAGE)).unwrap();
     let table = page.lines().skip_while(|line| !line.starts_with(HEAD));

@@ -1,7 +1,8 @@
-//! Xu, Harfoush and Rhee, "Binary Increase Congestion Control" (2004), with Linux's constants, on an ideal path.
+//! Tests of BIC on an ideal path, against Xu, Harfoush and Rhee, "Binary Increase Congestion Control" (2004), with
+//! Linux's constants.
 //!
-//! Growth is multiplied by the average number of segments per ACK. It starts at 2; with one ACK per packet, its integer
-//! arithmetic leaves it at 31/16.
+//! Growth is multiplied by the average number of segments per ACK. The average starts at 2; with one ACK per packet,
+//! integer rounding keeps it at 31/16.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
@@ -11,14 +12,14 @@ use thalweg_units::{Packets, Time};
 /// The average number of segments per ACK, after a round trip.
 const PER_ACK: f64 = 31.0 / 16.0;
 
-/// A path without a bottleneck.
+/// Returns a path without a bottleneck.
 fn open_path(lose: &[u64]) -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.extend(lose);
     path
 }
 
-/// The first row at which `is_wanted` after the first recovery, and cwnd one round trip later.
+/// Returns cwnd in the first row after the first recovery for which `is_wanted` holds, and cwnd one round trip later.
 fn growth_from(pipe: &Pipe, is_wanted: impl Fn(&Row) -> bool) -> (u64, u64) {
     let loss = pipe.reductions()[0].1.at;
     let wanted = |row: &&Row| row.at > loss && row.state == CaState::Open && is_wanted(row);
@@ -27,7 +28,7 @@ fn growth_from(pipe: &Pipe, is_wanted: impl Fn(&Row) -> bool) -> (u64, u64) {
     (row.cwnd.0, later.cwnd.0 - row.cwnd.0)
 }
 
-/// Fails unless `found` differs from `expected` by at most this part of it.
+/// Asserts that `value` differs from `expected` by at most this share of it.
 fn assert_close(value: f64, expected: f64, tolerance: f64) {
     assert!((value / expected - 1.0).abs() <= tolerance, "{value} and not {expected}");
 }
@@ -75,7 +76,7 @@ fn near_w_max_a_round_trip_covers_a_quarter_of_the_distance() {
     let w_max = pipe.reductions()[0].0.cwnd.0;
     for distance in [40, 24] {
         let (_, gained) = growth_from(&pipe, |row| row.cwnd.0 + distance >= w_max);
-        // The distance shrinks continuously during the round trip.
+        // The distance to W_max shrinks continuously during the round trip.
         let expected = distance as f64 * (1.0 - (-PER_ACK / 4.0).exp());
         assert_close(gained as f64, expected, 0.15);
     }
@@ -104,7 +105,7 @@ fn beyond_w_max_growth_accelerates_to_the_largest_increment() {
     let w_max = pipe.reductions()[0].0.cwnd.0;
     let gained = |excess| growth_from(&pipe, |row| row.cwnd.0 >= w_max + excess).1 as f64;
     assert!(gained(0) <= 1.0, "{}", gained(0));
-    // A third of the distance from W_max, which grows all the time.
+    // Growth is a third of the distance from W_max, which increases continuously.
     assert_close(gained(12), 12.0 * ((PER_ACK / 3.0).exp() - 1.0), 0.15);
     assert_close(gained(60), 16.0 * PER_ACK, 0.1);
 }

@@ -1,4 +1,4 @@
-//! The catalog of controllers, and the errors for invalid names and parameters.
+//! Tests of the catalog of controllers, and of the errors for invalid names and parameters.
 
 use std::collections::BTreeMap;
 use thalweg_cc::{BuildError, CATALOG, Window, build};

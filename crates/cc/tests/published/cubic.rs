@@ -1,4 +1,4 @@
-//! RFC 9438 and HyStart on an ideal path.
+//! Tests of CUBIC (RFC 9438) and HyStart on an ideal path.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
@@ -10,14 +10,14 @@ const NO_HYSTART: &[(&str, f64)] = &[("hystart", 0.0)];
 /// C of RFC 9438, in segments per second cubed.
 const C: f64 = 0.4;
 
-/// A path without a bottleneck on which the cubic function exceeds Reno's window from 100 segments on.
+/// Returns a path without a bottleneck on which the cubic function exceeds Reno's window from 100 segments on.
 fn open_path(lose: &[u64]) -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.extend(lose);
     path
 }
 
-/// The first row of congestion avoidance after `row`: where the epoch begins.
+/// Returns the first row of congestion avoidance after `row`, at which the epoch begins.
 fn epoch<'a>(pipe: &'a Pipe, row: &Row) -> &'a Row {
     let is_in_epoch = |next: &&Row| next.at > row.at && next.state == CaState::Open && next.value("k_s") > 0.0;
     pipe.rows.iter().find(is_in_epoch).expect("an epoch begins after recovery")
@@ -53,38 +53,40 @@ fn cwnd_follows_the_cubic_function_of_time() {
     let start = epoch(&pipe, pipe.reductions()[0].1);
     let (w_max, k) = (start.value("w_max_packets"), start.value("k_s"));
     assert!(k > 5.0, "a curve that lasts: {k}");
-    // Around its plateau and well beyond it, where it has grown by half.
+    // Times around the plateau, and up to well beyond it, where cwnd has grown by half.
     for seconds in [0.3 * k, 0.6 * k, 0.9 * k, 1.0 * k, 1.2 * k, 1.5 * k, 2.0 * k] {
         let row = pipe.row_at(later(start, seconds));
         let expected = C * (seconds - k).powi(3) + w_max;
         let error = row.cwnd.0 as f64 / expected - 1.0;
-        // cwnd aims at the curve one round trip ahead and gets there one round trip later, and C is 0.1 % above 0.4.
+        // cwnd is computed for one round trip ahead and reaches that value one round trip later, and C is 0.1 % above
+        // 0.4.
         assert!(error.abs() < 0.01, "after {seconds} s: {} and not {expected}", row.cwnd.0);
     }
 }
 
 #[test]
 fn fast_convergence_lowers_w_max_if_the_window_did_not_recover() {
-    // The second loss comes a second after the first, long before cwnd is back at W_max.
+    // The second loss occurs one second after the first, long before cwnd returns to W_max.
     let mut pipe = Pipe::new(open_path(&[400, 3_000]), "cubic", NO_HYSTART);
     pipe.run_until(at("4s"));
     let [(first, _), (before, after)] = pipe.reductions()[..] else { panic!("two losses") };
     assert!(before.cwnd < first.cwnd);
 
-    // Whole segments, rounded down.
+    // Rounded down to whole segments.
     assert_eq!(after.value("w_max_packets"), (before.cwnd.0 as f64 * 0.85).floor());
 }
 
 #[test]
 fn a_short_path_grows_no_slower_than_reno_would() {
-    // 25 segments and 5 ms: the cubic function needs seconds for what Reno does in a fraction of one.
+    // With 25 segments and 5 ms, the cubic function needs seconds for the growth that Reno reaches in a fraction of a
+    // second.
     let mut path = Path::new("100Gbps", "5ms", 1_000_000);
     path.lose.insert(34);
     let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
     pipe.run_until(at("1.3s"));
     let start = epoch(&pipe, pipe.reductions()[0].1);
     let (from, to) = (start.cwnd.0 as f64, pipe.row_at(later(start, 1.0)).cwnd.0 as f64);
-    // RFC 9438, section 4.3: 3 (1 - 0.7) / (1 + 0.7) = 0.53 segments per round trip; there are 200.
+    // RFC 9438, section 4.3: 3 (1 - 0.7) / (1 + 0.7) = 0.53 segments per round trip, over 200 round trips.
     let gained = (to - from) / 200.0;
     assert!((gained - 0.53).abs() < 0.03, "{gained} segments per round trip");
     let of_cubic = C * (1.0 - start.value("k_s")).powi(3) + start.value("w_max_packets");
@@ -113,7 +115,7 @@ fn an_idle_period_does_not_advance_cwnd_on_the_cubic_curve() {
     };
     let idle = run(Some((at("5s"), at("15s"))));
     let busy = run(None);
-    // 5 s of sending after 5 s of sending, whether there were 10 s of silence in between or not.
+    // A connection that was idle for 10 s has the same growth as one without the pause.
     let (with, without) = (idle.row_at(at("20s")).cwnd.0 as f64, busy.row_at(at("10s")).cwnd.0 as f64);
     assert!((with / without - 1.0).abs() < 0.02, "{with} and not {without}");
     assert!(busy.row_at(at("20s")).cwnd.0 as f64 > 1.5 * without, "the curve has gone far");
@@ -126,8 +128,8 @@ fn hystart_ends_slow_start_on_a_train_of_acks_before_the_queue_overflows() {
     pipe.run_until(at("600ms"));
     let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the pipe is full");
     assert_eq!(row.ssthresh, row.cwnd);
-    // The train is long enough in the first round that has half a BDP to acknowledge, when that much is: cwnd is then
-    // what it was (half to one BDP) and as much more as was acknowledged. A millisecond is for offload.
+    // The train is long enough in the first round in which half a BDP is acknowledged. By then, cwnd was half to one
+    // BDP, and has grown by the acknowledged packets. Offload adds up to 1 ms.
     let share = row.cwnd.0 as f64 / path.bdp();
     assert!((1.0..1.55).contains(&share), "at {share} BDP");
     assert_eq!(pipe.rows.last().expect("rows").lost, Packets::ZERO);
@@ -139,7 +141,7 @@ fn hystart_ends_slow_start_on_a_train_of_acks_before_the_queue_overflows() {
 
 #[test]
 fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
-    // ACKs 6 ms apart form no train.
+    // ACKs 6 ms apart do not form a train.
     let path = Path::new("2Mbps", "200ms", 100);
     let mut pipe = Pipe::new(path, "cubic", &[]);
     pipe.run_until(at("4s"));
@@ -147,18 +149,18 @@ fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
     let row = &pipe.rows[end];
     assert_eq!(row.ssthresh, row.cwnd);
     let delay_min_us = row.value("delay_min_us");
-    // An eighth of 206 ms is above the limit, so 16 ms count.
+    // An eighth of 206 ms exceeds the limit, so the threshold is 16 ms.
     assert!(row.rtt.as_micros() as f64 > delay_min_us + 16_000.0);
     assert!((row.rtt.as_micros() as f64) < 1.5 * delay_min_us, "and it is seen early: {row:?}");
     assert_eq!(row.lost, Packets::ZERO);
 }
 
-/// Whether HyStart ends slow start when the round-trip time rises from one value to the other, without a train.
+/// Returns whether HyStart ends slow start when the round-trip time rises from one value to the other, without a train.
 fn is_rise_detected(from_ms: u64, to_ms: u64) -> bool {
     let mut path = open_path(&[]);
     path.rtt = Span::from_millis(from_ms);
     let mut pipe = Pipe::new(path, "cubic", &[]);
-    // A round takes little longer than the round-trip time: packets sent together arrive together.
+    // A round lasts slightly longer than the round-trip time: packets sent together arrive together.
     let round = from_ms * 1_000_000 + 500_000;
     pipe.run_until(Time(3 * round));
     pipe.set_rtt(Span::from_millis(to_ms));
@@ -176,8 +178,8 @@ fn the_delay_that_ends_slow_start_is_an_eighth_and_between_4_and_16_ms() {
 
 #[test]
 fn hystart_is_inactive_below_a_window_of_sixteen() {
-    // ACKs 1.9 ms apart: the fourth of a round comes more than half of the round-trip time after its first. That is at
-    // a cwnd of 13 in the first round, and of 23 in the second.
+    // With ACKs 1.9 ms apart, the fourth of a round arrives more than half of the round-trip time after the first. cwnd
+    // is then 13 in the first round, and 23 in the second.
     let mut pipe = Pipe::new(Path::new("6.1Mbps", "8ms", 1000), "cubic", &[]);
     pipe.run_until(at("1s"));
     let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
@@ -186,7 +188,7 @@ fn hystart_is_inactive_below_a_window_of_sixteen() {
 
 #[test]
 fn an_ack_train_tolerates_one_millisecond_for_offload() {
-    // 117 us from one ACK to the next: half of 2.1 ms and 1 ms are 13 of them, half of 2.1 ms alone are 9.
+    // ACKs are 117 us apart: half of 2.1 ms plus 1 ms is 13 of them; half of 2.1 ms alone is 9.
     let mut pipe = Pipe::new(Path::new("100Mbps", "2ms", 1000), "cubic", &[]);
     pipe.run_until(at("50ms"));
     let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");

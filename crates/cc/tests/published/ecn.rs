@@ -1,4 +1,4 @@
-//! Effects of ECN marks on the window: RFC 8511 for Reno and CUBIC, RFC 8257 for DCTCP.
+//! Tests of the response to ECN marks: RFC 8511 for Reno and CUBIC, RFC 8257 for DCTCP.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -14,7 +14,7 @@ fn controller(name: &str, params: &[(&str, f64)]) -> Box<dyn Controller> {
     build(name, &params).expect("it is in the catalog")
 }
 
-/// A connection of which `delivered` segments were delivered, `marked` of them with a mark, and a window is in flight.
+/// Returns a connection with `delivered` segments, of which `marked` were marked, and a window in flight.
 fn conn(delivered: u64, marked: u64) -> Conn {
     Conn {
         now: Time::ZERO,
@@ -64,7 +64,7 @@ fn beta_ecn_reduces_cwnd_less_on_a_mark_than_on_a_loss() {
     }
 }
 
-/// Alpha after each of `windows` windows, of each of which `marked` in a thousand segments were marked.
+/// Returns alpha after each of `windows` windows, in which `marked` out of 1000 segments were marked.
 fn alphas(dctcp: &mut dyn Controller, windows: u64, marked: u64) -> Vec<f64> {
     let window = |at: u64| conn(1 + at * 1000, at * marked);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -85,7 +85,7 @@ fn alpha_of_dctcp_follows_the_fraction_of_marked_segments_by_a_sixteenth_per_win
     let alphas = alphas(&mut *controller("dctcp", &[]), 100, 250);
     let expected = |windows: i32| 0.25 + 0.75 * (15.0_f64 / 16.0).powi(windows);
     for (at, alpha) in (1..).zip(alphas) {
-        // Alpha is an integer in 1024ths: rounding makes up to 16 of them.
+        // Alpha is an integer in 1024ths, so rounding errors add up to at most 16 of them.
         assert!((alpha - expected(at)).abs() < 0.016, "window {at}: {alpha}");
     }
 }
@@ -107,7 +107,7 @@ fn a_loss_halves_the_window_of_dctcp_also_while_it_answers_marks_and_one_that_a_
         let state = Conn { state, ..conn(0, 0) };
         let mut window = Window { ssthresh: dctcp.ssthresh(&state, &CWND), ..CWND };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        // A probe's repair ends here.
+        // The response to a probe that repaired a loss ends here.
         dctcp.on_state(&state, CaState::Cwr, &mut window, &mut rng);
         assert!(window.ssthresh > Packets(980));
         dctcp.on_state(&state, CaState::Recovery, &mut window, &mut rng);

@@ -1,4 +1,4 @@
-//! draft-leith-tcp-htcp-06 on an ideal path.
+//! Tests of H-TCP (draft-leith-tcp-htcp-06) on an ideal path.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
@@ -7,14 +7,14 @@ use thalweg_units::{Packets, Rate, Span, Time};
 
 const NO_SCALING: &[(&str, f64)] = &[("use_rtt_scaling", 0.0)];
 
-/// A path without a bottleneck and with an RTT of 100 ms, at which RTT scaling has no effect.
+/// Returns a path without a bottleneck and with an RTT of 100 ms, at which RTT scaling has no effect.
 fn open_path() -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.insert(400);
     path
 }
 
-/// The first row after recovery: where the clock of the increase function starts.
+/// Returns the first row after recovery, at which the clock of the increase function starts.
 fn epoch_start(pipe: &Pipe) -> &Row {
     let loss = pipe.rows.iter().position(|row| row.state == CaState::Recovery).expect("a packet was dropped");
     pipe.rows[loss..].iter().find(|row| row.state == CaState::Open).expect("it recovers")
@@ -24,13 +24,13 @@ fn later(row: &Row, seconds: f64) -> Time {
     Time(row.at.0 + (seconds * 1e9) as u64)
 }
 
-/// The increase function of the draft, in segments per round trip, for a backoff factor of one half.
+/// Returns the increase function of the draft, in segments per round trip, for a backoff factor of one half.
 fn increase(seconds: f64) -> f64 {
     let beyond = (seconds - 1.0).max(0.0);
     1.0 + 10.0 * beyond + 0.25 * beyond * beyond
 }
 
-/// Segments by which cwnd grew in the half second around `seconds` after recovery, per round trip.
+/// Returns the growth of cwnd in segments per round trip, over half a second around `seconds` after recovery.
 fn growth_per_round(pipe: &Pipe, seconds: f64) -> f64 {
     let start = epoch_start(pipe);
     let cwnd = |at| pipe.row_at(later(start, at)).cwnd.0 as f64;
@@ -52,10 +52,10 @@ fn later_growth_follows_the_increase_function() {
     pipe.run_until(at("10s"));
     for seconds in [2.0, 4.0, 8.0] {
         let expected = increase(seconds);
-        // Whole numbers, read once per step.
+        // Whole numbers, updated once per step.
         let alpha = pipe.row_at(later(epoch_start(&pipe), seconds)).value("alpha");
         assert!((expected - 2.0..=expected).contains(&alpha), "after {seconds} s: {alpha} and not {expected}");
-        // Every step costs one ACK more.
+        // Every step needs one additional ACK.
         let growth = growth_per_round(&pipe, seconds);
         assert!((0.85..1.0).contains(&(growth / expected)), "after {seconds} s: {growth} and not {expected}");
     }
@@ -80,7 +80,7 @@ fn growth_per_round_trip_is_proportional_to_the_round_trip_time() {
     }
 }
 
-/// A path with a bottleneck buffer and recurring losses. `buffer` is in BDPs.
+/// Returns a path with a bottleneck buffer (in BDPs) and recurring losses.
 fn bottleneck(buffer: f64) -> Pipe {
     let mut path = Path::new("20Mbps", "50ms", 0);
     path.buffer = Packets((path.bdp() * buffer) as u64);
@@ -89,7 +89,7 @@ fn bottleneck(buffer: f64) -> Pipe {
     pipe
 }
 
-/// The rows right before and right after the latest reduction.
+/// Returns the rows directly before and after the latest reduction.
 fn latest_reduction(pipe: &Pipe) -> (&Row, &Row) {
     let enters = |pair: &[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
     let number = pipe.rows.windows(2).rposition(enters).expect("the buffer overflows");
@@ -122,7 +122,7 @@ fn a_throughput_that_changed_by_more_than_a_fifth_resets_the_backoff() {
         let mut pipe = Pipe::new(path, "htcp", params);
         pipe.run_until(at("30s"));
         pipe.set_rate(rate.parse::<Rate>().expect("a rate"));
-        // The first congestion at the new rate ends an epoch that began at the old one.
+        // The first congestion at the new rate ends an epoch that started at the old rate.
         let mut congestions = 0;
         while congestions < 2 {
             let state = |pipe: &Pipe| pipe.rows.last().expect("rows").state;

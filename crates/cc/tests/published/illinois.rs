@@ -1,18 +1,18 @@
-//! Liu, Basar and Srikant, "TCP-Illinois" (2008), on an ideal path.
+//! Tests of Illinois on an ideal path, against Liu, Basar and Srikant, "TCP-Illinois" (2008).
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span};
 
-/// A path without a bottleneck and without any queueing, with one loss.
+/// Returns a path without a bottleneck and without queueing, with one loss.
 fn open_path(lose: u64) -> Path {
     let mut path = Path::new("100000Gbps", "100ms", 1_000_000);
     path.lose.insert(lose);
     path
 }
 
-/// A bottleneck with a buffer of two BDPs, which fills again and again.
+/// Returns a bottleneck with a buffer of two BDPs, which fills repeatedly.
 fn bottleneck() -> Path {
     let mut path = Path::new("20Mbps", "50ms", 0);
     path.buffer = Packets((path.bdp() * 2.0) as u64);
@@ -45,7 +45,7 @@ fn small_windows_behave_like_reno() {
     assert!(kept > 0.85 && alpha == 10.0, "{kept} and {alpha}");
 }
 
-/// The paper's alpha for an average queueing delay `average` of at most `most`: k1 / (k2 + da).
+/// Returns the paper's alpha for an average queueing delay of `average` and a maximum of `most`: k1 / (k2 + da).
 fn alpha(average: f64, most: f64) -> f64 {
     let (smallest, largest, low) = (0.3, 10.0, most / 100.0);
     let k1 = (most - low) * smallest * largest / (largest - smallest);
@@ -53,7 +53,7 @@ fn alpha(average: f64, most: f64) -> f64 {
     (k1 / (k2 + average)).clamp(smallest, largest)
 }
 
-/// The paper's beta: k3 + k4 da.
+/// Returns the paper's beta: k3 + k4 da.
 fn beta(average: f64, most: f64) -> f64 {
     let (low, high) = (0.1 * most, 0.8 * most);
     let slope = (0.5 - 0.125) / (high - low);
@@ -94,7 +94,7 @@ fn growth_is_fastest_again_only_after_theta_round_trips_without_a_queue() {
     let rounds = |theta: f64| {
         let mut pipe = Pipe::new(open_path(400), "illinois", &[("theta", theta)]);
         pipe.run_until(at("2s"));
-        // One round trip with longer delays.
+        // A single round trip with longer delays.
         pipe.set_rtt(Span::from_millis(150));
         pipe.run_until(at("2200ms"));
         pipe.set_rtt(Span::from_millis(100));

@@ -1,4 +1,4 @@
-//! The controllers match their publications, on a path that can be calculated by hand.
+//! Tests that the controllers match their publications, on a path that can be calculated by hand.
 
 mod bbr;
 mod bbr3;

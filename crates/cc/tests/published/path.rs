@@ -1,4 +1,4 @@
-//! The path: treatment of packets between sender and receiver, and of their ACKs on the reverse path.
+//! The simulated path: treatment of packets between sender and receiver, and of their ACKs on the reverse path.
 
 use std::collections::BTreeSet;
 use thalweg_units::{MSS, Packets, Probability, Rate, Span, Time};
@@ -8,22 +8,22 @@ use thalweg_units::{MSS, Packets, Probability, Rate, Span, Time};
 pub struct Path {
     pub rate: Rate,
     pub rtt: Span,
-    /// Packets that fit in front of the bottleneck.
+    /// Buffer of the bottleneck.
     pub buffer: Packets,
     /// Token bucket: drops packets that exceed a rate by more than this number of packets.
     pub policer: Option<(Rate, Packets)>,
-    /// ACKs arrive at multiples of this only.
+    /// ACKs arrive only at multiples of this time.
     pub ack_grid: Span,
-    /// The ACK of a packet that arrives with no other in flight is delayed by this time, and known to be.
+    /// Delay of the ACK of a packet that arrives with no other in flight; the sender knows that it was delayed.
     pub lone_delay: Span,
-    /// The sender's host schedules departures so far ahead.
+    /// Time by which the sender's host schedules departures ahead.
     pub lead: Span,
     pub loss: Probability,
     /// Transmissions to drop, by number.
     pub lose: BTreeSet<u64>,
-    /// The application has nothing to send between these times.
+    /// Interval in which the application has nothing to send.
     pub pause: Option<(Time, Time)>,
-    /// The application writes a number of packets per interval, instead of any number at any time.
+    /// Number of packets that the application writes per interval; `None` without a limit.
     pub bursts: Option<(Packets, Span)>,
 }
 
@@ -44,13 +44,13 @@ impl Path {
         }
     }
 
-    /// Payload packets that fill the path without a queue.
+    /// Returns the number of payload packets that fill the path without a queue.
     pub fn bdp(&self) -> f64 {
         self.rate.0 as f64 / 8.0 * self.rtt.as_secs_f64() / MSS.0 as f64
     }
 }
 
-/// The path at work.
+/// The state of the path.
 #[derive(Debug)]
 pub struct Network {
     pub path: Path,
@@ -66,8 +66,8 @@ impl Network {
         Network { path, carried: 0, bottleneck_free_at: Time::ZERO, policer_tokens, policer_at: Time::ZERO }
     }
 
-    /// Carries the next packet, sent at `at`, through the policer and the bottleneck to the receiver: when its ACK
-    /// arrives, if ever. `bits` are random.
+    /// Carries the next packet, sent at `at`, through the policer and the bottleneck to the receiver. Returns the
+    /// arrival time of its ACK; `None` if the packet is dropped. `bits` are random.
     pub fn carry(&mut self, at: Time, bits: u64) -> Option<Time> {
         let number = self.carried;
         self.carried += 1;

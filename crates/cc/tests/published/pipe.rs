@@ -1,8 +1,8 @@
-//! A sender on an ideal path, whose controller learns of every packet.
+//! A sender on an ideal path.
 //!
-//! Simpler than a TCP: every packet is acknowledged immediately and the receive window never limits. A packet counts as
-//! lost when three that were sent after it have arrived, or when no ACK arrives for a second. At a loss, cwnd falls
-//! to ssthresh in one step unless the controller governs recovery.
+//! It is simpler than TCP: every packet is acknowledged immediately, and the receive window is never a limit. A packet
+//! counts as lost when three that were sent after it have arrived, or when no ACK arrives for a second. At a loss, cwnd
+//! falls to ssthresh in one step unless the controller governs recovery.
 
 use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A value that the controller reports.
+    /// Returns a value that the controller reports.
     pub fn value(&self, name: &str) -> f64 {
         let entry = self.report.iter().find(|(reported, _)| *reported == name);
         entry.unwrap_or_else(|| panic!("{name} is not reported: {:?}", self.report)).1
@@ -88,10 +88,10 @@ pub struct Pipe {
     first_sent_at: Time,
     last_sent_at: Time,
     next_departure: Time,
-    /// The application's bursts count from this time and packet.
+    /// Time and packet from which the application's bursts are counted.
     bursts_from: (Time, u64),
     app_limited_until: Packets,
-    /// Whether the sender was cwnd-limited in the latest window, and the maximum in flight in it.
+    /// Whether the sender was cwnd-limited in the latest window, and the maximum number of packets in flight in it.
     is_cwnd_limited: bool,
     most_inflight: u64,
     usage_point: u64,
@@ -100,18 +100,18 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A connection that has just been established with an initial window of 10.
+    /// Creates a connection that has just been established, with an initial window of 10.
     pub fn new(path: Path, cc: &str, params: &[(&str, f64)]) -> Pipe {
         Pipe::with_seed(path, cc, params, 1)
     }
 
-    /// The same with a different seed.
+    /// Like [`Pipe::new`], with a different seed.
     pub fn with_seed(path: Path, cc: &str, params: &[(&str, f64)], seed: u64) -> Pipe {
         let params = params.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
         Pipe::around(path, thalweg_cc::build(cc, &params).expect("a controller of the catalog"), seed)
     }
 
-    /// The same with a controller that the caller has built.
+    /// Like [`Pipe::with_seed`], with a controller that the caller has built.
     pub fn around(path: Path, controller: Box<dyn Controller>, seed: u64) -> Pipe {
         let window = Window { cwnd: Packets(10), ssthresh: Packets::MAX, pacing_rate: Rate::ZERO, is_held_back: false };
         let rtt = path.rtt;
@@ -176,17 +176,17 @@ impl Pipe {
         true
     }
 
-    /// The path, for changes during a run.
+    /// Returns the path, for changes during a run.
     pub fn path(&mut self) -> &mut Path {
         &mut self.network.path
     }
 
-    /// Packets sent so far: the number of the next one, for [`Path::lose`].
+    /// Returns the number of packets sent so far, which is the number of the next one for [`Path::lose`].
     pub fn transmissions(&self) -> u64 {
         self.transmissions
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -212,25 +212,25 @@ impl Pipe {
         self.network.path.policer = Some((rate, burst));
     }
 
-    /// The rows right before and right after cwnd was reduced, for every time it was.
+    /// Returns the rows directly before and after each reduction of cwnd.
     pub fn reductions(&self) -> Vec<(&Row, &Row)> {
         let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
         self.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()
     }
 
-    /// The last row at or before `at`.
+    /// Returns the last row at or before `at`.
     pub fn row_at(&self, at: Time) -> &Row {
         let after = self.rows.partition_point(|row| row.at <= at);
         &self.rows[after.checked_sub(1).expect("something was acknowledged by then")]
     }
 
-    /// Payload delivered per second from `start` to the last row.
+    /// Returns the rate of payload delivered from `start` to the last row.
     pub fn goodput(&self, start: Time) -> Rate {
         let (from, to) = (self.row_at(start), &self.rows[self.rows.len() - 1]);
         Rate::of(Bytes((to.delivered - from.delivered).0 * MSS.0), to.at.since(from.at))
     }
 
-    /// Undoes a spurious reduction, as a connection does when DSACKs report that the losses were spurious.
+    /// Undoes a spurious reduction, as a connection does when D-SACKs report that the losses were spurious.
     pub fn undo(&mut self, prior_cwnd: Packets, prior_ssthresh: Packets) {
         let conn = self.conn();
         self.window.cwnd = self.controller.undo(&conn, prior_cwnd, &self.window);
@@ -270,7 +270,7 @@ impl Pipe {
         }
     }
 
-    /// Time at which the application has the next new packet.
+    /// Returns the time at which the application has the next new packet.
     fn next_data(&self) -> Time {
         let (start, first) = self.bursts_from;
         let burst = self
@@ -298,7 +298,7 @@ impl Pipe {
         Some(departure.max(data).max(self.now))
     }
 
-    /// The sender stops, because of cwnd or for another reason.
+    /// Records that the sender has stopped, because of cwnd or for another reason.
     fn note_usage(&mut self, is_cwnd_limited: bool) {
         let inflight = self.inflight().0;
         let is_more = !self.is_cwnd_limited && inflight > self.most_inflight;
@@ -406,7 +406,7 @@ impl Pipe {
     }
 
     fn detect_losses(&mut self, newest: u64) -> Packets {
-        // Packets sent earlier were dropped earlier.
+        // Packets are dropped in the order in which they are sent.
         let count = self.dropped.partition_point(|packet| packet.number + 3 <= newest);
         self.lose(count)
     }
@@ -463,7 +463,8 @@ impl Pipe {
         self.state = next;
     }
 
-    /// The retransmission timer expires. Dropped packets are retransmitted; packets in flight may still arrive.
+    /// Handles the expiry of the retransmission timer. Dropped packets are retransmitted; packets in flight may still
+    /// arrive.
     pub fn time_out(&mut self) {
         let conn = self.conn();
         self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);
@@ -494,7 +495,7 @@ impl Pipe {
     }
 }
 
-/// The instant `text` after the start.
+/// Returns the instant `text` after the start.
 pub fn at(text: &str) -> Time {
     Time::ZERO + text.parse().expect("a time")
 }

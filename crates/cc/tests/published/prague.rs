@@ -1,4 +1,4 @@
-//! The rules of draft-briscoe-iccrg-prague-congestion-control-04, section 2, and of RFC 9331, section 4.3.
+//! Tests of Prague: draft-briscoe-iccrg-prague-congestion-control-04, section 2, and RFC 9331, section 4.3.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -32,7 +32,7 @@ impl Flow {
         flow
     }
 
-    /// One ACK of `acked` segments, of which `marked` were marked.
+    /// Handles an ACK of `acked` segments, of which `marked` were marked.
     fn ack(&mut self, acked: u64, marked: u64) {
         self.conn.delivered += Packets(acked);
         self.conn.delivered_ce += Packets(marked);
@@ -49,7 +49,8 @@ impl Flow {
         self.prague.on_ack(&self.conn, &ack, &mut self.window, &mut self.rng);
     }
 
-    /// A round trip later, all of the window is acknowledged, a segment per ACK; the first `marked` were marked.
+    /// Advances by a round trip in which all of the window is acknowledged, one segment per ACK; the first `marked`
+    /// were marked.
     fn round(&mut self, marked: u64) {
         self.conn.now += self.conn.srtt.expect("it is set");
         let window = self.window.cwnd.0;
@@ -140,7 +141,7 @@ fn slow_start_doubles_the_window_and_the_first_mark_halves_it() {
 fn alpha_follows_the_fraction_of_marked_segments_by_a_sixteenth_per_round_trip_down_to_a_millionth() {
     let mut flow = Flow::new(FAR, 100, &[]);
     flow.mark();
-    // The first samples have the mark.
+    // The first samples include the mark.
     (0..3).for_each(|_| flow.round(0));
     let start = flow.value("alpha").expect("it was marked");
     for round in 1..=200 {
@@ -157,7 +158,7 @@ fn on_a_short_path_alpha_is_updated_once_per_virtual_round_trip() {
     flow.mark();
     (0..50).for_each(|_| flow.round(0));
     let updates = flow.value("alpha").expect("it was marked").ln() / (15.0_f64 / 16.0).ln();
-    // The first sample has the mark.
+    // The first sample includes the mark.
     assert!((8.0..=10.1).contains(&updates), "{updates} updates in 250 ms");
 }
 
@@ -186,7 +187,7 @@ fn on_a_short_path_reductions_are_a_virtual_round_trip_apart() {
     assert!(flow.cwnd() < 0.6 * half);
 }
 
-/// Growth of the window by a round trip whose first `marked` segments were marked.
+/// Returns the growth of the window in a round trip whose first `marked` segments were marked.
 fn growth(rtt: Span, params: &[(&str, f64)], state: CaState, marked: u64) -> f64 {
     let mut flow = Flow::new(rtt, 200, params);
     flow.mark();

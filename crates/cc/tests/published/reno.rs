@@ -1,16 +1,17 @@
-//! RFC 5681 on an ideal path.
+//! Tests of Reno (RFC 5681) on an ideal path.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
-/// A path without a bottleneck, so that only the controller determines the window.
+/// Returns a path without a bottleneck, so that only the controller determines the window.
 fn open_path() -> Path {
     Path::new("100Gbps", "100ms", 1_000_000)
 }
 
-/// cwnd right after each of the first round trips. The handshake takes one; packets of one round arrive within 1 ms.
+/// Returns cwnd directly after each of the first round trips. The handshake takes one; packets of one round arrive
+/// within 1 ms.
 fn cwnd_per_round(pipe: &Pipe, rounds: u64) -> Vec<u64> {
     (2..rounds + 2).map(|round| pipe.row_at(Time(round * 100_000_000 + 50_000_000)).cwnd.0).collect()
 }
@@ -29,7 +30,8 @@ fn an_ack_of_many_segments_raises_cwnd_to_ssthresh_and_the_rest_counts_as_avoida
     let mut pipe = Pipe::new(path, "reno", &[]);
     pipe.window.ssthresh = Packets(16);
     pipe.run_until(at("600ms"));
-    // 10 segments at once: 6 to ssthresh and 4 of 16; then 16 of 16, then 17 of 17 and so on, the 4 carried along.
+    // Of the first 10 segments, 6 raise cwnd to ssthresh and 4 count towards 16; then steps take 16, 17 and so on, with
+    // 4 carried over.
     let cwnd: Vec<u64> = pipe.rows.iter().map(|row| row.cwnd.0).collect();
     assert_eq!(cwnd[..3], [16, 17, 18]);
 }
@@ -39,7 +41,7 @@ fn after_slow_start_cwnd_grows_by_one_per_round_trip() {
     let mut pipe = Pipe::new(open_path(), "reno", &[]);
     pipe.window.ssthresh = Packets(16);
     pipe.run_until(at("1s"));
-    // The round in which ssthresh is reached grows by the remainder, which is less than one.
+    // In the round in which ssthresh is reached, the remainder is less than one step.
     assert_eq!(cwnd_per_round(&pipe, 6), [16, 17, 18, 19, 20, 21]);
 }
 
@@ -60,7 +62,7 @@ fn a_loss_halves_cwnd_and_growth_continues_by_one_per_round_trip() {
 #[test]
 fn a_timeout_halves_ssthresh_and_starts_over_with_one() {
     let mut path = open_path();
-    // The complete third round, and no later packet that would reveal the loss.
+    // Drops the complete third round, so that no later packet reveals the loss.
     path.lose = (30..70).collect();
     let mut pipe = Pipe::new(path, "reno", &[]);
     pipe.run_until(at("3s"));

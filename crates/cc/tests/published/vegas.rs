@@ -1,21 +1,21 @@
-//! Brakmo and Peterson, "TCP Vegas" (1995), on an ideal path.
+//! Tests of Vegas on an ideal path, against Brakmo and Peterson, "TCP Vegas" (1995).
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
-/// A bottleneck that never overflows.
+/// Returns a bottleneck that never overflows.
 fn bottleneck() -> Path {
     Path::new("20Mbps", "40ms", 1_000_000)
 }
 
-/// Segments that fill the path without a queue, the one being sent included.
+/// Returns the number of segments that fill the path without a queue, including the one being sent.
 fn pipe_bdp() -> f64 {
     bottleneck().bdp() + 1.0
 }
 
-/// Smallest and largest number of segments of the flow that wait at the bottleneck, from `start` on.
+/// Returns the minimum and maximum number of the flow's segments in the bottleneck's queue, from `start` on.
 fn queued(pipe: &Pipe, start: Time) -> (f64, f64) {
     let settled = pipe.rows.iter().filter(|row| row.at >= start);
     settled.fold((f64::MAX, 0.0), |(least, most), row| {
@@ -42,7 +42,7 @@ fn the_thresholds_bound_the_number_of_queued_segments() {
     let mut pipe = Pipe::new(bottleneck(), "vegas", &params);
     pipe.run_until(at("20s"));
     let (least, most) = queued(&pipe, at("10s"));
-    // Linux's diff is larger than the queue by RTT / BaseRTT: 20 to 24 are 16 to 19 segments.
+    // Linux's diff exceeds the queue by the factor RTT / BaseRTT: a diff of 20 to 24 is 16 to 19 segments.
     let diff = |queue: f64| queue * (1.0 + queue / pipe_bdp());
     assert!(diff(least) >= 19.0 && diff(most) <= 25.0, "{least} to {most} segments");
 }
@@ -68,7 +68,7 @@ fn slow_start_ends_at_the_window_that_fills_the_path_without_a_queue() {
     pipe.run_until(at("5s"));
     let is_cut = |pair: &[crate::pipe::Row]| pair[1].cwnd < pair[0].cwnd;
     let cut = pipe.rows.windows(2).find(|pair| is_cut(pair)).expect("slow start ends");
-    // cwnd BaseRTT / RTT + 1, where RTT is the smallest of the window and not yet that of a full queue.
+    // The new cwnd is cwnd BaseRTT / RTT + 1, where RTT is the minimum of the window, before the queue is full.
     let (before, after) = (cut[0].cwnd.0 as f64, cut[1].cwnd.0 as f64);
     assert!(cut[1].value("diff_packets") > 1.0);
     let smallest = 1.0 + cut[1].value("diff_packets") / before;

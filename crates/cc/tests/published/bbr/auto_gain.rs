@@ -1,4 +1,4 @@
-//! The probing gain of `bbr_auto` follows losses and queueing.
+//! Tests that the probing gain of `bbr_auto` responds to losses and queueing.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
@@ -18,13 +18,13 @@ fn run(path: Path, params: &[(&str, f64)]) -> Pipe {
     pipe
 }
 
-/// The largest pacing gain from 6 s on.
+/// Returns the largest pacing gain after 6 s.
 fn probe_gain(pipe: &Pipe) -> f64 {
     let late = pipe.rows.iter().filter(|row| row.at > at("6s"));
     late.map(|row| row.value("pacing_gain")).fold(0.0, f64::max)
 }
 
-/// Packets lost from 6 s on.
+/// Returns the number of packets lost after 6 s.
 fn late_losses(pipe: &Pipe) -> u64 {
     let before = pipe.rows.iter().find(|row| row.at > at("6s")).expect("rows").lost.0;
     pipe.rows.last().expect("rows").lost.0 - before

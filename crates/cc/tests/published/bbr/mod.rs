@@ -1,4 +1,4 @@
-//! BBRv1 as published and as Linux has it, on an ideal path.
+//! Tests of BBRv1 as published and as in Linux, on an ideal path.
 
 mod auto_gain;
 mod policer;
@@ -17,7 +17,7 @@ const DRAIN: f64 = 1.0;
 const PROBE_BW: f64 = 2.0;
 const PROBE_RTT: f64 = 3.0;
 
-/// 50 Mbit/s, 40 ms, and a buffer of four BDPs.
+/// Returns a path of 50 Mbit/s and 40 ms with a buffer of four BDPs.
 fn usual_path() -> Path {
     Path::new("50Mbps", "40ms", 700)
 }
@@ -28,7 +28,7 @@ fn run(path: Path, params: &[(&str, f64)], end: &str) -> Pipe {
     pipe
 }
 
-/// Runs of rows with the same value of `name`: the value, first row, first row after it.
+/// Returns the runs of rows with the same value of `name`: the value, the first row, and the first row after the run.
 fn phases<'a>(pipe: &'a Pipe, name: &str) -> Vec<(f64, &'a Row, &'a Row)> {
     let mut phases = Vec::new();
     let mut start = 0;
@@ -51,7 +51,8 @@ fn bdp_of(row: &Row) -> f64 {
     row.value("bw_bps") / 8.0 * row.value("min_rtt_us") / 1e6 / 1448.0
 }
 
-/// Maximum headroom of a target: three bursts at the pacing rate, an even number, and two more when probing.
+/// Returns the maximum headroom of a target: three bursts at the pacing rate, rounding to an even number, and two more
+/// when probing.
 fn max_headroom(row: &Row) -> f64 {
     3.0 * (row.pacing_rate.0 as f64 / 8.0 / 1024.0 / 1448.0).max(2.0) + 2.0 + 2.0
 }

@@ -1,4 +1,4 @@
-//! Policer detection, without false positives.
+//! Tests of the policer detection, including false positives.
 
 use super::{PROBE_BW, phases, run, usual_path};
 use crate::path::Path;
@@ -29,7 +29,7 @@ fn sending_at_the_rate_of_a_policer_avoids_losses() {
     let with = run(policed_path(), &[], "4s");
     let phases_of_rate = phases(&with, "lt_bw_in_use");
     let (_, start, end) = phases_of_rate.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
-    // Packets sent before can still be lost during the first round trips.
+    // Packets sent earlier can still be lost during the first round trips.
     let held_loss = loss(with.row_at(Time(start.at.0 + 200_000_000)), end);
     assert!(held_loss < 0.005, "{held_loss}");
 
@@ -45,7 +45,7 @@ fn losses_at_a_changing_rate_are_not_attributed_to_a_policer() {
     path.policer = Some((Rate::from_mbps(32), Packets(20)));
     let mut pipe = Pipe::new(path, "bbr", &[]);
     for step in 1..=5 {
-        // Less than two intervals of four rounds each.
+        // A step is shorter than two intervals of four rounds each.
         pipe.run_until(Time(step * 300_000_000));
         pipe.set_policer(Rate::from_mbps(32 >> step), Packets(20));
     }
@@ -58,7 +58,8 @@ fn losses_at_a_changing_rate_are_not_attributed_to_a_policer() {
 fn losses_of_an_application_limited_sender_are_not_attributed_to_a_policer() {
     let mut path = policed_path();
     path.policer = Some((Rate::from_mbps(5), Packets(10)));
-    // Three quarters of the policer's rate, in bursts that it drops much of; it is done with each before the next.
+    // Three quarters of the policer's rate, in bursts of which the policer drops a large part. Each burst is finished
+    // before the next.
     path.bursts = Some((Packets(80), Span::from_millis(250)));
     let pipe = run(path.clone(), &[], "8s");
     let last = pipe.rows.last().expect("rows");

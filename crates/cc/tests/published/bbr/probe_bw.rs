@@ -1,4 +1,4 @@
-//! ProbeBW keeps the pipe full and the queue short; cases that disturb it.
+//! Tests that ProbeBW keeps the pipe full and the queue short, also under disturbances.
 
 use super::{DRAIN, PROBE_BW, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
@@ -15,7 +15,7 @@ fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
     for cycle in phases.windows(3).filter(|cycle| is(cycle[0].0, 1.25)) {
         let [(_, probe, drain), (drain_gain, ..), (cruise_gain, cruise, end)] = cycle else { unreachable!() };
         assert!(is(*drain_gain, 0.75) && is(*cruise_gain, 1.0), "{drain_gain} {cruise_gain}");
-        // A probe lasts until the pipe holds a quarter more, which takes a round trip; the drain lasts no longer.
+        // A probe lasts until a quarter more is in flight, which takes a round trip; the drain lasts no longer.
         let (probing, draining) = (drain.at.since(probe.at), cruise.at.since(drain.at));
         assert!(probing >= min_rtt && probing < min_rtt.scale(2, 1), "{probing}");
         assert!(draining <= min_rtt.scale(11, 10), "{draining}");
@@ -98,7 +98,7 @@ fn bandwidth_is_a_maximum_over_ten_rounds() {
     pipe.set_rate(Rate::from_mbps(10));
     pipe.run_until(at("9s"));
     let lower = pipe.rows.iter().find(|row| row.at > at("4s") && row.value("bw_bps") < 0.5 * full).expect("it adapts");
-    // The latest full sample is of the round before the change or of the one after it.
+    // The latest sample at the full rate is from the round before the change or the one after it.
     let rounds = lower.value("round") - round;
     assert!((9.0..=13.0).contains(&rounds), "after {rounds} rounds");
 }
@@ -114,8 +114,8 @@ fn losses_below_the_cliff_hardly_reduce_the_rate() {
 
 #[test]
 fn losses_above_the_cliff_collapse_the_rate() {
-    // With a share p lost, a probe at gain g delivers g (1 - p) times the bandwidth: below 1 the estimate keeps
-    // falling.
+    // With a loss ratio p, a probe at gain g delivers g (1 - p) times the bandwidth: if that is below 1, the estimate
+    // keeps falling.
     let goodput = |gain: f64, loss: f64| {
         let mut path = Path::new("50Mbps", "10ms", 700);
         path.loss = Probability::new(loss).expect("a probability");
@@ -146,7 +146,7 @@ fn aggregated_acks_raise_cwnd() {
     };
     let (bunched, goodput) = run_with(Span::from_millis(20));
     let (steady, _) = run_with(Span::ZERO);
-    // 20 ms of 50 Mbit/s are 86 packets.
+    // 20 ms at 50 Mbit/s are 86 packets.
     assert!((60.0..180.0).contains(&bunched.value("extra_acked_packets")), "{bunched:?}");
     assert!(steady.value("extra_acked_packets") < 10.0, "{steady:?}");
     assert!(bunched.cwnd.0 as f64 > 2.0 * bdp_of(&bunched) + 60.0, "{bunched:?}");

@@ -1,4 +1,4 @@
-//! The minimum of the round-trip time, and ProbeRTT that renews it.
+//! Tests of the minimum round-trip time, and of ProbeRTT, which renews it.
 
 use super::{PROBE_BW, PROBE_RTT, phase, run, usual_path};
 use crate::path::Path;
@@ -10,7 +10,7 @@ fn probe_rtt_sets_cwnd_to_four_for_200_ms_and_a_round_and_then_restores_it() {
     let pipe = run(usual_path(), &[], "14s");
     let (start, end) = phase(&pipe, PROBE_RTT);
     let before = pipe.row_at(Time(start.at.0 - 1));
-    // The handshake's round-trip time was the smallest: it alone did not wait for a packet to be sent.
+    // The round-trip time of the handshake was the smallest, because only the handshake had no queueing.
     let waited = start.at.since(at("40ms"));
     assert!(waited > Span::from_secs(10) && waited < Span::from_millis(10_010), "{waited}");
     assert!(pipe.rows.iter().filter(|row| row.value("mode") == PROBE_RTT).all(|row| row.cwnd == Packets(4)));
@@ -25,7 +25,7 @@ fn probe_rtt_sets_cwnd_to_four_for_200_ms_and_a_round_and_then_restores_it() {
 
 #[test]
 fn probe_rtt_lasts_a_round_where_that_is_longer_than_200_ms() {
-    // Four packets take 464 ms.
+    // Four packets take 464 ms to send.
     let pipe = run(Path::new("100kbps", "100ms", 2_000), &[], "60s");
     let (start, end) = phase(&pipe, PROBE_RTT);
     let drained = pipe.rows.iter().find(|row| row.at >= start.at && row.inflight <= Packets(4)).expect("it drains");
@@ -35,7 +35,7 @@ fn probe_rtt_lasts_a_round_where_that_is_longer_than_200_ms() {
 
 #[test]
 fn probe_rtt_does_not_lower_the_bandwidth_estimate() {
-    // 200 ms are 20 rounds here: twice as many as a maximum counts for.
+    // 200 ms are 20 rounds here, twice the window of the maximum filter.
     let pipe = run(Path::new("50Mbps", "10ms", 700), &[], "14s");
     let (start, end) = phase(&pipe, PROBE_RTT);
     assert!(end.value("round") - start.value("round") > 15.0);
@@ -55,7 +55,7 @@ fn a_delayed_ack_does_not_raise_the_min_rtt() {
 
 #[test]
 fn probe_rtt_detects_an_increased_path_rtt() {
-    // An increase of the round-trip time, as by a route change, is a queue to BBR until ProbeRTT.
+    // BBR treats an increase of the round-trip time, such as by a route change, as a queue until ProbeRTT.
     let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
     pipe.run_until(at("5s"));
     pipe.set_rtt(Span::from_millis(60));
@@ -74,7 +74,7 @@ fn a_restart_from_idle_paces_at_the_bandwidth_and_does_not_probe_the_rtt() {
     let before = pipe.row_at(at("15s"));
     assert_eq!(first.value("mode"), PROBE_BW, "twelve seconds have passed, but the queue was empty");
     assert_eq!(first.value("bw_bps"), before.value("bw_bps"));
-    // Packets left at 0.99 of the bandwidth: the queue stays almost empty.
+    // Packets are sent at 0.99 of the bandwidth, so the queue stays almost empty.
     let burst = pipe.rows.iter().filter(|row| row.at > at("16s") && row.at < at("16.08s"));
     let queueing = burst.map(|row| row.rtt.saturating_sub(Span::from_millis(40)).as_micros()).max();
     assert!(queueing.expect("rows") < 2_000, "{queueing:?} us");

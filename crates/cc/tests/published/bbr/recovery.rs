@@ -1,4 +1,4 @@
-//! Effects of losses and timeouts on cwnd.
+//! Tests of the effects of losses and timeouts on cwnd.
 
 use super::{PROBE_BW, STARTUP, phase, run, usual_path};
 use crate::pipe::{Pipe, at};

@@ -1,17 +1,17 @@
-//! Each parameter has the documented effect.
+//! Tests that each parameter has its documented effect.
 
 use super::{DRAIN, PROBE_BW, PROBE_RTT, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
 use thalweg_units::{Packets, Probability, Rate, Span, Time};
 
-/// The rows of cruising, draining and probing phases after the first two seconds: gain, start, end.
+/// Returns the phases of ProbeBW after the first two seconds: gain, start, end.
 fn probing_phases(pipe: &Pipe) -> Vec<(f64, Time, Time)> {
     let phases = phases(pipe, "pacing_gain").into_iter();
     phases.filter(|(_, row, _)| row.at > at("2s")).map(|(gain, start, end)| (gain, start.at, end.at)).collect()
 }
 
-/// Times from the start of one probe to that of the next, with the default gains.
+/// Returns the times from the start of one probe to that of the next, with the default gains.
 fn intervals(pipe: &Pipe) -> Vec<Span> {
     let starts: Vec<Time> =
         probing_phases(pipe).into_iter().filter(|(gain, ..)| *gain == 1.25).map(|(_, start, _)| start).collect();
@@ -30,7 +30,7 @@ fn the_drain_and_cruising_gains_are_configurable() {
         assert!(gains.iter().any(|measured| is(*measured, gain)), "{gain} is missing: {gains:?}");
     }
     assert!(gains.iter().all(|gain| [1.25, 0.9, 0.95].iter().any(|expected| is(*gain, *expected))), "{gains:?}");
-    // Six round trips each, although their gain is not 1: a gain below 1 does not end with the queue.
+    // Each cruise lasts six round trips although its gain is not 1: a gain below 1 does not end with the queue.
     let cruises = probing_phases(&pipe).into_iter().filter(|(gain, ..)| is(*gain, 0.95));
     for (_, start, end) in cruises.skip(1) {
         assert!((240..270).contains(&(end.since(start).0 / 1_000_000)), "{}", end.since(start));
@@ -62,7 +62,7 @@ fn cruising_phases_are_counted_in_round_trips() {
 
 #[test]
 fn a_bandwidth_sample_is_kept_until_the_next_probe_at_any_interval() {
-    // Pacing 1 % below a maximum that expires between two probes would lower it again and again.
+    // If the maximum expired between two probes, pacing 1 % below it would lower it repeatedly.
     for params in [&[("cruise_phases", 60.0)][..], &[("probe_clock", 1.0), ("probe_interval_ms", 3000.0)]] {
         let pipe = run(usual_path(), params, "9s");
         let bws = pipe.rows.iter().filter(|row| row.at > at("2s")).map(|row| row.value("bw_bps"));
@@ -78,7 +78,7 @@ fn a_time_based_probing_clock_has_the_same_interval_on_any_path() {
         let pipe = run(path, &[("probe_clock", 1.0), ("probe_interval_ms", 700.0)], "9s");
         let intervals = intervals(&pipe);
         assert!(intervals.len() > 5, "{rtt}: {intervals:?}");
-        // An ACK arrives at most 1 ms after the time.
+        // An ACK arrives at most 1 ms after a probe is due.
         assert!(intervals.iter().all(|it| (700..702).contains(&(it.0 / 1_000_000))), "{rtt}: {intervals:?}");
     }
 }
@@ -87,7 +87,7 @@ fn a_time_based_probing_clock_has_the_same_interval_on_any_path() {
 fn jitter_spreads_probes_over_the_configured_fraction_of_the_interval() {
     let by_time = [("probe_clock", 1.0), ("probe_interval_ms", 400.0), ("probe_jitter", 0.5)];
     let by_rounds = [("cruise_phases", 8.0), ("probe_jitter", 0.5)];
-    // Probe, drain and 4 to 12 round trips of 40 ms.
+    // Probe, drain and 4 to 12 round trips, each of 40 ms.
     for (params, shortest, longest) in [(&by_time[..], 200, 600), (&by_rounds[..], 200, 600)] {
         let intervals: Vec<u64> = (0..6)
             .flat_map(|seed| {
@@ -160,12 +160,12 @@ fn the_allowance_for_ack_aggregation_scales() {
     assert!((bunch / 2.0..=bunch / 2.0 + headroom + 1.0).contains(&half), "{half} of {bunch}");
 }
 
-/// Half a BDP of buffer: a cwnd of 2 BDPs overflows it.
+/// Returns a path with a buffer of half a BDP, which a cwnd of 2 BDPs overflows.
 fn shallow_path() -> Path {
     Path::new("50Mbps", "40ms", 80)
 }
 
-/// Share of packets that are lost after the first two seconds.
+/// Returns the share of packets lost after the first two seconds.
 fn loss(pipe: &Pipe) -> f64 {
     let (from, to) = (pipe.row_at(at("2s")), pipe.rows.last().expect("rows"));
     (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64
@@ -192,7 +192,7 @@ fn a_round_above_the_loss_threshold_bounds_cwnd_to_a_fraction_of_inflight() {
     assert!((bound - inflight as f64 / 2.0).abs() < 12.0, "{bound}, {inflight} in flight");
     let bounded = |row: &&Row| row.report.iter().any(|(name, _)| *name == "inflight_bound_packets");
     assert!(pipe.rows.iter().filter(bounded).all(|row| row.cwnd.0 as f64 <= row.value("inflight_bound_packets")));
-    // Probes raise it again.
+    // Probes raise the bound again.
     pipe.run_until(at("9s"));
     let last = pipe.rows.last().expect("rows");
     assert!(last.cwnd.0 as f64 > 1.9 * bdp_of(last), "{last:?}");
@@ -214,7 +214,7 @@ fn losses_below_the_threshold_do_not_bound_cwnd() {
 
 #[test]
 fn loss_response_and_headroom_each_lower_the_losses_at_a_shallow_buffer() {
-    // The cause of overflows of a shallow buffer: the bandwidth has fallen since it was measured.
+    // A shallow buffer overflows when the bandwidth has fallen since it was measured.
     let loss_with = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(shallow_path(), "bbr", params);
         for step in 0..10 {

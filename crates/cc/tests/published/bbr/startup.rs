@@ -1,4 +1,4 @@
-//! Startup doubles the rate, Drain empties the queue, and both end on time.
+//! Tests that Startup doubles the rate, that Drain empties the queue, and that both end on time.
 
 use super::{DRAIN, PROBE_BW, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::pipe::{Pipe, at};
@@ -14,7 +14,7 @@ fn startup_doubles_the_rate_each_round_and_ends_three_rounds_after_a_plateau() {
     for (round, bw_bps) in bw.range(3..) {
         assert!(*bw_bps > 1.7 * bw[&(round - 1)], "round {round}: {bw:?}");
     }
-    // The next round brings at most the last quarter, and is the first without enough growth.
+    // The next round brings at most the last quarter, so it is the first without enough growth.
     let last_growth = *bw.keys().last().expect("it grew");
     assert!((5..=7).contains(&last_growth), "the pipe holds 17 initial windows: {bw:?}");
     assert_eq!(end.value("round") as u64, last_growth + 3, "{bw:?}");
@@ -45,7 +45,7 @@ fn drain_paces_at_the_inverse_gain_and_ends_when_one_bdp_is_in_flight() {
     let (start, end) = phase(&pipe, DRAIN);
     assert!((start.value("pacing_gain") * 2.885 - 1.0).abs() < 0.01, "{start:?}");
     let ssthresh = start.ssthresh.0 as f64 - bdp_of(start);
-    // Three bursts at the rate of Startup: a millisecond's worth each.
+    // Three bursts at the rate of Startup, each of a millisecond.
     assert!((30.0..=42.0).contains(&ssthresh), "ssthresh says where Startup ended: {start:?}");
     let target = bdp_of(end);
     assert!(start.inflight.0 as f64 > 1.5 * target, "Startup has queued: {start:?}");
@@ -60,7 +60,7 @@ fn packets_delivered_before_the_next_departure_are_not_counted_as_in_flight() {
     path.lead = Span::from_millis(10);
     let pipe = run(path, &[], "3s");
     let (_, end) = phase(&pipe, DRAIN);
-    // 10 ms of 50 Mbit/s are 43 packets.
+    // 10 ms at 50 Mbit/s are 43 packets.
     let above = end.inflight.0 as f64 - bdp_of(end);
     assert!((43.0..=43.0 + max_headroom(end)).contains(&above), "{above} above the BDP: {end:?}");
 }
@@ -76,6 +76,6 @@ fn an_undo_keeps_cwnd_and_restarts_the_full_bandwidth_check() {
     pipe.undo(Packets(10_000), Packets::MAX);
     assert_eq!(pipe.window.cwnd, cwnd);
     pipe.run_until(at("2s"));
-    // The next round counts as growth from zero, and three without growth follow.
+    // The next round counts as growth from zero, and three rounds without growth follow.
     assert_eq!(phase(&pipe, STARTUP).1.value("round"), untouched + 3.0);
 }

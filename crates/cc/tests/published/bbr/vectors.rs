@@ -1,9 +1,9 @@
-//! BBR with parameters matches tests/vectors/bbr_tuned.txt.gz. crates/agent tests the decisions of the eBPF
+//! Tests that BBR with parameters matches tests/vectors/bbr_tuned.txt.gz. crates/agent tests the decisions of the eBPF
 //! programs `bbr_tuned` and `bbr_auto` against the same file.
 //!
-//! A case is a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each call: the
-//! inputs of the controller, `>`, and its outputs. A value stays until a line changes it. Times are in nanoseconds, and
-//! in milliseconds on the coarse clock; state has the kernel's names.
+//! A case consists of a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each
+//! call: the inputs of the controller, `>`, and its outputs. A value is valid until a line changes it. Times are in
+//! nanoseconds, and in milliseconds on the coarse clock. State variables have the kernel's names.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
@@ -22,7 +22,7 @@ use thalweg_units::{Bytes, MSS, Packets, Probability, Rate, Span, Time};
 
 type Values = BTreeMap<String, u64>;
 
-/// Marks a missing value: there is no sample of a time.
+/// Denotes a missing value, such as a time without a sample.
 const NONE: u64 = u64::MAX;
 
 const STATES: [CaState; 5] = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
@@ -35,7 +35,7 @@ struct Call {
     found: Values,
 }
 
-/// Replays earlier random draws, or records new ones.
+/// Source of random numbers: replays earlier draws, or records new ones.
 #[derive(Debug)]
 enum Draws<'rng> {
     Recorded(VecDeque<u64>),
@@ -135,7 +135,7 @@ fn ack_values(ack: &Ack) -> Values {
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// A call of the controller with the window; random numbers that are drawn are recorded.
+/// A call of the controller with the window, which records the random numbers that are drawn.
 type Body<'call> = dyn FnMut(&mut dyn Controller, &mut Window, &mut Vec<u64>) + 'call;
 
 /// A controller whose calls are recorded.
@@ -151,7 +151,7 @@ impl Recorder {
         given.extend(window_values(window));
         let mut draws = Vec::new();
         call(self.inner.as_mut(), window, &mut draws);
-        // For the program in C, a number for entering ProbeBW and one for jitter.
+        // For the C program: one number for entering ProbeBW and one for jitter.
         for (index, name) in ["random_0", "random_1"].into_iter().enumerate() {
             given.insert(name.to_owned(), draws.get(index).or(draws.first()).copied().unwrap_or(0));
         }
@@ -160,7 +160,7 @@ impl Recorder {
     }
 }
 
-/// Calls `call` with random numbers that are noted in `draws`.
+/// Calls `call` with random numbers that are recorded in `draws`.
 fn noting(rng: &mut dyn Rng, draws: &mut Vec<u64>, call: &mut dyn FnMut(&mut dyn Rng)) {
     let mut drawn = Drawn(rng);
     let mut recording = Draws::Recording(&mut drawn, Vec::new());
@@ -225,7 +225,7 @@ impl Controller for Recorder {
     }
 }
 
-/// A case: its name, its algorithm and parameters, its path, and when it ends.
+/// A test case: its name, its algorithm and parameters, its path, and its end.
 struct Case {
     name: &'static str,
     cc: &'static str,
@@ -234,7 +234,7 @@ struct Case {
     end: &'static str,
 }
 
-/// 2 Mbit/s and 40 ms: 7 packets.
+/// Returns a path of 2 Mbit/s and 40 ms, a BDP of 7 packets.
 fn small_path() -> Path {
     Path::new("2Mbps", "40ms", 40)
 }
@@ -253,7 +253,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The rule of `bbr_auto` where losses, queueing, or both set the gain.
+/// Returns cases of `bbr_auto` in which losses, queueing, or both determine the gain.
 fn cases_of_auto() -> Vec<Case> {
     let cases = [
         case(
@@ -364,7 +364,7 @@ fn file() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/bbr_tuned.txt.gz")
 }
 
-/// The differences between two sets of values, as text.
+/// Returns the differences between two sets of values, as text.
 fn changes(values: &Values, last: &mut Values) -> String {
     let mut text = String::new();
     for (name, value) in values {
@@ -375,8 +375,7 @@ fn changes(values: &Values, last: &mut Values) -> String {
     text
 }
 
-/// Writes the file again: `cargo test -p thalweg-cc -- --ignored record_the_vectors`, after a change of BBR's
-/// decisions.
+/// Rewrites the file after a change of BBR's decisions: `cargo test -p thalweg-cc -- --ignored record_the_vectors`.
 #[test]
 #[ignore = "it writes tests/vectors/bbr_tuned.txt.gz"]
 fn record_the_vectors() {

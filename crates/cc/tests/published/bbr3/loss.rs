@@ -1,4 +1,4 @@
-//! Policers, and losses that were none.
+//! Tests of policers and of spurious losses.
 
 use super::{
     DOWN, DRAFT, LINUX, PROBE_BW, REFILL, UP, pipe, state, usual_path, wait_for, wait_for_end, wait_for_phase,
@@ -25,12 +25,12 @@ fn a_17_handling_token_bucket_policers() {
     }
 }
 
-/// A probe that loses too much, up to the moment at which that has been noticed.
+/// Returns a probe that loses too much, until the response to the losses.
 fn failed_probe(variant: f64) -> (Pipe, Row, Row) {
     let mut pipe = pipe(usual_path(), variant);
     let before = wait_for_phase(&mut pipe, UP);
     let next = pipe.transmissions();
-    // Every other one, so that they are detected one after the other.
+    // Every other packet, so that the losses are detected one by one.
     pipe.path().lose.extend((next..next + 40).step_by(2));
     let failed = wait_for_end(&mut pipe, "1s");
     assert_eq!(state(&failed), (PROBE_BW, Some(DOWN)));
@@ -38,7 +38,8 @@ fn failed_probe(variant: f64) -> (Pipe, Row, Row) {
     (pipe, before, failed)
 }
 
-/// The losses are found to be spurious: the bounds are reset, cwnd is restored, and probing resumes as in the draft.
+/// Reports the losses as spurious, and asserts that the bounds are reset, cwnd is restored, and probing resumes as in
+/// the draft.
 fn assert_restored(pipe: &mut Pipe, before: &Row, variant: f64) {
     let (cwnd, ssthresh) = (before.cwnd, before.ssthresh);
     pipe.undo(cwnd, ssthresh);
@@ -74,7 +75,7 @@ fn a_19_handling_spurious_rto_recovery() {
         let mut pipe = pipe(usual_path(), variant);
         let before = wait_for_phase(&mut pipe, UP);
         let next = pipe.transmissions();
-        // Every other one, so that they are detected one after the other.
+        // Every other packet, so that the losses are detected one by one.
         pipe.path().lose.extend((next..next + 40).step_by(2));
         wait_for(&mut pipe, "1s", |row| row.at > before.at + Span::from_millis(20));
         pipe.time_out();

@@ -1,4 +1,5 @@
-//! The example test cases of draft-ietf-ccwg-bbr-06, appendix A, under their names, for both variants where they agree.
+//! The example test cases of draft-ietf-ccwg-bbr-06, appendix A, with the draft's names, for both variants where they
+//! agree.
 
 mod loss;
 mod probe_bw;
@@ -22,23 +23,23 @@ const REFILL: f64 = 3.0;
 const LINUX: f64 = 0.0;
 const DRAFT: f64 = 1.0;
 
-/// 50 Mbit/s and 40 ms, a BDP of 173 packets, and a buffer of four BDPs.
+/// Returns a path of 50 Mbit/s and 40 ms, a BDP of 173 packets, with a buffer of four BDPs.
 fn usual_path() -> Path {
     Path::new("50Mbps", "40ms", 700)
 }
 
-/// A connection over `path`.
+/// Returns a connection over `path`.
 fn pipe(path: Path, variant: f64) -> Pipe {
     Pipe::new(path, "bbr3", &[("variant", variant)])
 }
 
-/// The state of the machine: the phase, if it is in ProbeBW.
+/// Returns the state of BBR: the mode, and the phase if the mode is ProbeBW.
 fn state(row: &Row) -> (f64, Option<f64>) {
     let mode = row.value("mode");
     (mode, (mode == PROBE_BW).then(|| row.value("phase")))
 }
 
-/// Runs the sender until an ACK leaves BBR in a state for which `is_it` holds, for `limit` at most. Returns the row.
+/// Runs the sender for at most `limit`, until an ACK leaves BBR in a state for which `is_it` holds. Returns the row.
 fn wait_for(pipe: &mut Pipe, limit: &str, is_it: impl Fn(&Row) -> bool) -> Row {
     let end = pipe.now() + limit.parse::<Span>().expect("a time");
     let mut checked = pipe.rows.len();
@@ -57,16 +58,16 @@ fn wait_for_phase(pipe: &mut Pipe, phase: f64) -> Row {
     wait_for(pipe, "9s", |row| state(row) == (PROBE_BW, Some(phase)))
 }
 
-/// Runs `pipe` until it is in another state than now. Returns the first row of the next state.
+/// Runs `pipe` until it is in a different state. Returns the first row of that state.
 fn wait_for_end(pipe: &mut Pipe, limit: &str) -> Row {
     let present = state(pipe.rows.last().expect("rows"));
     wait_for(pipe, limit, |row| state(row) != present)
 }
 
-/// The BDP of the model, in packets.
+/// Returns the BDP of the model, in packets.
 fn bdp_of(row: &Row) -> f64 {
     row.value("max_bw_bps") / 8.0 * row.value("min_rtt_us") / 1e6 / MSS.0 as f64
 }
 
-/// Maximum excess of a target over the BDP: rounding, and two packets in the phase Up.
+/// Maximum excess of a target over the BDP: rounding, and two packets in phase Up.
 const ROUNDING: f64 = 3.0;

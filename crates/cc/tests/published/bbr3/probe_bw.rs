@@ -1,4 +1,4 @@
-//! ProbeBW: Down, Cruise, Refill and Up.
+//! Tests of ProbeBW: Down, Cruise, Refill and Up.
 
 use super::{
     CRUISE, DOWN, DRAFT, LINUX, PROBE_BW, REFILL, ROUNDING, UP, bdp_of, pipe, state, usual_path, wait_for,
@@ -8,12 +8,12 @@ use crate::path::Path;
 use crate::pipe::{Pipe, Row};
 use thalweg_units::{Packets, Probability, Rate, Span};
 
-/// 40 packets each 20 ms: half of the path.
+/// Limits the application to 40 packets every 20 ms, half of the path's rate.
 fn limit(pipe: &mut Pipe) {
     pipe.limit_application(Packets(40), Span::from_millis(20));
 }
 
-/// A connection at the beginning of the phase Up, on a path where the first probe comes before the first ProbeRTT.
+/// Returns a connection at the start of phase Up, on a path where the first probe precedes the first ProbeRTT.
 fn at_probe(path: Path, variant: f64) -> (Pipe, Row) {
     let mut pipe = pipe(path, variant);
     let start = wait_for_phase(&mut pipe, UP);
@@ -37,15 +37,15 @@ fn a_6_exiting_probe_up_on_loss_when_application_limited() {
     for variant in [LINUX, DRAFT] {
         let (mut pipe, _) = at_probe(usual_path(), variant);
         limit(&mut pipe);
-        // Until the acknowledged packets were sent under the application's limit.
+        // Wait until the acknowledged packets were sent under the application's limit.
         let limited_from = pipe.now() + Span::from_millis(150);
         wait_for(&mut pipe, "1s", |row| row.at >= limited_from);
         assert_eq!(state(pipe.rows.last().expect("rows")), (PROBE_BW, Some(UP)));
         pipe.path().loss = Probability::new(0.2).expect("a probability");
         let end = wait_for_end(&mut pipe, "1s");
-        // The application has queued nothing, so Down may end with the same ACK.
+        // The application has no queued data, so Down may end with the same ACK.
         assert!([Some(DOWN), Some(CRUISE)].contains(&state(&end).1), "{end:?}");
-        // HandleInflightTooHigh sets no bound from samples that the application limited.
+        // HandleInflightTooHigh does not set a bound from application-limited samples.
         assert_eq!(end.value("inflight_longterm_packets"), 0.0);
     }
 }
@@ -55,7 +55,7 @@ fn a_7_never_exiting_probe_up_when_application_limited_with_no_loss() {
     for variant in [LINUX, DRAFT] {
         let (mut pipe, start) = at_probe(Path::new("50Mbps", "20ms", 350), variant);
         limit(&mut pipe);
-        // Until shortly before the first ProbeRTT.
+        // Run until shortly before the first ProbeRTT.
         pipe.run_until(crate::pipe::at("4900ms"));
         let last = pipe.rows.last().expect("rows");
         assert_eq!(state(last), (PROBE_BW, Some(UP)));
@@ -66,7 +66,7 @@ fn a_7_never_exiting_probe_up_when_application_limited_with_no_loss() {
 #[test]
 fn a_8_exiting_probe_down_on_inflight() {
     for (variant, gain) in [(LINUX, 0.906), (DRAFT, 0.898)] {
-        // Shallow, so that the probe sets a bound.
+        // The buffer is shallow, so that the probe sets a bound.
         let (mut pipe, _) = at_probe(Path::new("50Mbps", "40ms", 60), variant);
         let start = wait_for_phase(&mut pipe, DOWN);
         assert!((start.value("pacing_gain") - gain).abs() < 0.002, "{start:?}");
@@ -112,15 +112,15 @@ fn a_13_achieving_expected_cruise_bandwidth_on_a_link_with_aggregation() {
 #[test]
 fn a_14_correctly_managing_sub_packet_bdps() {
     for variant in [LINUX, DRAFT] {
-        // 64 kbit/s and 10 ms: a twentieth of a packet.
+        // 64 kbit/s and 10 ms: a BDP of a twentieth of a packet.
         let mut pipe = pipe(Path::new("64kbps", "10ms", 20), variant);
         wait_for(&mut pipe, "60s", |row| state(row) == (PROBE_BW, Some(CRUISE)));
         let start = pipe.now();
         pipe.run_until(start + Span::from_secs(60));
         let settled: Vec<&Row> = pipe.rows.iter().filter(|row| row.at > start).collect();
         assert!(settled.iter().all(|row| row.cwnd >= Packets(4)), "cwnd has a floor");
-        // As if the path's round-trip time were that of one packet: the model's bandwidth is at least one packet per
-        // round trip.
+        // The flow behaves as if the path's round-trip time were the transmission time of one packet, since the model's
+        // bandwidth is at least one packet per round trip.
         let goodput = pipe.goodput(start).0 as f64;
         assert!((0.9..=1.01).contains(&(goodput / 64e3)), "{goodput}");
         let cruising = settled.iter().rev().find(|row| state(row) == (PROBE_BW, Some(CRUISE))).expect("it cruises");
@@ -131,7 +131,7 @@ fn a_14_correctly_managing_sub_packet_bdps() {
 #[test]
 fn a_15_increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
     for variant in [LINUX, DRAFT] {
-        // Shallow, so that there is a bound to raise.
+        // The buffer is shallow, so that there is a bound to raise.
         let mut pipe = pipe(Path::new("10Mbps", "40ms", 12), variant);
         wait_for(&mut pipe, "9s", |row| {
             state(row) == (PROBE_BW, Some(CRUISE)) && row.value("inflight_longterm_packets") > 0.0
@@ -140,7 +140,7 @@ fn a_15_increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
         let from = pipe.now();
         let full = wait_for(&mut pipe, "30s", |row| row.value("max_bw_bps") > 0.95 * 100e6);
         assert!(full.at.since(from) < Span::from_secs(8), "{}", full.at.since(from));
-        // The last probe before that has raised the bound exponentially.
+        // The preceding probe has raised the bound exponentially.
         let probe: Vec<&Row> = pipe.rows.iter().rev().skip_while(|row| state(row).1 != Some(UP)).collect();
         let probe: Vec<&&Row> = probe.iter().take_while(|row| state(row).1 == Some(UP)).collect();
         let mut by_round: Vec<f64> = Vec::new();
@@ -185,7 +185,7 @@ fn a_21_handling_loss_during_probe_up_after_inflight_longterm_is_set() {
         let before = set.value("inflight_longterm_packets");
         wait_for_phase(&mut pipe, UP);
         let next = pipe.transmissions();
-        // All that the probe sends from now on: far more than 2 %.
+        // Drop all packets that the probe sends from now on, far more than 2 %.
         pipe.path().lose.extend(next..next + 12);
         let end = wait_for_end(&mut pipe, "1s");
         assert_eq!(state(&end), (PROBE_BW, Some(DOWN)));

@@ -1,4 +1,4 @@
-//! ProbeRTT.
+//! Tests of ProbeRTT.
 
 use super::{CRUISE, DRAFT, LINUX, PROBE_BW, PROBE_RTT, bdp_of, pipe, state, usual_path, wait_for, wait_for_end};
 use crate::pipe::at;
@@ -16,7 +16,7 @@ fn a_10_entering_and_exiting_probe_rtt() {
         assert_eq!(state(&end), (PROBE_BW, Some(CRUISE)));
         let lasted = end.at.since(start.at);
         assert!((200..300).contains(&lasted.as_millis()), "{lasted}");
-        // Half of a BDP is in flight for 0.2 s of 5 s.
+        // Half of a BDP is in flight for 0.2 s out of 5 s.
         let later = pipe.run_until(at("9s")).goodput(end.at).0 as f64;
         assert!(later > 0.97 * 50e6, "{later}");
     }
@@ -32,7 +32,7 @@ fn a_11_skipping_probe_rtt_due_to_application_limited_sending() {
         let after: Vec<_> = pipe.rows.iter().filter(|row| row.at > at("8s")).collect();
         assert!(!after.is_empty());
         assert!(after.iter().all(|row| row.value("mode") == PROBE_BW), "{:?}", after[0]);
-        // Five seconds later it is due.
+        // The next ProbeRTT is due five seconds later.
         let next = wait_for(&mut pipe, "6s", |row| row.value("mode") == PROBE_RTT);
         assert!(next.at.since(at("8s")) > Span::from_secs(4), "{next:?}");
     }

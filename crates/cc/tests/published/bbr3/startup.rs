@@ -1,4 +1,4 @@
-//! Startup and Drain.
+//! Tests of Startup and Drain.
 
 use super::{
     DRAFT, DRAIN, LINUX, PROBE_BW, PROBE_RTT, ROUNDING, STARTUP, bdp_of, pipe, state, usual_path, wait_for,
@@ -19,7 +19,7 @@ fn a_1_exiting_startup_on_bandwidth_plateau() {
     }
 }
 
-/// 20 packets each 10 ms: half of the path.
+/// 20 packets every 10 ms: half of the path's rate.
 const LIMITED: (Packets, Span) = (Packets(20), Span::from_millis(10));
 
 #[test]
@@ -31,7 +31,7 @@ fn a_2_exiting_startup_on_loss_when_application_limited() {
         wait_for(&mut pipe, "1s", |row| row.value("round") >= 10.0);
         pipe.path().loss = Probability::new(0.15).expect("a probability");
         let end = wait_for_end(&mut pipe, "1s");
-        // The application has queued nothing, so Drain may end with the same ACK.
+        // The application has no queued data, so Drain may end with the same ACK.
         assert!(end.value("mode") == DRAIN || end.value("mode") == PROBE_BW, "{end:?}");
         assert_eq!(end.value("full_bw_reached"), 1.0);
         let bound = end.value("inflight_longterm_packets");
@@ -58,8 +58,8 @@ fn a_4_exiting_drain_based_on_time() {
     let rounds_and_excess = |variant| {
         let untouched = wait_for(&mut pipe(usual_path(), variant), "3s", |row| row.value("mode") == DRAIN).at;
         let mut pipe = pipe(usual_path(), variant);
-        // Packets queued when Drain begins have then passed at the old rate. The rate is lower than Drain's, so that
-        // the packets in flight do not decrease.
+        // By then, the packets queued when Drain begins have been sent at the old rate. The new rate is lower than
+        // Drain's, so that the packets in flight do not decrease.
         pipe.run_until(untouched - Span::from_millis(60));
         pipe.set_rate(Rate::from_mbps(15));
         let start = wait_for(&mut pipe, "3s", |row| row.value("mode") == DRAIN);
@@ -105,7 +105,7 @@ fn a_20_entering_and_exiting_probe_rtt_during_startup() {
         let mut path = usual_path();
         path.bursts = Some(LIMITED);
         let mut pipe = pipe(path, variant);
-        // A longer path, so that no round-trip time is as small as the first ones.
+        // A longer path, so that no later round-trip time is as small as the first ones.
         wait_for(&mut pipe, "1s", |row| row.value("round") >= 10.0);
         pipe.set_rtt(Span::from_millis(45));
         let probe = wait_for_end(&mut pipe, "6s");
