@@ -1,5 +1,5 @@
-//! Invariants of every link and every sequence of calls: packets are accounted for, results depend only on seeds, and
-//! not on the times of calls.
+//! Tests invariants of every link under every sequence of calls: packets are accounted for, and results depend only on
+//! seeds, not on the times of calls.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn capacities() -> impl Strategy<Value = (plan::Capacity, Option<Vec<u64>>)> {
     prop_oneof![Just((plan::Capacity::Unlimited, None)), phases, traces]
 }
 
-/// Disciplines with short times, so that they act within a short test.
+/// Generates disciplines with short time constants, so that they act within a short test.
 fn queues() -> impl Strategy<Value = plan::Queue> {
     let (target_ns, interval_ns, tupdate_ns) = (Span(ms(1)), Span(ms(5)), Span(ms(2)));
     let (flows, quantum_bytes, memory_limit_bytes) = (4, Bytes(1514), Bytes(30_000));
@@ -64,7 +64,7 @@ fn queues() -> impl Strategy<Value = plan::Queue> {
     ]
 }
 
-/// Rare features: a discipline, a policer, aggregation.
+/// Generates optional stages: a discipline, a policer, aggregation.
 fn stages() -> impl Strategy<Value = (plan::Queue, Option<plan::Policer>, Option<plan::Aggregation>)> {
     let policers =
         prop::option::weighted(0.2, (0..1_000_000_000u64, 0..50_000u64, prop::bool::ANY)).prop_map(|policer| {
@@ -132,7 +132,7 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
     )
 }
 
-/// Operations with the time that passes before each.
+/// Generates operations, each with the time that passes before it.
 fn operations() -> impl Strategy<Value = Vec<(u64, Operation)>> {
     let gaps = prop_oneof![Just(0), 0..200_000u64, 0..ms(10)];
     let sends = (prop_oneof![40..1500u64, Just(1500), 1500..9000u64], prop_oneof![Just(0), Just(ms(7)), 0..ms(40)])
@@ -181,7 +181,7 @@ proptest! {
         let stats = link.stats(Time::MAX);
         prop_assert!(stats.is_balanced());
         prop_assert_eq!(stats.delivered.0, delivered + arrivals.len() as u64);
-        // The remaining packets are blocked by a rate that stays 0.
+        // The remaining packets are blocked by a rate that stays at 0.
         let stands_still = matches!(&config.capacity, plan::Capacity::Steps { steps } if steps.last().unwrap().rate_bps.0 == 0);
         prop_assert!(stands_still || stats.in_flight + stats.backlog_packets == Packets::ZERO, "{:?}", stats);
     }
@@ -212,7 +212,7 @@ proptest! {
     }
 }
 
-/// All random features enabled.
+/// Returns a link with all random features enabled.
 fn rough() -> plan::Link {
     plan::Link {
         capacity: rate(12_000_000),
@@ -283,6 +283,6 @@ fn a_link_draws_random_numbers_only_for_enabled_features() {
     assert_eq!(draws(&plan::Link { jitter_ns: Span(1), ..plain() }), 10);
     assert_eq!(draws(&plan::Link { reorder: probability(0.5), ..plain() }), 10);
     assert_eq!(draws(&plan::Link { duplicate: probability(0.5), ..plain() }), 10);
-    // Loss 2, duplication 1, jitter and holding back 2 each for the packet and for its copy.
+    // 2 draws for loss, 1 for duplication, and 2 each for jitter and holding back, for the packet and for its copy.
     assert_eq!(draws(&rough), 70);
 }

@@ -1,4 +1,4 @@
-//! Invalid configurations and their error messages.
+//! Tests of invalid configurations and their error messages.
 
 use crate::common::{self, plain, steps, trace};
 use thalweg_link::LinkError;
@@ -9,7 +9,7 @@ fn refusal(config: &plan::Link, trace_ms: Option<&[u64]>) -> LinkError {
     common::link(config, trace_ms).expect_err("this cannot be")
 }
 
-/// A probability as read from a file, which its type does not check.
+/// Returns a probability as read from a file, which its type does not check.
 fn unchecked(text: &str) -> Probability {
     serde_json::from_str(text).unwrap()
 }

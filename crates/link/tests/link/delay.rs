@@ -1,4 +1,4 @@
-//! Delay, jitter, held-back packets and flows with extra delay.
+//! Tests of delay, jitter, held-back packets and flows with extra delay.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate};
 use thalweg_link::{Link, Sent};
@@ -19,8 +19,8 @@ fn jitter_is_uniform_for_widely_spaced_packets() {
     let delays: Vec<u64> = outcome.arrivals.iter().zip(&offers).map(|((at, _), offer)| at - offer.at_ns).collect();
     let (least, most) = (*delays.iter().min().unwrap(), *delays.iter().max().unwrap());
     assert!(least >= ms(20) && most <= ms(24), "{least} {most}");
-    // The outermost of 50 000 uniform draws are within a thousandth of the range of its ends, except with a probability
-    // of 10^-21.
+    // The outermost of 50 000 uniform values are within a thousandth of the ends of the range, except with a
+    // probability of 10^-21.
     assert!(least < ms(20) + 4_000 && most > ms(24) - 4_000, "{least} {most}");
     let mean_ns = delays.iter().sum::<u64>() as f64 / PACKETS as f64;
     let deviation_ns = ms(4) as f64 / 12f64.sqrt() / (PACKETS as f64).sqrt();
@@ -47,7 +47,7 @@ fn reordering_jitter_delivers_every_packet_at_its_own_time() {
     assert!(order.windows(2).any(|pair| pair[0] > pair[1]), "nothing was reordered");
     let delays: Vec<u64> = outcome.arrivals.iter().map(|(at, number)| at - offers[*number as usize].at_ns).collect();
     assert!(delays.iter().all(|delay| (ms(20)..=ms(24)).contains(delay)));
-    // In order, packets 10 us apart would be held up by the latest of 400: nearly 24 ms for each.
+    // Without reordering, packets 10 us apart would be delayed by the latest of 400: nearly 24 ms for each.
     let mean_ns = delays.iter().sum::<u64>() as f64 / PACKETS as f64;
     assert!((mean_ns - ms(22) as f64).abs() < 50_000.0, "{mean_ns}");
     order.sort_unstable();
@@ -85,7 +85,7 @@ fn packets_overtaking_a_held_back_packet_stay_in_order() {
     assert!((held.len() as f64 / PACKETS as f64 - 0.1).abs() < 4.0 * deviation, "{}", held.len());
     assert!(prompt.iter().all(|(at_ns, number)| *at_ns == ms(*number) + ms(20)));
     assert!(held.is_sorted() && prompt.is_sorted());
-    // The second packet behind a held-back one arrives at the same instant as it, and later in the order of insertion.
+    // The second packet after a held-back one arrives at the same instant, and was inserted later.
     let first = held[0].1;
     let place = |number| outcome.order().iter().position(|&other| other == number).unwrap();
     assert!(place(first + 1) < place(first) && place(first) < place(first + 2));
@@ -174,7 +174,7 @@ fn time_that_moves_backwards_is_rejected() {
 
 #[test]
 fn a_merged_packet_that_arrives_before_its_end_is_sent_does_not_stop_the_clock() {
-    // 60 kB at 10 Mbit/s take 48 ms; the first 1500 bytes of them 1.2 ms.
+    // 60 kB at 10 Mbit/s take 48 ms; their first 1500 bytes take 1.2 ms.
     let config = plan::Link { capacity: rate(10_000_000), offloads: true, delay_ns: Span(ms(1)), ..plain() };
     let mut link = common::link(&config, None).unwrap();
     let mut rng = common::rng(1);

@@ -1,4 +1,5 @@
-//! Queue disciplines against their specifications, with open-loop traffic, which does not react to drops and marks.
+//! Compares queue disciplines with their specifications, using open-loop traffic, which does not react to drops and
+//! marks.
 
 use crate::common::{self, ms, plain, rate, rng};
 use std::collections::BTreeMap;
@@ -99,13 +100,13 @@ struct Source {
     gap_ns: u64,
 }
 
-/// The outcome of a number of flows.
+/// The result of sending several flows.
 #[derive(Default)]
 struct Result {
     /// Delays of the packets of each flow that arrived, in order.
     delays: BTreeMap<u64, Vec<Span>>,
     marked: BTreeMap<u64, u64>,
-    /// Drop times, each at the next arrival.
+    /// Times of drops, each rounded up to the next arrival.
     drops: Vec<Time>,
     stats: Stats,
 }
@@ -113,7 +114,7 @@ struct Result {
 impl Result {
     fn mean_delay_ms(&self, flow: u64) -> f64 {
         let delays = &self.delays[&flow];
-        // The second half: the first one is the way to the equilibrium.
+        // Only the second half counts: the queue has then reached its equilibrium.
         let late = &delays[delays.len() / 2..];
         late.iter().map(|delay| delay.as_secs_f64() * 1e3).sum::<f64>() / late.len() as f64
     }
@@ -123,7 +124,7 @@ impl Result {
     }
 }
 
-/// Sends the flows for some seconds.
+/// Sends the flows for a number of seconds.
 fn offer(config: &plan::Link, sources: &[Source], seconds: u64) -> Result {
     let mut link: Link<Segment> = Link::new(config, &plan::Traces::default(), 7).expect("a configuration that can be");
     let (mut rng, mut result) = (rng(1), Result::default());
@@ -149,7 +150,7 @@ fn offer(config: &plan::Link, sources: &[Source], seconds: u64) -> Result {
     result
 }
 
-/// One flow at a multiple of the link's rate.
+/// Sends one flow at a multiple of the link's rate.
 fn overload(queue: Queue, ecn: Ecn, factor: f64, seconds: u64) -> Result {
     let source = Source { flow: 1, ecn, gap_ns: (ms(1) as f64 / factor) as u64 };
     offer(&bottleneck(queue, 10_000), &[source], seconds)
@@ -159,9 +160,9 @@ fn overload(queue: Queue, ecn: Ecn, factor: f64, seconds: u64) -> Result {
 fn codel_waits_one_interval_and_then_drops_at_a_rising_rate() {
     let result = overload(codel(false), Ecn::NotEct, 1.1, 20);
     let gaps: Vec<f64> = result.drops.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e3).collect();
-    // The delay reaches the target after some 50 ms, and stays above it for an interval of 100 ms.
+    // The delay reaches the target after about 50 ms, and stays above it for an interval of 100 ms.
     assert!((100..300).contains(&(result.drops[0].0 / 1_000_000)), "first drop at {}", result.drops[0]);
-    // RFC 8289, section 5.6: the gap after drop n is interval / sqrt(n); packets come only every millisecond.
+    // RFC 8289, section 5.6: the gap after drop n is interval / sqrt(n); packets arrive only every millisecond.
     for count in [4, 16, 64] {
         let expected = 100.0 / f64::from(count).sqrt();
         let gap = gaps[count as usize - 1];
@@ -187,7 +188,7 @@ fn pie_converges_to_its_target() {
     let result = overload(pie(false), Ecn::NotEct, 1.2, 40);
     let delay = result.mean_delay_ms(1);
     assert!((12.0..18.0).contains(&delay), "mean delay {delay} ms");
-    // The excess over the rate must be dropped: one packet in six.
+    // The excess over the rate must be dropped: about one packet in six.
     let ratio = result.stats.dropped.0 as f64 / result.stats.offered.0 as f64;
     assert!((0.155..0.18).contains(&ratio), "drops {ratio}");
     let control = overload(Queue::Fifo {}, Ecn::NotEct, 1.2, 40);
@@ -202,8 +203,8 @@ fn pie_marks_up_to_a_drop_probability_of_a_tenth_and_drops_above_it() {
     assert!(heavy.stats.dropped > Packets(1000), "a mark does not reduce open-loop traffic");
 }
 
-/// Ratio of packets that a queue marks while it keeps a number of packets: it is filled once, and then offered exactly
-/// the link's rate.
+/// Returns the ratio of packets that a queue marks while it contains a fixed number of packets: it is filled once, and
+/// then the load equals the link's rate.
 fn mark_ratio(queue: Queue, packets: u32) -> f64 {
     let mut link: Link<Segment> =
         Link::new(&bottleneck(queue, 1000), &plan::Traces::default(), 3).expect("a link that can be");
@@ -221,8 +222,8 @@ fn mark_ratio(queue: Queue, packets: u32) -> f64 {
 
 #[test]
 fn red_follows_its_curve() {
-    // Floyd and Jacobson, section 7: gaps between marks are uniform from 1 to 1/p, so that one packet in (1/p + 1) / 2
-    // is marked. A packet that arrives finds all but the one being sent and itself.
+    // Floyd and Jacobson, section 7: gaps between marks are uniform from 1 to 1/p, so one packet in (1/p + 1) / 2 is
+    // marked. On arrival, a packet finds all packets in the queue except the one being sent and itself.
     let expected = |packets: u32| {
         let position = (f64::from(packets - 1) * 1500.0 - 15_000.0) / 30_000.0;
         let probability = 0.2 * position.max(0.0);
@@ -254,7 +255,7 @@ fn fair_queues_isolate_a_slow_flow_from_twenty_fast_ones() {
     for queue in [fq_codel(), fq_pie(), fq] {
         let result = offer(&bottleneck(queue.clone(), 10_000), &sources, 20);
         let delay = result.mean_delay_ms(0);
-        // Its packet waits for the one being sent, and for those of other new flows.
+        // A packet waits for the one being sent, and for those of other new flows.
         assert!(delay < 6.0, "{}: {delay} ms", queue.name());
         assert_eq!(result.delays[&0].len(), 400, "{}: nothing of the slow flow is dropped", queue.name());
         let shares: Vec<usize> = (1..=20).map(|flow| result.delays[&flow].len()).collect();
@@ -273,7 +274,7 @@ fn dualpi2_serves_the_low_latency_queue_first_and_couples_its_marks() {
     let (delay, classic_delay) = (result.mean_delay_ms(2), result.mean_delay_ms(1));
     assert!(delay < 3.0, "the L queue waits for the packet being sent alone: {delay} ms");
     assert!(classic_delay > 10.0, "{classic_delay}");
-    // RFC 9332, section 2.1: with a classic drop probability p^2, the L queue is marked with k * p.
+    // RFC 9332, section 2.1: with a classic drop probability of p^2, the marking probability of the L queue is k * p.
     let dropped = result.stats.dropped.0 as f64 / (result.stats.offered.0 as f64 - 6000.0);
     let marked = result.mark_count(2) as f64 / 6000.0;
     let coupled = 2.0 * dropped.sqrt();
@@ -298,8 +299,8 @@ fn dualpi2_keeps_a_tenth_for_classic_packets_that_were_alone_before() {
                 *(if packet.ecn == Ecn::NotEct { &mut classic } else { &mut l4s }) += 1;
             }
         }
-        // One packet per millisecond is the capacity: classic traffic fills it alone for 2 s. The overload that follows
-        // raises the probability of a drop only later.
+        // One packet per millisecond is the capacity, which classic traffic alone fills for 2 s. The overload that
+        // follows raises the drop probability only later.
         offer(now, Ecn::NotEct, &mut link);
         if step % 10 == 0 {
             offer(now, Ecn::NotEct, &mut link);
@@ -321,7 +322,7 @@ fn a_policer_passes_its_burst_and_then_its_rate() {
         let config = plan::Link { policer: Some(policer), ..bottleneck(Queue::Fifo {}, 1000) };
         let source = Source { flow: 1, ecn: Ecn::NotEct, gap_ns: ms(1) };
         let result = offer(&config, &[source], 20);
-        // 20 packets of burst, and one in four.
+        // A burst of 20 packets, and then one packet in four.
         let passed = result.stats.offered.0 - result.stats.policed.0;
         assert!(passed.abs_diff(5020) <= 8, "{passed} passed");
         assert_eq!(result.stats.dropped, Packets(0));
@@ -334,7 +335,7 @@ fn aggregated_packets_leave_together() {
     let config = plan::Link { aggregation: Some(aggregation), ..plain() };
     let offers = common::full_sized([0, ms(1), ms(2), ms(3), ms(4), ms(30)]);
     let outcome = common::carry(&config, None, 1, &offers);
-    // Four packets fill the first opportunity; the fifth waits for the next, the last schedules one of its own.
+    // Four packets fill the first opportunity; the fifth waits for the next one; the last schedules its own.
     let expected = [(10, 0), (10, 1), (10, 2), (10, 3), (20, 4), (40, 5)];
     assert_eq!(outcome.arrivals, expected.map(|(at_ms, number)| (ms(at_ms), number)));
 }
@@ -364,7 +365,7 @@ fn ack_thinning_keeps_the_latest_ack_and_the_last_one_arrives() {
     let mut link: Link<Ack> = Link::new(&config, &plan::Traces::default(), 1).expect("a link that can be");
     let mut rng = rng(1);
     let mut arrived = Vec::new();
-    // Ten plain acknowledgements, of which the seventh carries SACK blocks; another flow has a single one.
+    // Ten acknowledgements, of which the seventh carries SACK blocks; another flow has a single one.
     for number in 1..=10 {
         let now = Time(ms(number));
         while let Some((at, ack)) = link.poll_due(now) {

@@ -1,6 +1,6 @@
-//! Random loss and duplication.
+//! Tests of random loss and duplication.
 //!
-//! Ratios are checked with fixed seeds against four standard deviations.
+//! Ratios are compared with a tolerance of four standard deviations, for fixed seeds.
 
 use crate::common::{Outcome, carry, full_sized, ms, plain, probability, rate};
 use thalweg_link::Sent;
@@ -22,7 +22,7 @@ fn gilbert_elliott(p: f64, r: f64, loss_bad: f64, loss_good: f64) -> plan::Loss 
     plan::Loss::GilbertElliott { p, r, loss_bad, loss_good }
 }
 
-/// Lengths of the runs of lost packets.
+/// Returns the lengths of the runs of lost packets.
 fn bursts(outcome: &Outcome) -> Vec<usize> {
     let runs = outcome.sent.chunk_by(|a, b| a == b);
     runs.filter(|run| run[0] == Sent::Lost).map(<[Sent]>::len).collect()
@@ -43,8 +43,8 @@ fn bernoulli_losses_have_the_configured_ratio_and_are_independent() {
         let outcome = lossy(bernoulli(ratio), seed);
         let deviation = (ratio * (1.0 - ratio) / PACKETS as f64).sqrt();
         assert!((loss_ratio(&outcome) - ratio).abs() < 4.0 * deviation, "{}", loss_ratio(&outcome));
-        // Bursts of independent losses are geometric: mean 1 / (1 - ratio), standard deviation sqrt(ratio) / (1 -
-        // ratio).
+        // The lengths of bursts of independent losses are geometric: mean 1 / (1 - ratio), standard deviation
+        // sqrt(ratio) / (1 - ratio).
         let bursts = bursts(&outcome);
         let deviation = ratio.sqrt() / (1.0 - ratio) / (bursts.len() as f64).sqrt();
         assert!((mean(&bursts) - 1.0 / (1.0 - ratio)).abs() < 4.0 * deviation, "{}", mean(&bursts));
@@ -65,7 +65,7 @@ fn gilbert_elliott_bursts_last_one_over_r_packets() {
         let bursts = bursts(&outcome);
         let deviation = (1.0 - r).sqrt() / r / (bursts.len() as f64).sqrt();
         assert!((mean(&bursts) - 1.0 / r).abs() < 4.0 * deviation, "{}", mean(&bursts));
-        // One burst per 1/p + 1/r packets; the lengths of both kinds of stay are geometric.
+        // One burst per 1/p + 1/r packets; the lengths of periods in both states are geometric.
         let cycles = PACKETS as f64 / (1.0 / p + 1.0 / r);
         let ratio = p / (p + r);
         let deviation = ratio * (1.0 - ratio) * ((1.0 - p + 1.0 - r) / cycles).sqrt();
@@ -77,7 +77,7 @@ fn gilbert_elliott_bursts_last_one_over_r_packets() {
 fn gilbert_elliott_loses_in_each_state_by_its_own_ratio() {
     // The bad state is never left.
     assert!((loss_ratio(&lossy(gilbert_elliott(1.0, 0.0, 0.3, 0.0), 1)) - 0.3).abs() < 0.005);
-    // Never bad.
+    // The bad state is never entered.
     assert!((loss_ratio(&lossy(gilbert_elliott(0.0, 1.0, 1.0, 0.05), 1)) - 0.05).abs() < 0.002);
 }
 
@@ -116,7 +116,7 @@ fn a_duplicate_may_be_dropped_when_its_original_was_not() {
     };
     let outcome = carry(&config, None, 1, &full_sized([0, ms(1)]));
     assert_eq!(outcome.sent, [Sent::Queued, Sent::Queued]);
-    // At 1 ms the first copy starts to be sent; the second packet fills the queue and its copy is dropped.
+    // At 1 ms the transmission of the first copy starts; the second packet fills the queue, and its copy is dropped.
     assert_eq!(outcome.order(), [0, 0, 1]);
 }
 

@@ -1,4 +1,4 @@
-//! Traces: departures of packets.
+//! Tests of the departures of packets with traces.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, trace};
 use proptest::prelude::*;
@@ -36,7 +36,8 @@ fn small_packets_share_an_opportunity() {
 
 #[test]
 fn a_packet_that_does_not_fit_is_continued_at_the_next_opportunity() {
-    // 1000 + 500 of the second; the other 1000 of the second, and 500 of the third.
+    // The first opportunity carries 1000 bytes, and 500 of the second packet; the second one carries the other 1000,
+    // and the third packet.
     let outcome = carry(&traced(), Some(&[3, 5, 9, 10]), 1, &sizes(0, &[1000, 1500, 500, 1500]));
     assert_eq!(outcome.arrival_times(), [ms(3), ms(5), ms(5), ms(9)]);
     let large = carry(&traced(), Some(&[3, 5, 9, 10]), 1, &sizes(0, &[4000, 500, 1]));
@@ -54,7 +55,8 @@ fn unused_bytes_of_an_opportunity_expire_when_the_queue_is_empty() {
 fn a_packet_arriving_at_the_time_of_an_opportunity_misses_it() {
     let outcome = carry(&traced(), Some(&[0, 3, 10]), 1, &full_sized([0, ms(3), ms(10)]));
     assert_eq!(outcome.arrival_times(), [ms(3), ms(10), ms(13)]);
-    // 10 is the end of one period and, with an opportunity at 0, the start of the next: both have passed.
+    // 10 ms is the end of a period and, with an opportunity at 0, the start of the next one; both opportunities have
+    // passed.
     assert_eq!(outcome.order(), [0, 1, 2]);
 }
 
@@ -75,7 +77,7 @@ fn capacity_counts_opportunities() {
     );
 }
 
-/// mahimahi's link as a loop over every opportunity, busy or not.
+/// Reference implementation of mahimahi's link: a loop over every opportunity, used or not.
 fn opportunity_by_opportunity(trace_ms: &[u64], offers: &[Offer]) -> Vec<u64> {
     let mut departures = Vec::new();
     let mut waiting = std::collections::VecDeque::new();

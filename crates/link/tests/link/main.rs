@@ -1,4 +1,4 @@
-//! Tests of a path's stages through the crate's interface, in one program, which is compiled once.
+//! Tests of the stages of a path through the crate's public interface, in a single program to reduce compile time.
 
 mod accounts;
 mod common;

@@ -1,11 +1,11 @@
-//! Buffer limits and drops.
+//! Tests of buffer limits and drops.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, rate, rng};
 use thalweg_link::Sent;
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Packets, Span, Time};
 
-/// A packet of 1500 bytes a millisecond.
+/// Returns a bottleneck that sends a packet of 1500 bytes per millisecond.
 fn bottleneck(buffer: plan::Buffer) -> plan::Link {
     plan::Link { capacity: rate(12_000_000), buffer, ..plain() }
 }
@@ -20,7 +20,7 @@ fn in_packets(packets: u64) -> plan::Link {
 
 #[test]
 fn a_buffer_in_bytes_accepts_packets_up_to_its_last_byte() {
-    // The first packet is in transmission and occupies no buffer.
+    // The first packet is being sent and does not occupy the buffer.
     let exact = carry(&in_bytes(3000), None, 1, &full_sized([0; 4]));
     assert_eq!(exact.sent, [Sent::Queued, Sent::Queued, Sent::Queued, Sent::Dropped]);
     let one_less = carry(&in_bytes(2999), None, 1, &full_sized([0; 4]));
@@ -78,7 +78,7 @@ fn the_backlog_excludes_the_packet_in_transmission() {
     assert_eq!((stats.backlog_packets.0, stats.backlog_bytes.0), (2, 2003));
     assert_eq!((stats.sent_packets.0, stats.sent_bytes.0), (0, 0));
 
-    // The first packet has left but was not polled: it is still in flight.
+    // The first packet was sent but not polled, so it is still in flight.
     let stats = link.stats(Time(ms(1)));
     assert_eq!((stats.backlog_packets.0, stats.backlog_bytes.0), (1, 1002));
     assert_eq!((stats.sent_packets.0, stats.sent_bytes.0, stats.in_flight.0, stats.delivered.0), (1, 1000, 2, 0));

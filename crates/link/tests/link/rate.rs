@@ -1,4 +1,4 @@
-//! Rates: departures of packets.
+//! Tests of the departures of packets at given rates.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, rate, rng, steps};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn an_unlimited_link_only_delays() {
     assert_eq!(outcome.order(), [0, 1, 2, 3]);
 }
 
-/// 12 000 bits at 7 Mbit/s are 1 714 285.714... ns: rounding each would be 0.3 s late in the end.
+/// 12 000 bits at 7 Mbit/s are 1 714 285.714... ns: rounding each up would add up to a delay of 0.3 ms.
 #[test]
 fn rounding_errors_do_not_accumulate_over_a_million_packets() {
     const PACKETS: u64 = 1_000_000;
@@ -55,7 +55,7 @@ fn idle_time_does_not_accumulate_capacity() {
 
 #[test]
 fn a_step_within_a_packet_sends_the_rest_at_the_new_rate() {
-    // 12 000 bits: 4 000 in 1 ms at 4 Mbit/s, then 8 000 in 8 ms at 1 Mbit/s.
+    // Of 12 000 bits, 4 000 take 1 ms at 4 Mbit/s, then 8 000 take 8 ms at 1 Mbit/s.
     let config = plan::Link { capacity: steps(&[(0, 4_000_000), (ms(1), 1_000_000)]), ..plain() };
     assert_eq!(carry(&config, None, 1, &full_sized([0])).arrival_times(), [ms(9)]);
 }
@@ -92,9 +92,9 @@ fn capacity_is_the_rate_over_time() {
     assert_eq!(unlimited.capacity_bytes(Time(ms(1))), None);
 }
 
-/// Departures by the definition of the fluid, over all packets at once: 1e-9 bits done until `t` are the integral of
-/// the rate, and packet k ends at the first nanosecond at which those of packets 0 to k have been done, none before it
-/// came.
+/// Returns departures by the definition of the fluid model, over all packets. The work done until `t`, in 1e-9 bits, is
+/// the integral of the rate. Packet k ends at the first nanosecond at which the work of packets 0 to k is done; work on
+/// a packet never starts before its arrival.
 fn fluid(phases: &[(u64, u64)], offers: &[Offer]) -> Vec<u64> {
     let end_of = |index: usize| phases.get(index + 1).map_or(u64::MAX, |next: &(u64, u64)| next.0);
     let done_until = |t: u64| -> u128 {

@@ -1,4 +1,4 @@
-//! The guard.
+//! Tests of the guard.
 
 use crate::synthetic::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix};
 use thalweg_policy::{
@@ -19,7 +19,8 @@ fn always_bbr(settings: GuardSettings) -> Guard {
     guarded(AnyPolicy::Static(Static::only(arms(), BBR)), settings)
 }
 
-/// Connections to some destinations, one per second, with these completion times of CUBIC and BBR; returns the changes.
+/// Simulates connections to several destinations, one per second, with these completion times of CUBIC and BBR. Returns
+/// the changes.
 fn play(
     guard: &mut Guard,
     to: &[Prefix],
@@ -62,7 +63,7 @@ fn the_false_alarm_rate_over_1000_null_runs_is_at_most_nominal() {
     assert!(alarms <= nominal, "{alarms} of 1000 runs, at most {nominal} allowed");
 }
 
-/// The baseline of the guard's test: a fixed-sample test, evaluated after every pair.
+/// Control of the guard's test: a fixed-sample test, evaluated after every pair.
 #[test]
 fn a_fixed_sample_test_evaluated_continuously_exceeds_the_nominal_false_alarm_rate() {
     let mut alarms = 0;
@@ -199,7 +200,7 @@ fn a_new_preference_is_an_event_with_the_policys_reason() {
         let now = at(START + second);
         play(&mut guard, &[here], [500.0, 200.0], second..second + 1, &mut luck);
         let weights = guard.weights(here, Class::default(), now);
-        // The connections are those that the peer opens.
+        // The connections were opened by the peer.
         events.extend(guard.note_preference(here, &weights, &others, now));
         assert_eq!(guard.note_preference(here, &others, &others, now), None, "without a connection there is no news");
     }

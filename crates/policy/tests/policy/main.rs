@@ -1,4 +1,4 @@
-//! The contracts of the crate, through its public interface.
+//! Tests of the crate through its public interface.
 
 mod bayes;
 mod guard;

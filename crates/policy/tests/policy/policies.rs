@@ -1,4 +1,4 @@
-//! The policies that the default is compared with.
+//! Tests of the policies with which the default one is compared.
 
 use crate::synthetic::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn four_arms() -> Arms {
     Arms::named(&["cubic", "bbr", "htcp", "dctcp"], "cubic").unwrap()
 }
 
-/// A connection as bpftune sees it: smallest round-trip time and delivery rate.
+/// Returns an outcome with the values that bpftune uses: smallest round-trip time and delivery rate.
 fn seen(arm: ArmId, rtt_us: u64, megabytes_per_s: u64) -> Outcome {
     Outcome {
         rtt_min: Some(Span::from_micros(rtt_us)),
@@ -39,7 +39,7 @@ fn bpftune_chooses_from_the_fourth_connection_on() {
         assert_eq!(probability(&policy, "192.0.2.0/24", CUBIC), 1.0);
         policy.observe(&seen(CUBIC, 3, 1000), NOW);
     }
-    // All arms are untried and cost nothing.
+    // All arms are untried, with zero cost.
     for number in 0..4 {
         assert!((probability(&policy, "192.0.2.0/24", ArmId(number)) - 0.25).abs() < 1e-12);
     }
@@ -54,7 +54,7 @@ fn bpftune_costs_match_its_formula() {
     policy.observe(&seen(CUBIC, 3, 1000), NOW);
     assert_eq!(costs(&policy)[0], 900_000.0, "a tenth of the rate; the first sample is the cost");
     policy.observe(&seen(CUBIC, 9, 1000), NOW);
-    // (9 - 3) / 3 more, of which 1/16 is learned.
+    // The new cost is (9 - 3) / 3 higher, and the estimate moves by 1/16 of it.
     assert_eq!(costs(&policy)[0], 900_000.0 + 125_000.0);
 }
 
@@ -70,7 +70,7 @@ fn bpftune_selects_the_cheapest_arm_for_19_of_20_connections() {
 
 #[test]
 fn bpftune_never_switches_away_from_an_arm_that_the_kernel_lacks() {
-    // None of its outcomes ever arrives, so its cost stays 0: the weakness of this policy.
+    // The arm's outcomes never arrive, so its cost stays 0: the weakness of this policy.
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     for number in 0..60 {
         policy.observe(&seen(ArmId(number % 3), 3 + u64::from(number % 2), 100), NOW);
@@ -145,7 +145,7 @@ fn an_invalid_policy_file_is_rejected() {
     assert!(key.contains("losses") && key.contains("loss_ratio"), "{key}");
 }
 
-/// A file with one rule for BBR, and the attributes known here.
+/// Creates rules from a file with one rule for BBR, and the attributes known here.
 fn rule_when(when: serde_json::Value, attributes: Attributes) -> Result<Rules, RulesError> {
     let rules = json!([{"name": "here", "algorithm": "bbr", "when": when}]);
     Rules::from_value(arms(), json!({"format": 1, "default": "cubic", "rules": rules}), Arc::new(attributes))
@@ -222,7 +222,7 @@ fn an_ab_test_by_prefix_keeps_one_arm_per_destination() {
         assert_eq!(share, probability(&ab, &to, BBR));
         treated += share;
     }
-    // Of 250 with a probability of 0.3: 75 with a standard deviation of 7.2.
+    // 250 connections with a probability of 0.3: a mean of 75 with a standard deviation of 7.2.
     assert!((46.0..=104.0).contains(&treated), "{treated}");
 }
 

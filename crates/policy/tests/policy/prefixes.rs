@@ -1,4 +1,4 @@
-//! Prefixes and the tree.
+//! Tests of prefixes and their tree.
 
 use core::net::IpAddr;
 use proptest::prelude::*;

@@ -1,22 +1,22 @@
-//! Policies against the population.
+//! Tests of policies on the population of paths.
 
 use std::ops::Range;
 use thalweg_policy::simulate::{Contender, OUTCOMES, POPULATION, Simulation, Spread};
 use thalweg_policy::{ArmId, Objective};
 
-/// Medians of ten seeds differ by up to a fifth, which is more than the policies do.
+/// Seeds of the worlds. Medians of ten seeds differ by up to a fifth, which exceeds the differences between policies.
 const SEEDS: Range<u64> = 500..540;
 
 fn simulation() -> Simulation {
     Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
 }
 
-/// Regret of all connections, held-out ones included.
+/// Returns the median regret of all connections, including held-out ones.
 fn regret(simulation: &Simulation, contender: &Contender, seeds: Range<u64>) -> f64 {
     Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret_with_holdout).collect()).unwrap().median
 }
 
-/// The least regret of its candidates.
+/// Returns the minimum regret among a policy's candidate settings.
 fn at_best(simulation: &Simulation, name: &str, seeds: Range<u64>) -> f64 {
     let candidates = Contender::candidates(name, simulation).unwrap();
     candidates.iter().map(|contender| regret(simulation, contender, seeds.clone())).fold(f64::INFINITY, f64::min)

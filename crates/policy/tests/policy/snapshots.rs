@@ -1,4 +1,4 @@
-//! Learned state survives.
+//! Tests that learned state survives a restart.
 
 use crate::synthetic::{Luck, arms, at, bayes, outcome, prefix};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn policies() -> Vec<AnyPolicy> {
     ]
 }
 
-/// A guard with learned state.
+/// Returns a guard with learned state.
 fn learned(policy: AnyPolicy) -> Guard {
     let mut guard = Guard::new(arms(), policy, Objective::default(), Default::default());
     let mut luck = Luck::new(1);

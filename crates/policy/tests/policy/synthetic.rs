@@ -24,7 +24,7 @@ pub fn at(seconds: u64) -> Time {
     Time(seconds * 1_000_000_000)
 }
 
-/// An object of 300 kB that took `ms`, over 20 ms.
+/// Returns the outcome of a transfer of 300 kB that took `ms`, with an RTT of 20 ms.
 pub fn outcome(prefix: Prefix, arm: ArmId, ms: f64) -> Outcome {
     let span = Span((ms * 1e6) as u64);
     Outcome {
@@ -45,7 +45,7 @@ pub fn outcome(prefix: Prefix, arm: ArmId, ms: f64) -> Outcome {
     }
 }
 
-/// Completion times with a long tail: lognormal, and one in twenty waits for a timeout.
+/// Random completion times with a long tail: lognormal, with a timeout for one in twenty.
 pub struct Luck(Xoshiro256PlusPlus);
 
 impl Luck {
@@ -58,14 +58,14 @@ impl Luck {
     }
 
     pub fn ms(&mut self, median: f64) -> f64 {
-        // The sum of twelve is nearly normal, with variance 1.
+        // The sum of twelve uniform numbers is nearly normal, with variance 1.
         let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
         let timeout = if self.unit() < 0.05 { 300.0 } else { 0.0 };
         median * (0.3 * normal).exp() + timeout
     }
 }
 
-/// Lets a policy choose for `n` connections to a path with these median completion times of CUBIC and BBR; returns
+/// Draws arms from a policy for `n` connections to a path with these median completion times of CUBIC and BBR. Returns
 /// BBR's share.
 pub fn run(policy: &mut dyn Policy, prefix: Prefix, medians_ms: [f64; 2], n: u64, luck: &mut Luck) -> f64 {
     let mut chosen = 0;

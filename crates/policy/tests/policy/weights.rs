@@ -1,4 +1,4 @@
-//! Weights and arms.
+//! Tests of weights and arms.
 
 use crate::synthetic::{BBR, CUBIC, arms};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Application metrics, end to end.
+//! End-to-end tests of application metrics.
 
 use crate::support::{self, of, run};
 use thalweg_plan::plan::{App, Capacity, Experiment, Flow, Load, Step};
@@ -7,7 +7,7 @@ use thalweg_units::{Bytes, Rate, Span, Time};
 
 const RTT: Span = Span::from_millis(40);
 
-/// An application alone on a path of 40 ms, for 30 s.
+/// Returns an application alone on a path of 40 ms, for 30 s.
 fn alone(app: App, rate: Rate) -> Experiment {
     let mut experiment = support::experiment();
     support::set_path(&mut experiment, rate, RTT, 1.0);
@@ -36,7 +36,7 @@ fn completion_ms(rows: &[&FlowRow]) -> Vec<u64> {
 fn a_video_stalls_below_its_lowest_bitrate_and_not_above_its_highest_one() {
     let slow = run(&alone(video(), Rate(500_000)));
     let stalled: u64 = of(&slow, "app").iter().map(|row| row.stall_us.expect("it plays")).sum();
-    // The path carries half of what is played, so that the picture moves half of the time.
+    // The path carries half of the bitrate, so the video plays for half of the time.
     assert!((12_000_000..16_000_000).contains(&stalled), "{stalled}");
     assert!(of(&slow, "app").iter().all(|row| row.bitrate_bps == Some(1_000_000)));
 
@@ -90,7 +90,7 @@ fn rpcs_issued_during_a_path_outage_are_measured_from_their_arrival() {
     add_outage(&mut experiment);
     let rows = run(&experiment);
     let completion = completion_ms(&of(&rows, "app"));
-    // 100 arrive in a second. Those of the first second and a half of the outage wait for more than half a second.
+    // 100 messages arrive per second. Those of the first 1.5 s of the outage wait for more than half a second.
     let slow = completion.iter().filter(|ms| **ms > 500).count();
     assert!((110..260).contains(&slow), "{slow}");
     assert!(completion.len() > 2_500, "{}", completion.len());
@@ -98,7 +98,7 @@ fn rpcs_issued_during_a_path_outage_are_measured_from_their_arrival() {
     assert_eq!(connections, Some(1));
 }
 
-/// From 10 s to 12 s.
+/// Adds an outage from 10 s to 12 s.
 fn add_outage(experiment: &mut Experiment) {
     let step = |at: u64, rate_bps| Step { at_ns: Time(at * 1_000_000_000), rate_bps };
     let rate = Rate::from_mbps(10);

@@ -1,5 +1,5 @@
-//! Invariants of every scenario: packets are accounted for at every step, every byte is delivered once, and the same
-//! experiment produces the same rows.
+//! Tests invariants of every scenario: packets are accounted for at every step, every byte is delivered once, and the
+//! same experiment produces the same rows.
 
 use crate::support;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn load() -> impl Strategy<Value = Load> {
     ]
 }
 
-/// Applications whose messages overlap, and one that opens connections.
+/// Generates applications with overlapping messages, and one that opens connections.
 fn app() -> impl Strategy<Value = App> {
     let sizes = || prop::collection::vec(1u64..50_000, 1..3).prop_map(|sizes| sizes.into_iter().map(Bytes).collect());
     prop_oneof![
@@ -85,7 +85,7 @@ fn app() -> impl Strategy<Value = App> {
     ]
 }
 
-/// A queue that marks packets of ECN flows and drops others, or one that does neither.
+/// Generates a queue that marks packets of ECN flows and drops others, or one that does neither.
 fn queue() -> impl Strategy<Value = Queue> {
     let codel = Queue::Codel {
         target_ns: Span::from_millis(5),

@@ -1,8 +1,8 @@
-//! Hosts that share a CPU: known results for BBR and CUBIC, and reproducibility.
+//! Tests of hosts that share a CPU: published results for BBR and CUBIC, and reproducibility.
 //!
-//! Elmenhorst and Aschenbruck, "2BRobust" (2026): on 100 Mbit/s with 10 ms, a BBR sender that has its CPU for 10 ms out
-//! of 20 ms sinks towards 10 Mbit/s; CUBIC, which sends a window at once when it is on CPU, does not; CUBIC behind
-//! `fq`, which spreads its packets, falls, too.
+//! Elmenhorst and Aschenbruck, "2BRobust" (2026): on 100 Mbit/s with 10 ms, a BBR sender that is on CPU for 10 ms out
+//! of 20 ms falls towards 10 Mbit/s. CUBIC, which sends a complete window when it is on CPU, does not. CUBIC with `fq`,
+//! which spreads its packets, also slows down.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Cpu, Credit, Experiment};
@@ -60,7 +60,7 @@ fn short_slices_cost_less_goodput_than_long_ones_at_the_same_share() {
 fn a_host_is_limited_by_its_cpu_time_per_packet() {
     let mut experiment = on_a_share("cubic", Span::from_millis(1), Span::from_millis(2));
     let cpu = experiment.hosts.get_mut("sender").expect("there is one").cpu.as_mut().expect("it was given");
-    // 100 us of half a CPU: 5000 packets of 1448 bytes of payload in a second, 57.9 Mbit/s.
+    // 100 us per packet on half a CPU: 5000 packets per second with 1448 bytes of payload, 57.9 Mbit/s.
     (cpu.per_packet_ns, cpu.per_ack_ns) = (Span::from_micros(100), Span::ZERO);
     let limited = mbps(&experiment);
     assert!((52.0..57.93).contains(&limited), "{limited} Mbit/s");
@@ -141,7 +141,7 @@ fn invalid_cpu_settings_are_rejected_with_the_key_path() {
     };
     let credit = Credit { initial_ns: Span(2), max_ns: Span(2), baseline_ppm: 0, load_ppm: 0 };
     let set_second = |it: &mut Experiment, host: &str| it.hosts.get_mut(host).expect("it is there").second_cpu = true;
-    // A slice of 8 ms and a quarter of it fill the period.
+    // A slice of 8 ms plus a quarter of it equals the period.
     assert_eq!(refused(&|_, cpu| cpu.slice_jitter_ppm = 250_001), "hosts.sender.cpu.slice_jitter_ppm");
     assert_eq!(refused(&|it, _| set_second(it, "receiver")), "hosts.receiver.second_cpu");
     let with_two = |it: &mut Experiment, cpu: &mut Cpu| {
@@ -155,7 +155,7 @@ fn invalid_cpu_settings_are_rejected_with_the_key_path() {
     assert_eq!(refused(&|_, cpu| cpu.credit = Some(loaded)), "hosts.sender.cpu.credit.load_ppm");
 }
 
-/// Payload in Mbit/s that was acknowledged from `from_s` to `to_s` seconds.
+/// Returns the payload rate in Mbit/s that was acknowledged from `from_s` to `to_s` seconds.
 fn mbps_between(rows: &thalweg_trace::Memory, from_s: u64, to_s: u64) -> f64 {
     let acked =
         |at_s: u64| rows.samples.iter().rev().find(|row| row.t_us <= at_s * 1_000_000).map_or(0, |row| row.acked_bytes);
@@ -172,7 +172,7 @@ fn exhausted_cpu_credit_lowers_goodput_and_that_of_bbr_to_almost_zero() {
         cpu.credit = Some(Credit { initial_ns: initial, max_ns, baseline_ppm: 100_000, load_ppm: 1_000_000 });
         run(&experiment)
     };
-    // At a net 0.9 per second, 2.7 s of credit last for 3 s.
+    // At a net cost of 0.9 per second, 2.7 s of credit last for 3 s.
     for (cc, max_after) in [("cubic", 70.0), ("bbr", 5.0)] {
         let rows = with_credit(cc, Span::from_millis(2_700));
         let (before, after) = (mbps_between(&rows, 1, 3), mbps_between(&rows, 5, 8));

@@ -1,4 +1,4 @@
-//! ECN end to end: marks of a queue reduce the window without a loss.
+//! End-to-end tests of ECN: marks of a queue reduce the window without a loss.
 
 use crate::support::{bulk, dualpi2, run};
 use thalweg_plan::plan::{Buffer, Experiment, Queue};
@@ -8,7 +8,7 @@ use thalweg_units::{Bytes, Packets, Rate, Span};
 const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(40);
 
-/// Linux's defaults.
+/// Returns the queues that mark, with Linux's defaults.
 fn queues() -> [Queue; 3] {
     let (target_ns, interval_ns, ce_threshold_ns) = (Span::from_millis(5), Span::from_millis(100), None);
     [
@@ -33,7 +33,7 @@ fn queues() -> [Queue; 3] {
     ]
 }
 
-/// 20 s of one flow over a queue that marks.
+/// Returns an experiment of 20 s with one flow over a queue that marks.
 fn path(cc: &str, queue: &Queue, ecn: bool) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 1.0, &[cc], 20);
     experiment.forward.queue = queue.clone();
@@ -42,7 +42,8 @@ fn path(cc: &str, queue: &Queue, ecn: bool) -> Experiment {
     experiment
 }
 
-/// Packets that the queue has dropped, packets that it has marked, retransmissions, and segments reported as marked.
+/// Returns the numbers of packets dropped and marked by the queue, of retransmissions, and of segments reported as
+/// marked.
 fn counts(rows: &Memory) -> (u64, u64, u64, u64) {
     let queue = rows.queue.iter().rfind(|row| row.link == "forward").expect("there are samples of it");
     let flow = &rows.flows[0];
@@ -61,7 +62,7 @@ fn with_ecn_an_aqm_drops_nothing_and_nothing_is_retransmitted() {
         let rows = run(&path("cubic", &queue, true));
         let (dropped, marked, retransmits, reported) = counts(&rows);
         assert_eq!((dropped, retransmits), (0, 0), "{name}");
-        // RFC 3168 reports a mark until CWR: about a window of segments for each.
+        // With RFC 3168, a mark is reported until CWR, so about a window of segments is reported per mark.
         assert!(marked > 0 && reported > marked, "{name}: {marked} marks, {reported} reported");
         let share = rows.flows[0].goodput_bps / RATE.0 as f64;
         assert!(share > 0.75, "{name}: {share}");
@@ -84,8 +85,8 @@ fn a_queue_that_does_not_mark_drops_packets_of_ecn_flows() {
     assert!(dropped > 0 && marked == 0, "{dropped} drops, {marked} marks");
 }
 
-/// A queue that marks every packet from 6 ms of sojourn time on: a seventh of the round-trip time, which DCTCP needs
-/// (RFC 8257, section 4.1).
+/// Returns a queue that marks every packet with a sojourn time of at least 6 ms: a seventh of the round-trip time, as
+/// DCTCP requires (RFC 8257, section 4.1).
 fn step() -> Queue {
     Queue::Codel {
         target_ns: Span::from_secs(1),
@@ -100,24 +101,24 @@ fn dctcp_always_negotiates_ecn_and_reports_each_mark_of_the_queue_once() {
     let rows = run(&path("dctcp", &step(), false));
     let (dropped, marked, retransmits, reported) = counts(&rows);
     assert_eq!((dropped, retransmits), (0, 0));
-    // Marks of the last round trip are not acknowledged yet.
+    // Marks of the last round trip are not yet acknowledged.
     assert!(marked > 1000 && (marked - 100..=marked).contains(&reported), "{marked} marks, {reported} reported");
     let alpha = rows.state.iter().rfind(|row| row.key == "alpha").expect("it is reported").value;
     assert!((0.0..0.9).contains(&alpha), "{alpha}");
 }
 
-/// At a step, DCTCP's window varies by some segments around the BDP, and Reno's by half of it.
+/// At a step, DCTCP's window varies by several segments around the BDP, and Reno's by half of it.
 #[test]
 fn dctcp_fills_the_link_with_a_step_marking_queue_and_reno_does_not() {
     let share = |cc: &str| {
         let rows = run(&path(cc, &step(), true));
-        // The second half: DCTCP starts with the reaction of Reno.
+        // Only the second half counts: DCTCP at first responds to marks like Reno.
         let acked =
             |from_us: u64| rows.samples.iter().find(|row| row.t_us >= from_us).expect("it lasts 20 s").acked_bytes;
         (acked(20_000_000) - acked(10_000_000)) as f64 * 8.0 / 10.0 / RATE.0 as f64
     };
     let (dctcp, reno) = (share("dctcp"), share("reno"));
-    // Headers take 3.5 %.
+    // Headers take 3.5 % of the rate.
     assert!(dctcp > 0.96 && reno < 0.9, "DCTCP {dctcp}, Reno {reno}");
 }
 
@@ -131,7 +132,7 @@ fn beta_ecn_of_rfc_8511_increases_goodput_with_a_short_queue() {
     assert!(share(Some(0.85)) > share(None) + 0.01, "{} and {}", share(Some(0.85)), share(None));
 }
 
-/// ECT(0) is served by the classic queue, which is held at 15 ms; the L queue marks from 1 ms on (RFC 9332).
+/// ECT(0) is served by the classic queue, which has a target of 15 ms; the L queue marks from 1 ms on (RFC 9332).
 #[test]
 fn dctcp_with_ect1_is_served_by_the_low_latency_queue_of_dualpi2() {
     let queueing_ms = |ect1: f64| {

@@ -1,7 +1,7 @@
-//! Every readable plan runs or is rejected: no number in it makes the simulator panic.
+//! Tests that every parseable plan runs or is rejected: no number in it makes the simulator panic.
 //!
 //! Each case changes a few values of an experiment to extremes. It runs for about a second, or for
-//! `THALWEG_FUZZ_SECONDS` (`make fuzz`); a failure names the seed, and `THALWEG_FUZZ_SEED` begins with it.
+//! `THALWEG_FUZZ_SECONDS` (`make fuzz`); a failure reports the seed, and `THALWEG_FUZZ_SEED` sets the first one.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Nothing;
 
-/// Integers at which arithmetic tends to fail.
+/// Integers that are likely to cause arithmetic errors.
 const EXTREMES: [u64; 16] = [
     0,
     1,
@@ -36,7 +36,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Paths of all leaf values, as JSON pointers.
+/// Collects the paths of all leaf values, as JSON pointers.
 fn leaves(value: &Value, path: String, paths: &mut Vec<String>) {
     match value {
         Value::Object(keys) => keys.iter().for_each(|(key, below)| leaves(below, format!("{path}/{key}"), paths)),

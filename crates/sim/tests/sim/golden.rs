@@ -1,9 +1,9 @@
-//! Results of a set of small experiments, kept in git: a diff of the table shows the effect of a change on the network.
+//! Compares the results of a set of small experiments with a table in git. A diff of the table shows the effect of a
+//! change.
 //!
 //! Each experiment has a control, the same one without the tested feature, and the two must differ. To accept new
-//! numbers:
-//! `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and give the reason in the commit. Then
-//! increment `RESULT_VERSION` too.
+//! numbers: `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and state the reason in the
+//! commit. Increment `RESULT_VERSION` too.
 
 use crate::support::{self, bulk, loss, run};
 use std::fmt::Write;
@@ -121,7 +121,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A download and an upload over an access line that is 13 times slower upwards.
+/// Returns a download and an upload over an access line whose upstream is 13 times slower.
 fn two_way() -> Experiment {
     let mut experiment = plain(&["cubic", "cubic"]);
     experiment.duration_ns = Some(Span::from_secs(30));
@@ -135,7 +135,7 @@ fn two_way() -> Experiment {
     experiment
 }
 
-/// Goodput, retransmissions and median round-trip time of each flow, and the drops of the queue.
+/// Returns the goodput, retransmissions and median round-trip time of each flow, and the drops of the queue, as text.
 fn outcome(rows: &Memory) -> String {
     let mut line = String::new();
     for row in &rows.flows {

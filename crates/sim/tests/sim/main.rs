@@ -1,4 +1,4 @@
-//! The simulator's tests, in one program, because each program compiles the simulator again.
+//! The simulator's tests, in a single program, because each program compiles the simulator again.
 
 mod apps;
 mod conservation;

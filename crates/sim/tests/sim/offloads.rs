@@ -1,4 +1,4 @@
-//! Offloads and interrupt coalescing, as a user notices them; each with a control.
+//! Tests of offloads and interrupt coalescing, each with a control.
 
 use crate::support::{bulk, run, share};
 use thalweg_plan::plan::{Buffer, Experiment};
@@ -8,14 +8,14 @@ use thalweg_units::{Bytes, Rate, Span};
 const RATE: Rate = Rate::from_mbps(500);
 const RTT: Span = Span::from_millis(10);
 
-/// 20 s of CUBIC through a buffer of 100 KiB, a sixth of the BDP.
+/// Returns 20 s of CUBIC through a buffer of 100 KiB, a sixth of the BDP.
 fn shallow() -> Experiment {
     let mut experiment = bulk(RATE, RTT, 1.0, &["cubic"], 20);
     experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(102_400) };
     experiment
 }
 
-/// The same with hosts that merge packets that arrive within `coalescing`.
+/// Returns the experiment with hosts that merge packets arriving within `coalescing`.
 fn with_cards(mut experiment: Experiment, coalescing: Span) -> Experiment {
     for host in experiment.hosts.values_mut() {
         host.offloads = true;
@@ -28,7 +28,7 @@ fn last<'a>(rows: &'a Memory, link: &str) -> &'a QueueRow {
     rows.queue.iter().rfind(|row| row.link == link).expect("there are samples of it")
 }
 
-/// Data segments per acknowledgement.
+/// Returns the number of data segments per acknowledgement.
 fn segments_per_ack(rows: &Memory) -> f64 {
     rows.flows[0].segments as f64 / last(rows, "reverse").sent_packets as f64
 }
@@ -41,7 +41,7 @@ fn receive_offload_at_the_router_drops_full_bursts_and_lowers_goodput_at_a_shall
     let merged = run(&merging);
     let (plain_share, merged_share) = (share(&plain.flows[0], RATE), share(&merged.flows[0], RATE));
     assert!(plain_share > 0.75 && merged_share < plain_share - 0.05, "{plain_share:.2} and {merged_share:.2}");
-    // Linux 6.1 as the router has 0.77; one that held a burst back until all of it is sent would have 0.6.
+    // Linux 6.1 as the router yields 0.77; a router that delayed a burst until all of it is sent would yield 0.6.
     assert!(merged_share > 0.68, "{merged_share:.2}");
     let (packets, flow) = (last(&merged, "forward").dropped_packets, &merged.flows[0]);
     let retransmits = flow.retransmits.expect("sim counts them");
@@ -66,7 +66,7 @@ fn segments_merged_by_receive_offload_are_acknowledged_by_one_ack() {
 
 #[test]
 fn packets_that_reach_hosts_in_groups_halve_the_goodput_of_cubic_at_a_shallow_buffer() {
-    // The IMC'23 replication measured 29 % of the link at 50 ms, and Linux 6.1 with such groups yields 33 %.
+    // The IMC'23 replication measured 29 % of the link rate at 50 ms, and Linux 6.1 with such groups yields 33 %.
     let mut experiment = shallow();
     crate::support::set_path(&mut experiment, RATE, Span::from_millis(50), 1.0);
     experiment.duration_ns = Some(Span::from_secs(60));

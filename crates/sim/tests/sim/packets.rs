@@ -1,4 +1,4 @@
-//! The table `packets`: the outcomes of packets sum to the counters of the table `queue`.
+//! Tests that the outcomes in the table `packets` sum to the counters of the table `queue`.
 
 use crate::support::{bulk, loss, run};
 use thalweg_plan::plan::{Buffer, Experiment, Policer, Queue};
@@ -8,7 +8,7 @@ use thalweg_units::{Bytes, Packets, Rate, Span};
 const RATE: Rate = Rate::from_mbps(20);
 const RTT: Span = Span::from_millis(20);
 
-/// 3 s of CUBIC whose packets are recorded.
+/// Returns 3 s of CUBIC whose packets are recorded.
 fn recorded(queue: Queue) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 0.5, &["cubic"], 3);
     experiment.engine.record = true;
@@ -29,7 +29,7 @@ fn forward(rows: &Memory) -> (Vec<&PacketRow>, &QueueRow) {
     (packets, rows.queue.iter().rfind(|row| row.link == "forward").expect("there are samples of it"))
 }
 
-/// Packets by outcome and cause.
+/// Counts packets by outcome and cause.
 fn count(packets: &[&PacketRow], fate: &str, cause: Option<&str>) -> u64 {
     packets.iter().filter(|row| row.fate == fate && row.cause == cause).count() as u64
 }

@@ -1,4 +1,4 @@
-//! Scenarios are executed as written: flows start, repeat, stop and share.
+//! Tests that scenarios are executed as written: flows start, repeat, stop and share.
 
 use crate::support::{self, bulk, of, run, share};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use thalweg_units::{Bytes, Rate, Span, Time};
 const MBPS_20: Rate = Rate::from_mbps(20);
 const MS_40: Span = Span::from_millis(40);
 
-/// A long flow, and a series of short ones beside it.
+/// Returns a long flow, and a series of short ones that compete with it.
 fn with_series(repeat: Repeat) -> Experiment {
     let mut experiment = support::experiment();
     let long = experiment.flows[0].clone();
@@ -34,7 +34,7 @@ fn a_sized_flow_completes_and_ends_the_experiment() {
     let rows = run(&support::experiment());
     let row = &rows.flows[0];
     assert_eq!((row.completed, row.acked_bytes, row.size_bytes), (true, 5_000_000, Some(5_000_000)));
-    // 5 MB at 20 Mbit/s less headers take 2.07 s; handshake and slow start some more.
+    // 5 MB at 20 Mbit/s less headers take 2.07 s; handshake and slow start take additional time.
     let fct = row.fct_us.expect("it completed") as f64 / 1e6;
     assert!((2.1..3.0).contains(&fct), "{fct}");
     assert_eq!(rows.queue.last().map(|queue| queue.t_us), Some(row.end_us));
@@ -77,7 +77,7 @@ fn poisson_arrivals_keep_their_rate_regardless_of_unfinished_flows() {
     experiment.flows[0].load = Load::Sizes { sizes_bytes: vec![Bytes(2_000), Bytes(20_000)] };
     experiment.flows[0].repeat = Repeat::Poisson { mean_gap_ns: Span::from_millis(50), until: None, count: None };
     let rows = run(&experiment);
-    // 1200 expected; four standard deviations are 140.
+    // 1200 are expected; four standard deviations are 140.
     assert!((1_060..1_340).contains(&rows.flows.len()), "{}", rows.flows.len());
     let large = rows.flows.iter().filter(|row| row.size_bytes == Some(20_000)).count();
     assert!((rows.flows.len() * 4 / 10..rows.flows.len() * 6 / 10).contains(&large), "{large}");
@@ -96,7 +96,7 @@ fn requests_share_a_connection_with_think_time_between_them() {
         assert_eq!(pair[1].start_us - pair[0].end_us, 50_000);
         assert_eq!((pair[1].connection, pair[1].transfer), (0, pair[0].transfer + 1));
     }
-    // The first pays for the handshake and slow start, later ones find a grown window.
+    // The first transfer includes the handshake and slow start; later ones start with a larger window.
     let fct = |index: usize| rows.flows[index].fct_us.expect("it completed");
     assert!(fct(19) + 40_000 < fct(0), "{} {}", fct(0), fct(19));
 }
@@ -149,8 +149,8 @@ fn udp_uses_its_rate_and_tcp_the_remaining_capacity() {
 
 #[test]
 fn udp_at_the_path_rate_leaves_little_to_tcp() {
-    // If synchronized with the bottleneck, UDP would take every slot of the queue, and TCP would get a hundredth of
-    // this.
+    // If it were synchronized with the bottleneck, UDP would take every slot of the queue, and TCP's rate would be a
+    // hundredth of this.
     let rate = Rate::from_mbps(10);
     let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
     experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None, up: false }];
@@ -175,7 +175,7 @@ fn a_rate_step_is_followed() {
 fn a_trace_yields_the_capacity_that_it_lists() {
     let mut experiment = bulk(MBPS_20, MS_40, 2.0, &["bbr"], 20);
     experiment.forward.capacity = Capacity::Trace { trace: "t".to_owned() };
-    // Two packets a millisecond: 24 Mbit/s.
+    // Two packets per millisecond: 24 Mbit/s.
     let opportunities = BTreeMap::from([("t".to_owned(), (1..=100).flat_map(|ms| [ms, ms]).collect())]);
     let traces = Traces { opportunities, ..Traces::default() };
     let rows = support::run_with_traces(&experiment, &traces);
@@ -191,10 +191,10 @@ fn the_receive_buffer_limits_the_rate_to_a_window_per_round_trip() {
         (receiver.rcvbuf_max_bytes, receiver.kernel) = (Bytes(400_000), kernel);
         run(&experiment).flows[0].goodput_bps / 1e6
     };
-    // Half of the buffer is window: 200 kB per 100 ms are 16 Mbit/s.
+    // Half of the buffer is window: 200 kB per 100 ms, 16 Mbit/s.
     let old = limited(Some(Kernel::Linux6_1));
     assert!((15.0..16.1).contains(&old), "{old}");
-    // 153 of 256 parts of it: 239 kB per 100 ms are 19.1 Mbit/s.
+    // 153/256 of the buffer is window: 239 kB per 100 ms, 19.1 Mbit/s.
     let new = limited(Some(Kernel::Linux6_12));
     assert!((18.2..19.2).contains(&new), "{new}");
     // The newest generation is the default.
@@ -296,7 +296,7 @@ fn the_probing_clock_of_bbr_counts_round_trips_or_time() {
         assert!(intervals.len() >= 19 && intervals.iter().all(|ms| (995..=1_010).contains(ms)), "{rtt}: {intervals:?}");
     }
     let by_round_trips = probes(Span::from_millis(20), &by_time[2..]);
-    // Eight phases of 20 ms or a little more.
+    // Eight phases, each slightly longer than 20 ms.
     let median = {
         let mut sorted = by_round_trips.clone();
         sorted.sort_unstable();

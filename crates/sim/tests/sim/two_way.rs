@@ -1,4 +1,4 @@
-//! Flows that go up: data through the reverse link, acknowledgements through the forward one.
+//! Tests of uploads: data through the reverse link, acknowledgements through the forward one.
 
 use crate::support::{bulk, of, run};
 use thalweg_plan::plan::{Background, Buffer, Capacity, Cpu, Experiment, Load, Step};
@@ -14,7 +14,7 @@ fn rate(rate_bps: Rate) -> Capacity {
     Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps }] }
 }
 
-/// A download over an access line, and an upload at the same time if `up`; both queues hold 100 packets.
+/// Returns a download over an access line, and a simultaneous upload if `up`; both queues hold 100 packets.
 fn access_line(cc: &str, up: bool) -> Experiment {
     let mut experiment = bulk(DOWN, RTT, 1.0, &[cc, cc], 30);
     experiment.start_jitter_ns = Span::ZERO;
@@ -35,7 +35,7 @@ fn one<'a>(rows: &'a Memory, flow: &str) -> &'a FlowRow {
     of(rows, flow)[0]
 }
 
-/// The same path and flow in the opposite direction.
+/// Returns the same path and flow in the opposite direction.
 fn mirrored(experiment: &Experiment) -> Experiment {
     let mut mirrored = experiment.clone();
     std::mem::swap(&mut mirrored.forward, &mut mirrored.reverse);
@@ -48,7 +48,7 @@ fn mirrored(experiment: &Experiment) -> Experiment {
     mirrored
 }
 
-/// Which of the two flows starts first decides much, so the mean of some orders is compared.
+/// The result depends strongly on which flow starts first, so the mean over several orders is compared.
 #[test]
 fn the_queue_of_an_upload_delays_acks_and_reduces_a_download_to_a_third() {
     let seeds = 1..=8;
@@ -110,7 +110,7 @@ fn socket_buffers_limit_a_flow_at_their_own_host() {
     };
     let sends = |host: &mut thalweg_plan::plan::Host| host.sndbuf_max_bytes = Bytes(400_000);
     let receives = |host: &mut thalweg_plan::plan::Host| host.rcvbuf_max_bytes = Bytes(400_000);
-    // A receive window of 0.62 of the buffer, per 100 ms.
+    // The receive window is 0.62 of the buffer, per 100 ms.
     assert!(limited("receiver", sends) < 33.0 && (16.0..20.0).contains(&limited("sender", receives)));
     assert!(limited("sender", sends) > 60.0 && limited("receiver", receives) > 60.0);
 }
@@ -158,7 +158,7 @@ fn a_host_with_a_cpu_share_acknowledges_an_upload_only_while_on_cpu() {
         experiment.hosts.get_mut("sender").expect("there is one").cpu = Some(cpu(cost));
         run(&experiment).flows[0].goodput_bps / 1e6
     };
-    // 100 us of half a CPU for each packet received: 57.9 Mbit/s of payload.
+    // 100 us per received packet on half a CPU: 57.9 Mbit/s of payload.
     assert!(mbps(Span::from_micros(1)) > 85.0);
     let limited = mbps(Span::from_micros(100));
     assert!((40.0..57.93).contains(&limited), "{limited}");

@@ -1,4 +1,4 @@
-//! With any network behaviour, every byte arrives once and in order, and every count stays correct.
+//! Tests that under any network behaviour every byte arrives once and in order, and all counts stay correct.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ proptest! {
         prop_assert_eq!(pipe.receiver.delivered(), Bytes(total));
         prop_assert_eq!(pipe.sender.acked(), Bytes(total));
 
-        // A segment is the same bytes whenever it is sent, and the segments make up the stream.
+        // A retransmission carries the same bytes as the first transmission, and the segments make up the stream.
         let mut pieces = std::collections::BTreeMap::new();
         for (_, data) in pipe.data() {
             let piece = (data.offset.0, u64::from(data.len));
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(counters.segments - counters.retransmits, pieces.len() as u64);
         prop_assert_eq!(pipe.info().inflight.0, 0);
 
-        // The receiver never moves the right edge of the window back.
+        // The receiver never moves the right edge of the window to the left.
         let mut edge = 0;
         for (_, ack) in pipe.ack_packets() {
             let next = pieces.get(&ack.next).map_or(total, |piece| piece.0);

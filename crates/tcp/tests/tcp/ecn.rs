@@ -1,4 +1,4 @@
-//! Explicit congestion notification: RFC 3168, the receiver of RFC 8257, the counts of RFC 9768.
+//! Tests of explicit congestion notification: RFC 3168, the receiver of RFC 8257, and the counts of RFC 9768.
 
 use crate::common::*;
 use std::cell::RefCell;
@@ -9,10 +9,10 @@ use thalweg_units::{Ecn, Packets, Rate, Time};
 
 const CWND: u64 = 20;
 
-/// The segments in flight when the mark of the first is reported: the next one carries CWR.
+/// The segments in flight when the mark of the first one is reported; the next segment carries CWR.
 const ONE_WINDOW: std::ops::Range<u64> = 100..119;
 
-/// A connection with ECN on the path of the tests of losses: 20 ms, and a window of 20 segments until marks halve it.
+/// Returns a connection with ECN on a path of 20 ms, with a window of 20 segments until marks halve it.
 fn path(sender: Option<EcnFeedback>, receiver: Option<EcnFeedback>) -> Pipe {
     let sender = SenderConfig { ecn: sender, ..SenderConfig::default() };
     let receiver = ReceiverConfig { ecn: receiver, ..ReceiverConfig::default() };
@@ -23,7 +23,7 @@ fn classic() -> Pipe {
     path(Some(EcnFeedback::Classic), Some(EcnFeedback::Classic))
 }
 
-/// Decides about the first transmission of each segment.
+/// Applies `decide` to the first transmission of each segment.
 fn on_first(pipe: &mut Pipe, decide: impl Fn(&Data) -> Fate + 'static) {
     pipe.forward = Box::new(move |packet, before| match packet {
         ToReceiver::Data(data) if before == 0 => decide(data),
@@ -45,7 +45,7 @@ fn transfer(pipe: &mut Pipe, count: u64) {
 /// A state of recovery, and ssthresh at its start.
 type Entered = (CaState, Option<Packets>);
 
-/// Every change of the state of recovery.
+/// Records every change of the state of recovery.
 fn watch(pipe: &mut Pipe) -> Rc<RefCell<Vec<Entered>>> {
     let states = Rc::new(RefCell::new(vec![(CaState::Open, None)]));
     let log = Rc::clone(&states);
@@ -58,7 +58,7 @@ fn watch(pipe: &mut Pipe) -> Rc<RefCell<Vec<Entered>>> {
     states
 }
 
-/// The numbers of the segments that carry CWR.
+/// Returns the numbers of the segments that carry CWR.
 fn cwr(pipe: &Pipe) -> Vec<u64> {
     pipe.data().filter(|(_, data)| data.is_cwr).map(|(_, data)| data.seq.0).collect()
 }
@@ -181,7 +181,7 @@ fn a_reduction_with_marks_is_not_undone_when_nothing_was_lost() {
     assert!(run(true) <= Packets(CWND / 2));
 }
 
-/// Segments of which a transfer counts marks, of the 40 that are marked: single ones and runs.
+/// Returns the number of segments that a transfer counts as marked, out of the 40 that are marked, alone or in runs.
 fn counted(feedback: EcnFeedback) -> u64 {
     let mut pipe = path(Some(feedback), Some(feedback));
     mark(&mut pipe, (200..300).step_by(5).chain(401..421));
@@ -228,8 +228,8 @@ fn identical_marks_without_ecn_change_nothing() {
     assert_ne!(sent(&mut classic()), expected);
 }
 
-/// cwnd before the first reduction of a DCTCP connection without marks, and ssthresh after it. The transfer loses the
-/// first transmissions of a segment, as many as `lost`.
+/// Returns cwnd before the first reduction of a DCTCP connection without marks, and ssthresh after it. The transfer
+/// loses the first `lost` transmissions of a segment.
 fn first_reduction(segment: u64, lost: u64) -> (u64, u64) {
     let sender = SenderConfig { ecn: Some(EcnFeedback::Dctcp), ..SenderConfig::default() };
     let receiver = ReceiverConfig { ecn: Some(EcnFeedback::Dctcp), ..ReceiverConfig::default() };
@@ -261,7 +261,7 @@ const SEGMENTS: u64 = 2_000;
 fn dctcp_halves_its_window_on_a_loss_and_a_timeout_and_not_on_a_loss_that_a_probe_repairs() {
     let (cwnd, ssthresh) = first_reduction(SEGMENTS / 2, 1);
     assert_eq!(ssthresh, cwnd / 2, "fast recovery");
-    // The last segment is lost, and its probe too.
+    // Both the last segment and its probe are lost.
     let (cwnd, ssthresh) = first_reduction(SEGMENTS - 1, 2);
     assert_eq!(ssthresh, cwnd / 2, "a timeout");
     let (cwnd, ssthresh) = first_reduction(SEGMENTS - 1, 1);

@@ -1,10 +1,10 @@
-//! Endpoints against recordings of Linux: the packets that a real sender and a real receiver received, and those that
-//! they sent in answer.
+//! Compares the endpoints with recordings of Linux: the packets that a real sender and a real receiver received, and
+//! those that they sent in response.
 //!
 //! `kernel/cubic-loss.{sender,receiver}` were recorded by tcpdump in a user-mode Linux 6.1.192 in virtual time (HZ =
 //! 1000): eight seconds of a CUBIC flow at 20 Mbit/s, 40 ms, 1 BDP of buffer and 5 % of random loss. A line is an
-//! event: a letter, the time in ns, and numbers of segments (`I` came in, `O` went out, `S` a SYN, `A` a SYN-ACK, `E`
-//! the third packet). Sender: `I` next window tsval tsecr blocks, `O` segment bytes. Receiver: `I` segment offset bytes
+//! event: a letter, the time in ns, and numbers of segments (`I` received, `O` sent, `S` a SYN, `A` a SYN-ACK, `E` the
+//! third packet). Sender: `I` next window tsval tsecr blocks, `O` segment bytes. Receiver: `I` segment offset bytes
 //! tsval tsecr `P` if pushed, `O` next window tsval tsecr blocks.
 
 use crate::common::controller;
@@ -16,11 +16,11 @@ use thalweg_tcp::{
 };
 use thalweg_units::{Bytes, Span, Time};
 
-/// The host's limit of both buffers.
+/// The limit of both buffers on the host.
 const BUFFER_MAX: Bytes = Bytes(i32::MAX as u64);
 
-/// Tolerance of times: the kernel's clock has microseconds, its timers have milliseconds with a phase that the
-/// recording shows only roughly.
+/// Tolerance of times: the kernel's clock has a resolution of microseconds, and its timers have one of milliseconds
+/// with a phase that the recording determines only roughly.
 const NEAR: Span = Span::from_micros(500);
 
 /// An event of a recording.
@@ -61,7 +61,7 @@ fn events(text: &str) -> Vec<RecordedEvent> {
     text.lines().map(RecordedEvent::parse).collect()
 }
 
-/// Returns the packets of our sender for the inputs of the kernel's sender.
+/// Returns the packets that this crate's sender sends for the inputs of the kernel's sender.
 fn sends(events: &[RecordedEvent], cc: &str) -> Vec<(Time, u64)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut sender = Sender::new(
@@ -110,7 +110,7 @@ fn take_data(sender: &mut Sender, now: Time, rng: &mut Xoshiro256PlusPlus, sent:
     }
 }
 
-/// Returns the ACKs of our receiver for the inputs of the kernel's: times, acknowledgement numbers and SACK blocks.
+/// Returns the ACKs that this crate's receiver sends for the inputs of the kernel's receiver.
 fn acknowledges(events: &[RecordedEvent]) -> Vec<(Time, AckPacket)> {
     let mut receiver = Receiver::new(ReceiverConfig {
         rcvbuf_max: BUFFER_MAX,

@@ -1,4 +1,4 @@
-//! Tests of TCP's endpoints through the crate's interface, in one program, which is compiled once.
+//! Tests of the TCP endpoints through the crate's public interface, in a single program to reduce compile time.
 
 mod chaos;
 mod common;

@@ -1,4 +1,4 @@
-//! Delivery-rate samples, their marks, and pacing.
+//! Tests of delivery-rate samples, of application-limited marks, and of pacing.
 
 use crate::common::*;
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ fn delivery_rate_samples_equal_one_window_per_rtt_when_cwnd_limited() {
 #[test]
 fn ack_aggregation_does_not_inflate_the_delivery_rate() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
-    // ACKs return in bunches of 20 ms.
+    // ACKs return in bursts, every 20 ms.
     pipe.back = Box::new(|packet, _| match packet {
         thalweg_tcp::ToSender::Ack(ack) => Fate::Late(ms(20 - u64::from(ack.tsval.0) % 20)),
         thalweg_tcp::ToSender::SynAck(_) => Fate::Deliver,
@@ -66,7 +66,7 @@ fn ack_aggregation_does_not_inflate_the_delivery_rate() {
 fn samples_are_marked_as_application_limited_when_there_is_no_data() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
     pipe.connect();
-    // 200 segments keep the pipe full, then one every 5 ms does not.
+    // 200 segments keep the pipe full; one segment every 5 ms does not.
     pipe.write(segments(400));
     pipe.run_until(at_ms(1_000));
     for _ in 0..50 {
@@ -106,7 +106,7 @@ fn a_paced_connection_sends_at_the_pacing_rate_in_bursts_of_a_millisecond() {
     let payload = Bytes((sent.len() as u64 - 1) * MSS);
     let measured = Rate::of(payload, sent[sent.len() - 1].since(sent[0]));
     assert!((measured.0 as f64 / 40e6 - 1.0).abs() < 0.01, "{measured}");
-    // 40 Mbit/s are 5000 bytes per millisecond: three segments, 0.87 ms apart. The rhythm restarts after pieces of at
+    // 40 Mbit/s are 5000 bytes per millisecond: three segments, 0.87 ms apart. The pattern restarts after pieces of at
     // most 45 segments.
     let mut bursts = vec![1];
     for pair in sent.windows(2) {
@@ -138,7 +138,7 @@ fn a_slow_paced_connection_sends_two_segments_at_a_time() {
 
 #[test]
 fn a_cwnd_limited_sender_waits_for_an_ack_due_within_a_millisecond() {
-    // The receiver acknowledges every segment at first, 0.6 ms apart.
+    // The receiver at first acknowledges every segment; these are 0.6 ms apart.
     let mut pipe = Pipe::new(Fixed::new(60), Some(Rate::from_mbps(20)), ms(10));
     pipe.connect();
     pipe.write(Bytes::MAX);

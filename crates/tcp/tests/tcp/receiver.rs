@@ -1,13 +1,13 @@
-//! The receiver alone: the ACK of each segment, and its time.
+//! Tests of the receiver alone: the ACK of each segment, and its time.
 
 use crate::common::{MSS, at_ms, ms};
 use thalweg_tcp::{Data, Established, Receiver, ReceiverConfig, Seq, Syn, Timestamp, ToReceiver, ToSender};
 use thalweg_units::{Bytes, Ecn, Span, Time};
 
-/// The tests call the first segment that they send this.
+/// Number that the tests use for the first segment that they send.
 const FIRST: u64 = 100;
 
-/// An ACK, with the tests' numbers.
+/// An ACK, with the segment numbers of the tests.
 struct Shown {
     next: u64,
     blocks: Vec<(u64, u64)>,
@@ -17,12 +17,12 @@ struct Shown {
 struct Bench {
     receiver: Receiver,
     now: Time,
-    /// Number of segments before the one that the tests call [`FIRST`].
+    /// Number of segments that precede [`FIRST`].
     before: u64,
 }
 
 impl Bench {
-    /// A receiver that has answered its SYN, on a path with a round trip of 20 ms.
+    /// Returns a receiver that has completed the handshake, on a path with a round trip of 20 ms.
     fn established() -> Bench {
         let mut receiver = Receiver::new(ReceiverConfig::default());
         receiver.on_packet(at_ms(0), &ToReceiver::Syn(Syn { is_ecn: false, tsval: Timestamp(0) }));
@@ -32,14 +32,14 @@ impl Bench {
         Bench { receiver, now: at_ms(20), before: FIRST }
     }
 
-    /// One that is out of quick mode and owes no ACK: a hundred or so segments have arrived, 1 ms apart.
+    /// Returns a receiver that has left quick mode and has no pending ACK, after about a hundred segments, 1 ms apart.
     fn warm() -> Bench {
         let mut bench = Bench::established();
         for seq in 0..FIRST {
             bench.wait(ms(1));
             bench.segment(seq);
         }
-        // The window has grown to its maximum, except for the memory of an in-order segment while it is read.
+        // The window has reached its maximum, except for the memory of an in-order segment while it is read.
         bench.segment(FIRST + 1);
         bench.segment(FIRST);
         bench.before += 2;
@@ -58,7 +58,7 @@ impl Bench {
         self.now += span;
     }
 
-    /// A full segment arrives; returns the ACKs that it causes at once.
+    /// Delivers a full segment. Returns the ACKs that are sent immediately.
     fn segment(&mut self, seq: u64) -> Vec<Shown> {
         self.data(seq, MSS as u32, Timestamp::at(self.now))
     }
@@ -102,7 +102,7 @@ impl Bench {
         acks
     }
 
-    /// Advances time until the receiver acts; returns the time, and what it sent.
+    /// Advances time until the receiver's next event. Returns the elapsed time, and the ACKs sent.
     fn until_it_acts(&mut self) -> (Span, Vec<Shown>) {
         let due = self.receiver.next_wake().expect("something is due");
         let waited = due.since(self.now);
@@ -255,7 +255,7 @@ fn a_duplicate_that_its_own_ack_did_not_report_is_not_reported_later() {
     for seq in 101..104 {
         assert_eq!(bench.segment(seq).len(), 1);
     }
-    // Held back, and another segment arrives before the ACK leaves.
+    // The ACK is delayed, and another segment arrives before it is sent.
     assert!(bench.segment(102).is_empty());
     assert!(bench.segment(104).is_empty());
     let (_, acks) = bench.until_it_acts();
@@ -273,7 +273,7 @@ fn after_a_duplicate_sixteen_acks_are_quick_including_its_own() {
 #[test]
 fn the_timestamp_that_moved_the_left_edge_is_echoed() {
     let mut bench = Bench::warm();
-    // The first of the two segments that the last ACK covered: its sender has waited longest.
+    // The timestamp of the first of the two segments that the last ACK covers, since its sender has waited longest.
     let tick = Timestamp::at(bench.now - ms(1));
     bench.wait(ms(5));
     let acks = bench.segment(101);

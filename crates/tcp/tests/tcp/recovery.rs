@@ -1,4 +1,4 @@
-//! Losses, and events that resemble losses.
+//! Tests of losses, and of events that resemble losses.
 
 use crate::common::*;
 use std::cell::RefCell;
@@ -7,12 +7,12 @@ use thalweg_cc::CaState;
 use thalweg_tcp::{AckPacket, KernelGeneration, ReceiverConfig, SenderConfig, ToReceiver};
 use thalweg_units::{Packets, Rate, Span, Time};
 
-/// A window of 20 segments on a path with a round trip of 20 ms, slow enough to keep segments apart.
+/// Returns a window of 20 segments on a path with a round trip of 20 ms, at a rate that keeps segments apart.
 fn path(cwnd: u64) -> Pipe {
     Pipe::new(Fixed::new(cwnd), Some(Rate::from_mbps(20)), ms(10))
 }
 
-/// Notes every change of the state of recovery.
+/// Records every change of the state of recovery.
 fn watch_states(pipe: &mut Pipe) -> Rc<RefCell<Vec<CaState>>> {
     let states = Rc::new(RefCell::new(vec![CaState::Open]));
     let recorded = Rc::clone(&states);
@@ -36,7 +36,7 @@ fn a_single_loss_is_repaired_about_a_round_trip_later_without_a_timeout() {
     let sent = pipe.sent_at(100);
     assert_eq!(sent.len(), 2);
     let after = sent[1].since(sent[0]);
-    // The round trip, and until three segments have arrived beyond the hole.
+    // A round trip, and the time until three segments have arrived beyond the hole.
     assert!((ms(20)..ms(30)).contains(&after), "{after}");
     let counters = pipe.info().counters;
     assert_eq!((counters.timeouts, counters.recoveries, counters.retransmits), (0, 1, 1));
@@ -73,7 +73,7 @@ fn recovery_sends_one_segment_per_two_delivered_and_ends_at_ssthresh() {
     let (begin, end) = (log[first], log[first + length]);
     assert!(begin.1 >= Packets(95), "cwnd does not fall at once: {}", begin.1);
     assert_eq!(end.1, Packets(50), "cwnd ends at ssthresh");
-    // While in flight falls from 100 to 50.
+    // The interval in which the number of packets in flight falls from 100 to 50.
     let falling: Vec<_> = log[first..first + length].iter().filter(|entry| entry.2 > Packets(50)).collect();
     let (from, to) = (falling[0], falling[falling.len() - 1]);
     let (sent, delivered) = (to.3 - from.3, to.4.0 - from.4.0);
@@ -90,8 +90,8 @@ fn a_lost_tail_is_repaired_by_a_probe_after_two_round_trips() {
     pipe.run_to_end(at_ms(5_000));
     let sent = pipe.sent_at(99);
     let after = sent[1].since(sent[0]);
-    // Two smoothed round trips of 22 ms from the last ACK on, which arrived a round trip after the segment had left.
-    // The last segment that arrived was alone, so its ACK was delayed.
+    // Two smoothed round trips of 22 ms after the last ACK, which arrived a round trip after its segment was sent. The
+    // ACK of the last segment that arrived was delayed, since that segment was alone.
     assert!((ms(44)..ms(125)).contains(&after), "{after}");
     let counters = pipe.info().counters;
     assert_eq!((counters.timeouts, counters.tlp_probes, counters.retransmits), (0, 1, 3));
@@ -128,7 +128,7 @@ fn a_loss_repaired_by_a_tail_loss_probe_lowers_cwnd() {
 #[test]
 fn an_unnecessary_tail_loss_probe_does_not_lower_cwnd() {
     let mut pipe = path(20);
-    // All ACKs of the tail are lost, all data arrives.
+    // All ACKs of the tail are lost, but all data arrives.
     pipe.back = Box::new(|packet, _| match packet {
         thalweg_tcp::ToSender::Ack(ack) if ack.next.0 >= 98 && ack.sack.is_empty() => Fate::Drop,
         _ => Fate::Deliver,
@@ -161,7 +161,7 @@ fn a_lost_retransmission_is_detected_without_a_timeout() {
 #[test]
 fn the_timeout_doubles_each_time_while_all_packets_are_lost() {
     let mut pipe = path(20);
-    // The probe sends 119 again.
+    // The loss probe retransmits 119.
     pipe.forward = drop_times((101..119).map(|seq| (seq, 1)).chain([(100, 4), (119, 2)]));
     pipe.connect();
     pipe.write(segments(120));
@@ -169,7 +169,7 @@ fn the_timeout_doubles_each_time_while_all_packets_are_lost() {
     let sent = pipe.sent_at(100);
     let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
     assert!(pipe.info().counters.timeouts >= 3);
-    // Timers are up to an eighth late.
+    // Timers expire late by up to an eighth.
     let doubles = waits.windows(2).filter(|pair| pair[1].abs_diff(2 * pair[0]) <= pair[0] / 4).count();
     assert!(doubles >= 2, "{waits:?}");
     assert!(waits[0] >= 200, "{waits:?}");
@@ -178,7 +178,7 @@ fn the_timeout_doubles_each_time_while_all_packets_are_lost() {
 #[test]
 fn after_a_timeout_cwnd_restarts_at_one_segment() {
     let mut pipe = path(20);
-    // The probe sends 119 again.
+    // The loss probe retransmits 119.
     pipe.forward = drop_times((100..119).map(|seq| (seq, 1)).chain([(119, 2)]));
     let at_timeout = Rc::new(RefCell::new(Vec::new()));
     let recorded = Rc::clone(&at_timeout);
@@ -198,7 +198,8 @@ fn after_a_timeout_cwnd_restarts_at_one_segment() {
 #[test]
 fn a_timeout_is_undone_when_segments_sent_only_once_are_acknowledged() {
     let mut pipe = path(20);
-    // The first segment in flight is lost twice, so that no timestamp proves anything; the others are only delayed.
+    // The first segment in flight is lost twice, so that its timestamp does not prove anything; the others are only
+    // delayed.
     pipe.forward = drop_times([(34, 2)]);
     pipe.stall = Some((at_ms(60), at_ms(660)));
     pipe.connect();
@@ -243,7 +244,7 @@ fn a_real_timeout_is_not_undone() {
 #[test]
 fn reordering_within_a_quarter_rtt_causes_no_retransmission_once_reordering_was_observed() {
     let mut pipe = path(20);
-    // The first one, by less than three segments, teaches; the later ones exceed three segments.
+    // The first delay, by less than three segments, is detected as reordering; the later ones exceed three segments.
     pipe.forward = delay_first([(50, Span::from_micros(900)), (100, ms(3)), (150, ms(3)), (200, ms(3))]);
     pipe.connect();
     pipe.write(segments(300));
@@ -262,12 +263,12 @@ fn with_observed_reordering_a_loss_is_detected_after_a_quarter_rtt() {
         fate => fate,
     });
     pipe.connect();
-    // One segment arrives beyond the hole, and no ACK follows its own.
+    // One segment arrives beyond the hole, and no ACK follows that segment's.
     pipe.write(segments(100));
     pipe.run_to_end(at_ms(5_000));
     let sent = pipe.sent_at(98);
     let after = sent[1].since(sent[0]);
-    // A round trip of 20 to 30 ms, 5 ms of patience and 2 ms of the timer's own, and not a timeout of 200 ms.
+    // A round trip of 20 to 30 ms, a reordering window of 5 ms and a timer delay of 2 ms; not a timeout of 200 ms.
     assert!((ms(27)..ms(38)).contains(&after), "{after}");
     let counters = pipe.info().counters;
     assert_eq!((counters.retransmits, counters.timeouts, counters.tlp_probes), (1, 0, 0));
@@ -275,7 +276,8 @@ fn with_observed_reordering_a_loss_is_detected_after_a_quarter_rtt() {
 
 #[test]
 fn the_reordering_timer_expires_on_time_while_pacing_delays_the_next_burst() {
-    // Two segments every 46 ms. The first pair that is swapped teaches; of the last pair the first segment is lost.
+    // Two segments every 46 ms. The first pair that is swapped is detected as reordering; the first segment of the last
+    // pair is lost.
     let mut pipe = Pipe::new(Fixed::paced(20, Rate(500_000)), Some(Rate::from_mbps(20)), ms(10));
     let mut late = delay_first([(51, Span::from_micros(900))]);
     let mut lost = drop_first([97]);
@@ -291,8 +293,8 @@ fn the_reordering_timer_expires_on_time_while_pacing_delays_the_next_burst() {
     }
     let sent = pipe.sent_at(97);
     let found_after = pipe.now.since(sent[0]);
-    // As without pacing: a round trip of 21 ms, 5 ms of reordering window, 2 ms added by the timer, 1 ms of this
-    // test's.
+    // As without pacing: a round trip of 21 ms, a reordering window of 5 ms, a timer delay of 2 ms, and 1 ms of
+    // tolerance.
     assert!((ms(27)..=ms(30)).contains(&found_after), "{found_after}");
     pipe.run_to_end(at_ms(10_000));
     let resent_after = pipe.sent_at(97)[1].since(sent[0]);
@@ -311,7 +313,7 @@ fn without_observed_reordering_three_segments_beyond_a_hole_indicate_a_loss() {
 
 #[test]
 fn spurious_retransmissions_widen_the_reordering_window() {
-    // Every 40th segment is late by 60 % of the round trip: more than the window of a quarter.
+    // Every 40th segment is delayed by 60 % of the round trip, which exceeds the window of a quarter.
     let late: Vec<u64> = (1..=20).map(|i| 40 * i).collect();
     let mut pipe = path(20);
     pipe.forward = delay_first(late.iter().map(|seq| (*seq, ms(12))));
@@ -327,7 +329,8 @@ fn spurious_retransmissions_widen_the_reordering_window() {
 #[test]
 fn a_recovery_is_undone_when_d_sacks_report_every_retransmission() {
     let mut pipe = path(40);
-    // Late enough that the retransmission arrives first; its echo is ambiguous, the D-SACK is not.
+    // The delay is long enough for the retransmission to arrive first. Its timestamp echo is ambiguous; the D-SACK is
+    // not.
     pipe.forward = delay_first([(100, ms(30))]);
     let states = watch_states(&mut pipe);
     pipe.connect();
@@ -373,7 +376,7 @@ fn duplication_by_the_network_changes_nothing() {
 #[test]
 fn duplication_by_the_network_beyond_a_gap_is_distinguished_from_losses() {
     let mut pipe = path(20);
-    // The third arrival beyond the gap is the copy: its ACK is the last one that is sent at once.
+    // The third arrival beyond the gap is the copy; its ACK is the last immediate one.
     pipe.forward = Box::new(|packet, before| match packet {
         ToReceiver::Data(data) if before == 0 && data.seq.0 == 100 => Fate::Drop,
         ToReceiver::Data(data) if before == 0 && data.seq.0 == 101 => Fate::Twice(ms(1)),
@@ -417,8 +420,8 @@ fn lost_acks_cause_no_retransmissions() {
 
 #[test]
 fn beyond_a_gap_three_acks_are_immediate_and_then_one_is_sent_per_millisecond() {
-    // 40 segments per millisecond; the quick ACKs of the start are over long before the gap. On Linux 6.1 the receive
-    // buffer does not grow for data beyond it.
+    // 40 segments per millisecond; quick mode ends long before the gap. On Linux 6.1 the receive buffer does not grow
+    // for data beyond it.
     let receiver = ReceiverConfig { kernel: KernelGeneration::Linux6_1, ..ReceiverConfig::default() };
     let rate = Some(Rate::from_mbps(480));
     let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(400), rate, ms(20));
@@ -431,8 +434,8 @@ fn beyond_a_gap_three_acks_are_immediate_and_then_one_is_sent_per_millisecond() 
     let gaps: Vec<u64> = acks.windows(2).map(|pair| pair[1].since(pair[0]).as_micros()).collect();
     assert!((8..=24).contains(&acks.len()), "{}", acks.len());
     assert!(gaps[..2].iter().all(|gap| *gap < 100), "{gaps:?}");
-    // The fourth is at once, too: the first segment beyond the gap has opened the window a last time.
-    // A timer of delayed ACKs that was left running, which expires at a tick, has one sent earlier.
+    // The fourth ACK is immediate too: the first segment beyond the gap has opened the window a last time. A
+    // delayed-ACK timer that is still running, which expires at a tick, may cause one earlier ACK.
     let early: Vec<Time> = (3..gaps.len()).filter(|at| gaps[*at] < 990).map(|at| acks[at + 1]).collect();
     assert!(early.len() <= 1 && early.iter().all(|at| at.0 % 1_000_000 == 0), "{gaps:?}");
 }

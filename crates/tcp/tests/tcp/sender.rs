@@ -1,4 +1,4 @@
-//! The sender alone, with single synthetic ACKs.
+//! Tests of the sender alone, with single synthetic ACKs.
 
 use crate::common::{Fixed, at_ms, controller, ms, segments};
 use rand_core::Rng;
@@ -14,7 +14,7 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 /// A large receive window.
 const WINDOW: Bytes = Bytes(10_000_000);
 
-/// A window of 100 segments that every loss lowers to two; records its calls.
+/// A controller with a window of 100 segments that every loss reduces to two; it records its calls.
 #[derive(Debug, Default)]
 struct Noting {
     governs: bool,
@@ -56,7 +56,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A connection with a round trip of 20 ms, at 100 ms, which has sent `written` segments as far as cwnd allows.
+    /// Returns a connection with a round trip of 20 ms, at 100 ms, whose application has written `written` segments.
     fn with(controller: Box<dyn Controller>, written: u64) -> Bench {
         let sender = Sender::new(SenderConfig::default(), controller);
         let mut bench = Bench { sender, now: at_ms(80), rng: Xoshiro256PlusPlus::seed_from_u64(1) };
@@ -85,7 +85,7 @@ impl Bench {
         data
     }
 
-    /// An ACK up to `next` with `blocks` arrives at `now_ms` and echoes `echo_ms`; returns the segments sent.
+    /// Delivers an ACK up to `next` with `blocks` at `now_ms` that echoes `echo_ms`. Returns the segments sent.
     fn ack_at(&mut self, now_ms: u64, next: u64, blocks: &[(u64, u64)], echo_ms: u64) -> Vec<u64> {
         self.now = at_ms(now_ms);
         let mut sack = SackList::default();
@@ -106,7 +106,7 @@ impl Bench {
         self.poll().iter().map(|data| data.seq.0).collect()
     }
 
-    /// Advances to the sender's next timer; returns the segments sent.
+    /// Advances to the sender's next timer. Returns the segments sent.
     fn wake(&mut self) -> Vec<u64> {
         self.now = self.sender.next_wake().expect("it waits for something");
         self.sender.on_wake(self.now, &mut self.rng);
@@ -138,11 +138,11 @@ fn a_recovery_directly_after_another_is_undone_by_its_own_retransmission() {
     assert_eq!(bench.ack_at(120, 0, &[(1, 5)], 100), [0, 20], "the first recovery");
     let sent = bench.ack_at(120, 0, &[(1, 20)], 100);
     assert!(sent.starts_with(&[21, 22, 23, 24]), "{sent:?}");
-    // Everything of the first recovery has arrived, and three segments beyond number 21.
+    // All data of the first recovery has arrived, and three segments beyond number 21.
     let sent = bench.ack_at(142, 21, &[(22, 25)], 120);
     assert!(sent.contains(&21), "the second recovery: {sent:?}");
     assert_eq!((bench.info().counters.recoveries, bench.info().counters.undos), (2, 0));
-    // The original of number 21 was only late: it left at 120 ms, before its copy.
+    // The original of number 21 was only delayed: it was sent at 120 ms, before the retransmission.
     bench.ack_at(143, 25, &[], 120);
     assert_eq!(bench.info().counters.undos, 1);
 }
@@ -152,8 +152,8 @@ fn a_duplicate_below_the_left_edge_of_its_own_ack_makes_no_later_segment_lost() 
     let mut bench = Bench::with(Fixed::new(20), 20);
     assert_eq!(bench.ack_at(120, 0, &[(1, 5)], 100), [0]);
     assert_eq!(bench.info().lost, Packets(1));
-    // Original and copy have arrived, and the first of the two ACKs was lost. The copy does not prove that segments
-    // sent before it are overdue.
+    // Original and copy have arrived, and the first of the two ACKs was lost. The copy does not prove that earlier
+    // segments are overdue.
     bench.ack_at(145, 5, &[(0, 1)], 100);
     assert_eq!(bench.info().lost, Packets(1));
 }
@@ -172,15 +172,15 @@ fn segments_reported_by_a_reordered_ack_do_not_count_as_delivered() {
 #[test]
 fn a_reordered_ack_does_not_count_as_a_duplicate_in_f_rto() {
     let mut bench = Bench::with(Fixed::new(20), 30);
-    // Two segments are copied by the network.
+    // The network duplicates two segments.
     bench.ack_at(120, 1, &[(0, 1)], 100);
     bench.ack_at(120, 2, &[(1, 2)], 100);
-    // The probe, and the timeout.
+    // The loss probe, then the timeout.
     while bench.info().counters.timeouts == 0 {
         bench.wake();
     }
     let now_ms = bench.now.0 / 1_000_000;
-    // Number 2 arrives, and two new segments find out whether the timeout was spurious.
+    // Number 2 arrives, and two new segments test whether the timeout was spurious.
     assert_eq!(bench.ack_at(now_ms + 20, 3, &[], now_ms), [22, 23]);
     // A reordered ACK reports again that number 1 arrived twice.
     bench.ack_at(now_ms + 21, 2, &[(1, 2)], now_ms);
@@ -192,13 +192,13 @@ fn a_reordered_ack_does_not_count_as_a_duplicate_in_f_rto() {
 #[test]
 fn duplicates_unrelated_to_retransmissions_do_not_undo_a_recovery() {
     let mut bench = Bench::with(Fixed::new(20), 20);
-    // Three segments are copied by the network.
+    // The network duplicates three segments.
     for next in 1..4 {
         bench.ack_at(120, next, &[(next - 1, next)], 100);
     }
     let sent = bench.ack_at(120, 3, &[(5, 20)], 100);
     assert_eq!(sent, [3, 4]);
-    // Both retransmissions are reported as duplicates, but those are five for two retransmissions.
+    // Both retransmissions are reported as duplicates, but there are five duplicates for two retransmissions.
     bench.ack_at(140, 4, &[(3, 4), (5, 20)], 120);
     bench.ack_at(141, 20, &[(4, 5)], 120);
     let counters = bench.info().counters;

@@ -1,4 +1,4 @@
-//! Connection setup and transfers on a path without losses.
+//! Tests of connection setup and transfers on a path without losses.
 
 use crate::common::*;
 use thalweg_tcp::{KernelGeneration, ReceiverConfig, SenderConfig, ToReceiver, ToSender};
@@ -29,7 +29,7 @@ fn a_lost_syn_is_retransmitted_after_one_second_and_then_two() {
     pipe.write(Bytes(100));
     pipe.run_to_end(at_ms(10_000));
     let syns: Vec<_> = pipe.sent.iter().filter(|(_, p)| matches!(p, ToReceiver::Syn(_))).map(|(at, _)| *at).collect();
-    // Timers of that length go by 64 ticks.
+    // Timers of that length have a resolution of 64 ticks.
     assert_eq!(syns, [at_ms(0), at_ms(1_024), at_ms(3_072)]);
     assert_eq!(pipe.info().counters.syn_retransmits, 2);
 }
@@ -53,7 +53,7 @@ fn two_lost_syns_make_the_initial_window_one_segment_and_one_does_not() {
 
 #[test]
 fn spurious_syn_retransmissions_do_not_reduce_the_initial_window() {
-    // Two SYNs are repeated, after 1 s and 3 s, before the first one's answer can be back.
+    // The SYN is repeated twice, after 1 s and 3 s, before the answer to the first one can arrive.
     let mut pipe = Pipe::new(controller("reno"), None, ms(1_750));
     pipe.connect();
     pipe.write(Bytes(14_480));
@@ -93,8 +93,8 @@ fn every_segment_is_acknowledged_at_first_and_every_second_later() {
     let first: Vec<u64> = (1..=16).collect();
     assert_eq!(&acks[..16], first.as_slice(), "quick mode");
     let late = &acks[acks.len() - 50..acks.len() - 2];
-    // Segments that leave in pairs: the second one carries the PSH flag. A pair is cut at the end of the sender's
-    // piece.
+    // Segments are sent in pairs, of which the second carries the PSH flag. A pair is split at the end of a piece in
+    // the send buffer.
     assert!(late.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{late:?}");
     let pairs = late.windows(2).filter(|pair| pair[1] - pair[0] == 2).count();
     assert!(pairs >= 35, "{late:?}");
@@ -109,7 +109,7 @@ fn a_single_full_segment_that_ends_a_write_is_acknowledged_immediately() {
     pipe.write(segments(1));
     let end = pipe.run_to_end(at_ms(2_000));
     assert_eq!(end, at_ms(1_020), "after a pause ACKs are quick");
-    // Quick mode ends, and the receive window stops growing.
+    // Wait until quick mode ends and the receive window stops growing.
     for _ in 0..200 {
         let now = pipe.now;
         pipe.write(segments(1));
@@ -136,7 +136,7 @@ fn a_segment_that_appears_to_end_a_write_is_acknowledged_immediately() {
     assert_eq!(end.since(now), ms(20));
 }
 
-/// Bytes that arrive per round trip where a receive buffer of 128 KiB limits the connection.
+/// Returns the bytes received per round trip if a receive buffer of 128 KiB is the limit.
 fn received_per_round_trip(kernel: KernelGeneration) -> u64 {
     let receiver = ReceiverConfig { rcvbuf_max: Bytes(131_072), kernel, ..ReceiverConfig::default() };
     let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(1_000), None, ms(50));
@@ -157,7 +157,7 @@ fn on_linux_6_1_the_window_is_half_of_the_receive_buffer() {
 
 #[test]
 fn since_linux_6_6_the_window_is_scaled_by_the_payload_share_of_segment_memory() {
-    // 1448 of 2408 and of 2304 bytes, in whole 256ths.
+    // The window is 1448 of 2408 bytes and 1448 of 2304 bytes, in whole 256ths.
     for (kernel, ratio) in [(KernelGeneration::Linux6_12, 153), (KernelGeneration::Linux6_18, 160)] {
         let window = 131_072 * ratio / 256;
         let received = received_per_round_trip(kernel);
@@ -204,7 +204,7 @@ fn the_window_never_shrinks() {
     }
 }
 
-/// Bytes acknowledged per round trip, with a send buffer of 100 kB and a window of 1000 segments.
+/// Returns the bytes acknowledged per round trip, with a send buffer of 100 kB and a window of 1000 segments.
 fn sent_per_round_trip(kernel: KernelGeneration) -> u64 {
     let limited = SenderConfig { sndbuf_max: Bytes(100_000), kernel, ..SenderConfig::default() };
     let mut pipe =
@@ -226,14 +226,14 @@ fn an_instantaneous_write_is_limited_by_cwnd_regardless_of_the_send_buffer() {
 
 #[test]
 fn a_write_that_takes_time_ends_when_an_ack_releases_its_last_segment() {
-    // A write of 256 KiB, more than twice the buffer.
+    // A write has 256 KiB, more than twice the buffer.
     let sent = sent_per_round_trip(KernelGeneration::Linux6_18);
     assert!((150_000..=330_000).contains(&sent), "{sent} bytes");
 }
 
 #[test]
 fn bbr_stays_in_startup_while_the_send_buffer_limits_it() {
-    // Like the kernel's BBR below a non-blocking application: its samples are limited by the application.
+    // As with the kernel's BBR and a non-blocking application, samples are application-limited.
     let sender = SenderConfig { sndbuf_max: Bytes(4 << 20), ..SenderConfig::default() };
     let mut pipe = Pipe::with(sender, ReceiverConfig::default(), controller("bbr"), Some(Rate::from_mbps(100)), ms(50));
     pipe.connect();
@@ -281,7 +281,7 @@ fn cwnd_does_not_grow_while_application_limited() {
     pipe.write(segments(100));
     pipe.run_to_end(at_ms(10_000));
     let before = pipe.info().cwnd;
-    // Five segments every 20 ms: never a pause of a timeout, and far from the window.
+    // Five segments every 20 ms: no pause reaches a timeout, and the window is never filled.
     for _ in 0..100 {
         pipe.write(segments(5));
         pipe.run_until(pipe.now + ms(20));

@@ -1,4 +1,4 @@
-//! Shared by the tests: a plain configuration, and a driver that replaces the simulator.
+//! Shared code of the tests: a plain configuration, and a driver that replaces the simulator.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
@@ -6,7 +6,7 @@ use thalweg_link::{Link, LinkError, Sent};
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
-/// No rate limit, no loss, no delay, and an unlimited buffer.
+/// Returns a link without rate limit, loss or delay, and with an unlimited buffer.
 pub fn plain() -> plan::Link {
     plan::Link {
         capacity: plan::Capacity::Unlimited,
@@ -27,7 +27,7 @@ pub fn plain() -> plan::Link {
     }
 }
 
-/// Rates in bit/s, each since a number of nanoseconds.
+/// Returns a capacity with rates in bit/s, each from a time in nanoseconds on.
 pub fn steps(steps: &[(u64, u64)]) -> plan::Capacity {
     let step = |&(at_ns, rate_bps): &(u64, u64)| plan::Step { at_ns: Time(at_ns), rate_bps: Rate(rate_bps) };
     plan::Capacity::Steps { steps: steps.iter().map(step).collect() }
@@ -41,13 +41,13 @@ pub fn trace() -> plan::Capacity {
     plan::Capacity::Trace { trace: "test".to_owned() }
 }
 
-/// The trace that [`trace`] names.
+/// Returns the traces of a plan, with `trace_ms` as the trace `test`.
 pub fn traces(trace_ms: Option<&[u64]>) -> plan::Traces {
     let opportunities = trace_ms.map(|times| ("test".to_owned(), times.to_vec())).into_iter().collect();
     plan::Traces { opportunities, ..plan::Traces::default() }
 }
 
-/// A link with the trace `test`, if there is one.
+/// Creates a link, with the trace `test` if there is one.
 pub fn link(config: &plan::Link, trace_ms: Option<&[u64]>) -> Result<Link<u64>, LinkError> {
     Link::new(config, &traces(trace_ms), 1)
 }
@@ -64,7 +64,7 @@ pub const fn ms(ms: u64) -> u64 {
     ms * 1_000_000
 }
 
-/// A packet to offer; it carries its number.
+/// A packet to offer, which carries its number.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     pub at_ns: u64,
@@ -72,16 +72,16 @@ pub struct Offer {
     pub extra_ns: u64,
 }
 
-/// Packets of 1500 bytes at these times.
+/// Returns packets of 1500 bytes at these times.
 pub fn full_sized(at_ns: impl IntoIterator<Item = u64>) -> Vec<Offer> {
     at_ns.into_iter().map(|at_ns| Offer { at_ns, size: 1500, extra_ns: 0 }).collect()
 }
 
-/// The outcome of a sequence of offers.
+/// The result of a sequence of offers.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub sent: Vec<Sent>,
-    /// Nanosecond and number of each packet that arrived.
+    /// Time in nanoseconds, and number, of each packet that arrived.
     pub arrivals: Vec<(u64, u64)>,
 }
 
@@ -99,7 +99,7 @@ impl Outcome {
     }
 }
 
-/// Wakes up when the link wants it to, up to and including `until`.
+/// Wakes the link at the times that it requests, up to and including `until`.
 pub fn run_until(link: &mut Link<u64>, until: Time, arrivals: &mut Vec<(u64, u64)>) {
     while let Some(wake) = link.next_wake().filter(|wake| *wake <= until) {
         while let Some(number) = link.poll(wake) {

@@ -1,6 +1,6 @@
-//! Effects of loss, buffers and the receive window on each algorithm.
+//! Tests of the effects of loss, buffers and the receive window on each algorithm.
 //!
-//! The bounds are wide: they hold the sign and the size of published results, not the third digit.
+//! The bounds are wide: they check the sign and magnitude of published results, not the exact values.
 
 use crate::gates::PAYLOAD;
 use crate::support::{self, bulk, of, run, share};
@@ -25,8 +25,8 @@ fn every_algorithm_fills_a_clean_path_with_a_bdp_of_buffer() {
 
 #[test]
 fn loss_based_flows_need_buffer_where_bbr_does_not() {
-    // IMC'23 replication of IMC'19, grid cells of 0.05 to 0.1 BDP: BBR gains tens of per cent over CUBIC there, and
-    // loses a few above half a BDP.
+    // IMC'23 replication of IMC'19, grid cells of 0.05 to 0.1 BDP: BBR is tens of per cent faster than CUBIC there, and
+    // a few per cent slower above half a BDP.
     let gain = |buffer_bdp: f64| {
         let goodput = |cc| run(&bulk(MBPS_100, Span::from_millis(50), buffer_bdp, &[cc], 60)).flows[0].goodput_bps;
         goodput("bbr") / goodput("cubic")
@@ -53,7 +53,7 @@ fn bbr_keeps_its_rate_under_random_loss_that_starves_cubic() {
         experiment.forward.loss = support::loss(loss);
         share(&run(&experiment).flows[0], MBPS_100)
     };
-    // IMC'19, figure 7: at 1 % CUBIC is below 20 Mbit/s of 100, BBR above 90.
+    // IMC'19, figure 7: with 1 % loss CUBIC is below 20 Mbit/s out of 100, BBR above 90.
     assert!(goodput("bbr", 0.01) > 0.85, "{}", goodput("bbr", 0.01));
     assert!(goodput("cubic", 0.01) < 0.25, "{}", goodput("cubic", 0.01));
     assert!(goodput("cubic", 0.0) > 0.9);
@@ -73,8 +73,7 @@ fn bbr_beats_cubic_in_shallow_buffers_and_loses_in_deep_ones() {
 
 #[test]
 fn a_small_receive_buffer_limits_bbr_only_on_a_long_path() {
-    // Li et al. (2018), figures 3 and 4: 1000 kB of tcp_rmem are enough at a short round-trip time, and not at a long
-    // one.
+    // Li et al. (2018), figures 3 and 4: 1000 kB of tcp_rmem suffice at a short round-trip time, but not at a long one.
     let used = |rtt_ms: u64, rmem: u64| {
         let mut experiment = bulk(MBPS_100, Span::from_millis(rtt_ms), 1.0, &["bbr"], 15);
         experiment.hosts.get_mut("receiver").expect("there is one").rcvbuf_max_bytes = Bytes(rmem);

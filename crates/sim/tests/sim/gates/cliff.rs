@@ -1,15 +1,15 @@
-//! BBR keeps its rate up to a loss of 1 - 1 / gain, and collapses above it.
+//! Tests that BBR keeps its rate up to a loss of 1 - 1 / gain, and collapses above it.
 //!
-//! While BBR probes at `gain` times its bandwidth estimate, a share of 1 - p arrives. While gain (1 - p) > 1, probing
-//! compensates for the loss; below, every maximum is smaller than the previous one, and the rate keeps falling.
+//! When BBR probes at `gain` times its bandwidth estimate, a share of 1 - p arrives. If gain (1 - p) > 1, probing
+//! compensates for the loss; otherwise every maximum is smaller than the previous one, and the rate keeps falling.
 //!
 //! Source: Cao, Jain, Sharma, Balasubramanian, Gandhi, "When to use and when not to use BBR", IMC 2019, equation 3 and
-//! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer; BBR holds 93 to 95 Mbit/s up to about 18 % of loss and has collapsed
+//! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer; BBR keeps 93 to 95 Mbit/s up to about 18 % of loss and has collapsed
 //! at 25 %, with a gain of 1.1 at 18 %). The paper's third gain, 1.5, collapses at 20 to 25 % there because of the
-//! search for a policer, which is off here and is the control.
+//! policer detection, which is disabled here, and enabled in a control.
 //!
-//! The pacing margin of 1 % moves the cliff down by 0.6 to 0.9 points, and the loss that the flow happens to see in ten
-//! round trips differs from p by a standard deviation of 1 point: 3 points from the cliff are asked for.
+//! The pacing margin of 1 % moves the cliff down by 0.6 to 0.9 points, and the loss observed in ten round trips differs
+//! from p by a standard deviation of 1 point. So the measured points are 3 points from the cliff.
 
 use crate::support::{bulk, loss, run};
 use thalweg_plan::plan::{Buffer, Experiment};
@@ -21,14 +21,15 @@ const SECONDS: u64 = 60;
 /// Distance of the measured points from the cliff.
 const POINTS: f64 = 0.03;
 
-/// Share of the lossy link's rate that counts as flat: IMC'19 has 93 to 95 %, ProbeRTT takes 2 %.
+/// Share of the lossy link's rate above which the rate counts as kept: IMC'19 reports 93 to 95 %, and ProbeRTT costs 2
+/// %.
 const FLAT: f64 = 0.8;
 
-/// Share that counts as collapsed: a quarter.
+/// Share below which the rate counts as collapsed: a quarter.
 const COLLAPSED: f64 = 0.25;
 
-/// Random loss differs from seed to seed: most of them have to pass. Not all: a loss within ProbeRTT can stretch it
-/// beyond the ten round trips of the bandwidth's filter, and the flow then begins anew with next to nothing.
+/// Random loss differs between seeds, so most of them must pass. Not all: a loss within ProbeRTT can extend it beyond
+/// the ten round trips of the bandwidth filter, after which the flow restarts at a very low rate.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 fn cliff(gain: f64) -> f64 {
@@ -45,7 +46,7 @@ fn experiment(gain: f64, ratio: f64, seed: u64) -> Experiment {
     experiment
 }
 
-/// Rate in the last quarter of the time, after the collapse, as a share of the link's rate after loss.
+/// Returns the rate in the last quarter of the experiment, after the collapse, relative to the link's rate after loss.
 fn delivered(experiment: &Experiment, ratio: f64) -> f64 {
     let rows = run(experiment);
     let last: Vec<_> = rows.samples.iter().filter(|row| row.t_us >= SECONDS * 750_000).collect();
@@ -54,7 +55,7 @@ fn delivered(experiment: &Experiment, ratio: f64) -> f64 {
     mbps / (RATE_MBPS as f64 * crate::gates::PAYLOAD * (1.0 - ratio))
 }
 
-/// The middle one of the seeds.
+/// Returns the median over the seeds.
 fn middle(gain: f64, ratio: f64) -> f64 {
     let shares = SEEDS.map(|seed| delivered(&experiment(gain, ratio, seed), ratio));
     println!("cliff: gain {gain}, loss {:.1} %: {shares:.2?} of what the loss leaves", ratio * 100.0);
@@ -94,7 +95,8 @@ fn a_probing_gain_of_1_5_collapses_at_33_percent_loss() {
 
 #[test]
 fn another_probing_gain_has_another_loss_cliff() {
-    // Control: around the cliff of 1.25 the other two are on one side of theirs, and a CUBIC is down long before.
+    // Control: around the cliff of gain 1.25, the other two gains are on one side of theirs, and CUBIC collapses at
+    // much lower loss.
     let (below, above) = (cliff(1.25) - POINTS, cliff(1.25) + POINTS);
     assert!(!is_flat(middle(1.1, below)));
     assert!(!is_collapsed(middle(1.5, above)));
@@ -106,7 +108,7 @@ fn another_probing_gain_has_another_loss_cliff() {
 
 #[test]
 fn policer_detection_moves_the_loss_cliff() {
-    // Control: with it, a gain of 1.5 collapses where IMC'19 saw it, and not at 33 %.
+    // Control: with policer detection, a gain of 1.5 collapses where IMC'19 observed it, and not at 33 %.
     let shares = SEEDS.map(|seed| {
         let mut experiment = experiment(1.5, 0.25, seed);
         experiment.flows[0].cc_params.insert("policer_detection".to_owned(), 1.0);

@@ -1,10 +1,10 @@
-//! Two CUBIC flows converge: the late one gets its share.
+//! Tests that two CUBIC flows converge to equal shares.
 //!
 //! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; the speed depends
-//! on the network), and fast convergence (section 4.7). The time is counted in K, the time CUBIC takes from a reduction
-//! back to W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of what path and buffer hold. A loss takes 0.3 from the
-//! larger window and 0.3 from the smaller; with every loss the difference falls by that factor, so after ten of them
-//! (0.7^10 = 0.03) it is gone.
+//! on the network), and fast convergence (section 4.7). The time is measured in K, the time CUBIC takes from a
+//! reduction back to W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of the capacity of path and buffer. A loss
+//! reduces both windows by a factor of 0.7, and their difference by the same factor, so it vanishes after ten losses
+//! (0.7^10 = 0.03).
 
 use crate::support::{bulk, of, run};
 use thalweg_plan::plan::Experiment;
@@ -14,19 +14,19 @@ use thalweg_units::{MTU, Rate, Span, Time};
 const RTT: Span = Span::from_millis(20);
 const LATE_S: f64 = 20.0;
 
-/// Maximum distance of a fair share from a half, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not hit both flows
-/// at once.
+/// Maximum difference between a fair share and a half, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not affect
+/// both flows simultaneously.
 const TOLERANCE: f64 = 0.1;
 
-/// Reductions until the shares are equal, each a K apart.
+/// Number of reductions until the shares are equal, each one K apart.
 const CONVERGED_K: f64 = 10.0;
 
-/// Length of the time over which shares are averaged, in K.
+/// Length of the interval over which shares are averaged, in K.
 const WINDOW_K: f64 = 10.0;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
-/// K in seconds if the path and a buffer as large hold two equal windows.
+/// Returns K in seconds if the path and a buffer of one BDP hold two equal windows.
 fn k_s(rate: Rate) -> f64 {
     let w_max = rate.bytes_in(RTT).0 as f64 / MTU.0 as f64;
     (w_max * 0.3 / 0.4).cbrt()
@@ -42,7 +42,7 @@ fn two(cc: &str, rate: Rate, seed: u64) -> Experiment {
     experiment
 }
 
-/// The late flow's share of the total from one time to another, in seconds since its start.
+/// Returns the late flow's share of the total between two times, in seconds since its start.
 fn late_share(rows: &Memory, from_s: f64, to_s: f64) -> f64 {
     let acked = |flow: &str| {
         let time = |row: &u64| *row as f64 / 1e6 - LATE_S;
@@ -62,7 +62,7 @@ fn is_fair(share: f64) -> bool {
     (share - 0.5).abs() <= TOLERANCE
 }
 
-/// Mean share of the late flow over the seeds.
+/// Returns the mean share of the late flow over the seeds.
 fn share(name: &str, rate: Rate, from_k: f64, to_k: f64, experiment: impl Fn(u64) -> Experiment) -> f64 {
     let k = k_s(rate);
     let shares: Vec<f64> = SEEDS.map(|seed| late_share(&run(&experiment(seed)), from_k * k, to_k * k)).collect();
@@ -80,7 +80,7 @@ fn a_late_cubic_flow_reaches_its_fair_share_within_ten_reductions() {
 
 #[test]
 fn a_late_cubic_flow_lacks_its_fair_share_before_the_first_reductions() {
-    // Control: the same check, sooner.
+    // Control: the same check at an earlier time.
     let rate = Rate::from_mbps(100);
     let soon = share("cubic", rate, 0.0, 1.0, |seed| two("cubic", rate, seed));
     assert!(!is_fair(soon), "{soon}");
@@ -90,7 +90,7 @@ fn a_late_cubic_flow_lacks_its_fair_share_before_the_first_reductions() {
 fn flows_that_do_not_converge_fail_the_check() {
     let rate = Rate::from_mbps(20);
     let (from, to) = (CONVERGED_K, CONVERGED_K + WINDOW_K);
-    // Control: with a longer path the share stays smaller.
+    // Control: with a longer path, the share stays smaller.
     let far = share("cubic, late one 100 ms longer", rate, from, to, |seed| {
         let mut experiment = two("cubic", rate, seed);
         experiment.flows[1].extra_rtt_ns = Span::from_millis(100);

@@ -1,7 +1,7 @@
-//! Results of textbooks and papers about the algorithms, each with a control that differs.
+//! Tests of results from textbooks and papers about the algorithms, each with a control whose result must differ.
 //!
-//! `cargo test --release -p thalweg-sim --test sim gates -- --nocapture` prints what is measured;
-//! docs/reference/textbook-gates.md lists it with sources and tolerances. Every random experiment has several seeds.
+//! `cargo test --release -p thalweg-sim --test sim gates -- --nocapture` prints the measurements;
+//! docs/reference/textbook-gates.md lists them with sources and tolerances. Every random experiment has several seeds.
 //!
 //! | file | topic |
 //! | --- | --- |
@@ -13,8 +13,8 @@
 //! | `rtt_fairness` | Shares of two flows with different round-trip times |
 //! | `buffers` | Effects of loss, buffers and the receive window on each |
 //! | `queues` | Guarantees of queue disciplines and ECN that a drop-tail queue lacks |
-//! | `prague` | Are queueing delay, balance with CUBIC and dependence on the RTT of Prague those of L4S? |
-//! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point. |
+//! | `prague` | Queueing delay, balance with CUBIC and RTT dependence of Prague, compared with L4S |
+//! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point |
 
 mod buffers;
 mod cliff;
@@ -28,5 +28,5 @@ mod standing_queue;
 mod textbook;
 mod windows;
 
-/// Share of an ideal link that payload can take: 1448 of 1500 bytes.
+/// Maximum share of the link rate that payload can use: 1448 of 1500 bytes.
 const PAYLOAD: f64 = 1448.0 / 1500.0;

@@ -1,8 +1,8 @@
-//! One connection over a path that loses every n-th packet.
+//! A connection over a path that loses every n-th packet.
 //!
 //! The tables of RFC 9438 assume a deterministic loss: a fixed number of packets between losses. No loss model of a
-//! link does that, so this connects the simulator's own parts, endpoints and links, and drops the packets itself. The
-//! path is [`HEADROOM`] times as fast as the window needs, so that the round-trip time does not change.
+//! link does that, so this module connects the simulator's endpoints and links, and drops the packets itself. The rate
+//! of the path is [`HEADROOM`] times as high as the window requires, so that the round-trip time does not change.
 
 use crate::support;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,7 +13,7 @@ use thalweg_plan::plan::{Buffer, Traces};
 use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, Seq, ToReceiver, ToSender};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 
-/// Capacity of the path as a multiple of the expected window: the largest window of a sawtooth stays far below.
+/// Capacity of the path as a multiple of the expected window; the largest window of a sawtooth is far below it.
 const HEADROOM: u64 = 8;
 
 /// A packet on a link.
@@ -22,23 +22,23 @@ struct Carried<P>(P);
 
 impl<P: Copy> Packet for Carried<P> {}
 
-/// A path, its loss, and the observed values.
+/// A path, its loss, and the parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Regular {
     pub rtt: Span,
-    /// Packets from one loss to the next: 1 / p.
+    /// Number of packets from one loss to the next: 1 / p.
     pub period: u64,
     /// Expected average window, from which the path's rate is derived.
     pub expected: f64,
-    /// The window at the first loss, which ends slow start, in expected windows.
+    /// The window at the first loss, which ends slow start, relative to the expected window.
     pub start: f64,
-    /// Losses until the sawtooth repeats itself.
+    /// Number of losses until the sawtooth is periodic.
     pub settling: u64,
-    /// Losses from there on over which the window is averaged.
+    /// Number of losses, from then on, over which the window is averaged.
     pub measured: u64,
 }
 
-/// The mean of cwnd over time.
+/// Returns the time average of cwnd.
 pub fn average_window(controller: Box<dyn Controller>, path: Regular) -> f64 {
     let mut pipe = Pipe::new(controller, path);
     pipe.run_to_loss(path.settling);
@@ -55,12 +55,12 @@ struct Pipe {
     receiver: Receiver,
     forward: Link<Carried<ToReceiver>>,
     reverse: Link<Carried<ToSender>>,
-    /// First transmissions so far.
+    /// Number of first transmissions so far.
     sent: u64,
     next_loss: u64,
     period: u64,
     losses: u64,
-    /// The sum of cwnd over time, in segments times seconds.
+    /// Integral of cwnd over time, in segments times seconds.
     window_s: f64,
 }
 
@@ -79,7 +79,8 @@ impl Pipe {
             forward: Link::new(&plain.forward, &Traces::default(), 1).expect("the path is sound"),
             reverse: Link::new(&plain.reverse, &Traces::default(), 2).expect("the path is sound"),
             sent: 0,
-            // Slow start has sent two windows when it reaches one, which doubles until the loss is noticed.
+            // When slow start reaches a window, it has sent twice that number of packets; the window doubles again
+            // until the loss is detected.
             next_loss: (path.expected * path.start) as u64,
             period: path.period,
             losses: 0,
@@ -141,7 +142,7 @@ impl Pipe {
         }
     }
 
-    /// Every `period`th segment is, the first time that it is sent: a retransmission arrives.
+    /// Whether a packet is lost: every `period`th segment, when it is first sent. Retransmissions arrive.
     fn is_lost(&mut self, packet: &ToReceiver) -> bool {
         let ToReceiver::Data(data) = packet else { return false };
         let is_first = data.seq == Seq(self.sent);

@@ -1,9 +1,9 @@
-//! Prague over dualpi2: the guarantees of L4S, and controls with a queue or a sender without L4S.
+//! Tests of Prague over dualpi2: the guarantees of L4S, with controls that have a queue or a sender without L4S.
 //!
 //! Sources: RFC 9332, section 1 (the L queue has a delay of less than a millisecond, at full utilisation) and 2.1 (the
 //! coupling balances the windows of scalable and classic flows roughly); RFC 9331, section 4.3, and
-//! draft-briscoe-iccrg-prague-congestion-control-04, section 2.4.4 (rates depend little on round-trip times below
-//! 25 ms).
+//! draft-briscoe-iccrg-prague-congestion-control-04, section 2.4.4 (rates depend little on round-trip times below 25
+//! ms).
 
 use crate::gates::PAYLOAD;
 use crate::support::{bulk, dualpi2, of, run};
@@ -14,7 +14,8 @@ use thalweg_units::{Rate, Span};
 const RATE: Rate = Rate::from_mbps(50);
 const SECONDS: u64 = 30;
 
-/// Slow start and the 500 rounds until Prague reduces its dependence on the round-trip time are over.
+/// Time in microseconds after which slow start is over, as are the 500 rounds until Prague reduces its dependence on
+/// the round-trip time.
 const SETTLED_US: u64 = 15_000_000;
 
 fn pie() -> Queue {
@@ -34,14 +35,14 @@ fn path(rtt: Span, queue: Queue, ccs: &[&str]) -> Experiment {
     experiment
 }
 
-/// Rate of a flow after the start, in bit/s.
+/// Returns the rate of a flow after the start, in bit/s.
 fn settled_rate(rows: &Memory, flow: &str) -> f64 {
     let settled: Vec<_> = rows.samples.iter().filter(|row| &*row.flow == flow && row.t_us >= SETTLED_US).collect();
     let (first, last) = (settled[0], settled[settled.len() - 1]);
     (last.acked_bytes - first.acked_bytes) as f64 * 8e6 / (last.t_us - first.t_us) as f64
 }
 
-/// Mean sojourn time in ms of the packets that left the queue after the start.
+/// Returns the mean sojourn time in ms of the packets that left the queue after the start.
 fn mean_sojourn_ms(rows: &Memory) -> f64 {
     let mut settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
     let (first, last) = (settled.next().expect("a sample"), settled.next_back().expect("a sample"));
@@ -49,7 +50,7 @@ fn mean_sojourn_ms(rows: &Memory) -> f64 {
     sojourn_us as f64 / (last.sent_packets - first.sent_packets) as f64 / 1000.0
 }
 
-/// Utilisation and mean sojourn time of one flow alone.
+/// Returns the utilisation and the mean sojourn time of a single flow.
 fn alone(rtt_ms: u64, cc: &str, queue: Queue) -> (f64, f64) {
     let rows = run(&path(Span::from_millis(rtt_ms), queue.clone(), &[cc]));
     let used = settled_rate(&rows, &format!("{cc}-0")) / RATE.0 as f64 / PAYLOAD;
@@ -69,8 +70,8 @@ fn a_single_prague_flow_fills_the_link_with_less_than_a_millisecond_of_queue() {
     assert!(alone(25, "cubic", dualpi2()).1 > 5.0);
 }
 
-/// Window of a Prague flow over that of a CUBIC flow beside it: rate times round-trip time, which in the classic queue
-/// is longer, and of which Prague counts at least 25 ms.
+/// Returns the ratio between the windows of a Prague flow and a competing CUBIC flow. A window is the rate times the
+/// round-trip time, which is longer in the classic queue; for Prague, it is at least 25 ms.
 fn window_balance(rtt_ms: u64, queue: Queue) -> f64 {
     let rows = run(&path(Span::from_millis(rtt_ms), queue.clone(), &["prague", "cubic"]));
     let rtt_us = |flow: &str| of(&rows, flow)[0].rtt_p50_us.expect("RTT samples");
@@ -84,12 +85,12 @@ fn window_balance(rtt_ms: u64, queue: Queue) -> f64 {
 fn prague_has_about_the_window_of_cubic_only_with_coupled_queues() {
     for rtt_ms in [10, 25, 50] {
         assert!((0.5..2.0).contains(&window_balance(rtt_ms, dualpi2())));
-        // Control: one queue that marks both.
+        // Control: a single queue that marks both flows.
         assert!(window_balance(rtt_ms, pie()) > 2.5);
     }
 }
 
-/// Rate of a flow with 5 ms over that of one with 25 ms.
+/// Returns the ratio between the rates of a flow with 5 ms and one with 25 ms.
 fn short_over_long(cc: &str, params: &[(&str, f64)]) -> f64 {
     let mut experiment = path(Span::from_millis(5), dualpi2(), &[cc, cc]);
     experiment.flows[1].extra_rtt_ns = Span::from_millis(20);
@@ -105,7 +106,7 @@ fn short_over_long(cc: &str, params: &[(&str, f64)]) -> f64 {
 #[test]
 fn prague_depends_less_on_the_round_trip_time_than_dctcp() {
     assert!((0.67..1.5).contains(&short_over_long("prague", &[])));
-    // Controls: Prague without its reduced dependence, and DCTCP.
+    // Controls: Prague without reduced RTT dependence, and DCTCP.
     assert!(short_over_long("prague", &[("rtt_virt_min_ms", 0.0)]) > 2.0);
     assert!(short_over_long("dctcp", &[]) > 2.0);
 }

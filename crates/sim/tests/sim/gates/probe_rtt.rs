@@ -1,9 +1,9 @@
-//! BBR probes for the round-trip time 10 s after it last measured a smaller one.
+//! Tests that BBR probes for the round-trip time 10 s after it last measured a smaller one.
 //!
 //! Source: draft-cardwell-iccrg-bbr-congestion-control-00, sections 4.1.2 and 4.3.5 (RTpropFilterLen 10 s,
-//! ProbeRTTDuration 200 ms), as in Linux: the filter starts again when ProbeRTT ends. So on an unchanged path there is
-//! a ProbeRTT at 10 s, and the distance to the next one is 10 s, its duration of 200 ms, and the round trips for
-//! draining the pipe and starting a round: at most two.
+//! ProbeRTTDuration 200 ms), as in Linux: the filter restarts when ProbeRTT ends. So on an unchanged path the first
+//! ProbeRTT occurs at 10 s. The time to the next one is 10 s, plus its duration of 200 ms, plus at most two round trips
+//! for draining the pipe and starting a round.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Capacity, Experiment, Step};
@@ -15,14 +15,15 @@ const RTT: Span = Span::from_millis(20);
 const FILTER_S: f64 = 10.0;
 const DURATION_S: f64 = 0.2;
 
-/// Between two samples: a ProbeRTT is not missed, and known to this.
+/// Interval between two samples: short enough to detect every ProbeRTT, and the precision of its time.
 const SAMPLE: Span = Span::from_millis(5);
 
 fn sampled(experiment: &Experiment) -> Memory {
     run(&Experiment { sample_interval_ns: SAMPLE, ..experiment.clone() })
 }
 
-/// Times at which cwnd fell to 4 packets, the window of ProbeRTT, in seconds. Slow start's first windows are larger.
+/// Returns the times in seconds at which cwnd fell to 4 packets, the window of ProbeRTT. The first windows of slow
+/// start are larger.
 fn probes_s(rows: &Memory) -> Vec<f64> {
     let pairs = rows.samples.iter().zip(&rows.samples[1..]);
     let falls = pairs.filter(|(before, after)| before.cwnd_packets > Some(4) && after.cwnd_packets == Some(4));
@@ -42,8 +43,8 @@ fn is_every_ten_seconds(probes: &[f64]) -> bool {
 
 fn lone_flow(cc: &str) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 8.0, &[cc], 45);
-    // No jitter, and no losses at the end of Startup: a retransmission's round-trip time is known from timestamps only,
-    // in whole milliseconds, and may be smaller than the path's.
+    // Without jitter, and without losses at the end of Startup: the round-trip time of a retransmission is known only
+    // from timestamps, in whole milliseconds, and may be smaller than the path's.
     experiment.start_jitter_ns = Span::ZERO;
     experiment
 }
@@ -54,15 +55,15 @@ fn bbr_probes_for_the_round_trip_time_every_ten_seconds() {
     println!("probe_rtt: BBR at {probes:.2?} s");
     assert_eq!(probes.len(), 4);
     assert!(is_first_due_at(&probes, 0.0) && is_every_ten_seconds(&probes));
-    // Control: CUBIC has no such habit.
+    // Control: CUBIC does not do this.
     assert!(!is_every_ten_seconds(&probes_s(&sampled(&lone_flow("cubic")))));
 }
 
 #[test]
 fn a_falling_rtt_postpones_probe_rtt() {
-    // The link becomes faster at 4 s, so that a full packet takes less time to send than the handshake's did before:
-    // the filter restarts when the old queue is empty and BBR has measured it, and the first ProbeRTT follows 10 s
-    // later.
+    // The link becomes faster at 4 s, so that a full packet takes less time to send than the handshake did before. The
+    // filter restarts when the old queue has drained and BBR has measured the new minimum, and the first ProbeRTT
+    // follows 10 s later.
     let mut experiment = lone_flow("bbr");
     let step = |at_s: u64, rate_bps| Step { at_ns: Time::ZERO + Span::from_secs(at_s), rate_bps };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, Rate::from_mbps(2)), step(4, RATE)] };

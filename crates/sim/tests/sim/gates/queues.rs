@@ -1,8 +1,8 @@
-//! Queue disciplines under TCP: the guarantees of each, which a drop-tail queue lacks.
+//! Tests of queue disciplines with TCP: the guarantees of each, which a drop-tail queue lacks.
 //!
 //! Sources: RFC 8289, section 3.2 (CoDel keeps the standing delay near its target); RFC 8033, section 4 (PIE holds its
 //! reference delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 9332, section 1 (the L
-//! queue has a delay of less than a millisecond); RFC 3168 (a mark takes the place of a drop).
+//! queue has a delay of less than a millisecond); RFC 3168 (a mark replaces a drop).
 
 use crate::support::{bulk, dualpi2, run};
 use thalweg_plan::plan::{Experiment, Flow, Load, Queue};
@@ -13,7 +13,7 @@ const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(40);
 const SECONDS: u64 = 20;
 
-/// Slow start and its queue are over.
+/// Time in microseconds after which slow start and its queue are over.
 const SETTLED_US: u64 = 5_000_000;
 
 fn codel(ecn: bool) -> Queue {
@@ -39,14 +39,14 @@ fn fq_codel() -> Queue {
     }
 }
 
-/// CUBIC flows in a buffer of 8 BDP.
+/// Returns an experiment with CUBIC flows and a buffer of 8 BDPs.
 fn cubic_flows(flows: usize, queue: Queue) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 8.0, &vec!["cubic"; flows], SECONDS);
     experiment.forward.queue = queue;
     experiment
 }
 
-/// Mean sojourn time in ms of the packets that left the queue after it had settled.
+/// Returns the mean sojourn time in ms of the packets that left the queue after it had settled.
 fn mean_sojourn_ms(rows: &Memory) -> f64 {
     let mut settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
     let (first, last) = (settled.next().expect("a sample"), settled.next_back().expect("a sample"));
@@ -70,7 +70,8 @@ fn codel_keeps_the_delay_of_a_flow_near_its_target() {
     assert!(control > 40.0, "fifo: {control} ms");
 }
 
-/// 95th percentile of the RTT in ms of a flow of 1 Mbit/s, in requests of 1250 bytes, beside twenty CUBIC flows.
+/// Returns the 95th percentile of the RTT in ms of a flow of 1 Mbit/s, in requests of 1250 bytes, that competes with
+/// twenty CUBIC flows.
 fn sparse_rtt_p95_ms(queue: Queue) -> f64 {
     let mut experiment = cubic_flows(20, queue);
     let load = Load::Requests { size_bytes: Bytes(1250), think_ns: Span::from_millis(10), count: None };
@@ -92,7 +93,7 @@ fn fq_codel_isolates_a_sparse_flow_from_twenty_cubic_flows() {
     assert!(control > 200.0, "fifo: {control} ms");
 }
 
-/// Median RTT in ms of a DCTCP flow whose segments are ECT(1), beside a CUBIC flow.
+/// Returns the median RTT in ms of a DCTCP flow whose segments are ECT(1), and that competes with a CUBIC flow.
 fn scalable_rtt_ms(queue: Queue) -> f64 {
     let mut experiment = cubic_flows(1, queue);
     let scalable = Flow::new("scalable", "dctcp", Load::Unlimited);
@@ -104,7 +105,7 @@ fn scalable_rtt_ms(queue: Queue) -> f64 {
 
 #[test]
 fn dualpi2_keeps_its_low_latency_queue_under_a_millisecond() {
-    // The path has 40 ms, and a packet takes 0.24 ms.
+    // The path's RTT is 40 ms, and a packet takes 0.24 ms to send.
     let rtt = scalable_rtt_ms(dualpi2());
     assert!((40.0..41.3).contains(&rtt), "dualpi2: {rtt} ms");
     let control = scalable_rtt_ms(Queue::Fifo {});

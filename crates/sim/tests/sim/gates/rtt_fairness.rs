@@ -1,16 +1,16 @@
-//! The shares of two flows with different round-trip times.
+//! Tests of the shares of two flows with different round-trip times.
 //!
-//! Loss-based: the flow with the shorter one gets more. RFC 9438, section 3.3: two CUBIC flows share in proportion to 1
-//! / RTT, two Reno flows in proportion to 1 / RTT^2 where losses strike both (deep drop-tail buffers), and 1 / RTT
-//! where they are independent. So Reno's ratio is the larger one, where windows are beyond CUBIC's Reno-friendly
-//! region.
+//! Loss-based algorithms: the flow with the shorter RTT is faster. RFC 9438, section 3.3: two CUBIC flows share in
+//! proportion to 1 / RTT, two Reno flows in proportion to 1 / RTT^2 if losses affect both flows (deep drop-tail
+//! buffers), and to 1 / RTT if losses are independent. So Reno's ratio is larger, unless windows are in CUBIC's
+//! Reno-friendly region.
 //!
-//! BBRv1: the flow with the longer one gets more in deep buffers, because the queue is shared in proportion to windows,
+//! BBRv1: the flow with the longer RTT is faster in deep buffers, because the queue is shared in proportion to windows,
 //! and the longer flow's window is larger in proportion to its minimum round-trip time. Hock, Bless, Zitterbart,
 //! "Experimental evaluation of BBR congestion control", ICNP 2017; Ma, Jiang, Wang, Wang, "Fairness of congestion-based
 //! congestion control", arXiv:1706.09115 (10 ms against 50 ms at 100 Mbit/s). In a buffer too small for that queue,
-//! windows do not matter, and the longer flow has no advantage. Measurements disagree about what is left (Hock et al.:
-//! the shorter may win), and so the gate asks only that neither wins by much.
+//! windows do not matter, and the longer flow has no advantage. Measurements disagree about the remaining difference
+//! (Hock et al.: the shorter may be faster), so the gate requires only that it is small.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::Buffer;
@@ -23,7 +23,7 @@ const LONG: Span = Span::from_millis(50);
 #[derive(Clone, Copy, Debug)]
 struct Bottleneck {
     rate: Rate,
-    /// In BDPs of the longer path.
+    /// Buffer in BDPs of the longer path.
     buffer_bdp: f64,
     seconds: u64,
 }
@@ -31,19 +31,19 @@ struct Bottleneck {
 /// A buffer too small for a standing queue, and windows of hundreds of segments, beyond CUBIC's Reno-friendly region.
 const SHALLOW: Bottleneck = Bottleneck { rate: Rate::from_mbps(100), buffer_bdp: 0.2, seconds: 90 };
 
-/// The queue makes the round-trip time five times as long, and Reno needs half a window of them from loss to loss: the
-/// windows are small enough, and the time is long enough, for dozens of losses.
+/// A deep buffer. The queue multiplies the round-trip time by five, and Reno needs half a window of round trips between
+/// losses: the windows are small enough, and the time is long enough, for dozens of losses.
 const DEEP: Bottleneck = Bottleneck { rate: Rate::from_mbps(10), buffer_bdp: 4.0, seconds: 500 };
 
-/// Starts differ by up to a second: each seed is another order of events.
+/// Starts differ by up to a second, so each seed is a different order of events.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// The short flow's goodput over the long one's, for each seed.
+/// Returns the ratio between the goodput of the short and the long flow, for each seed.
 fn short_over_long(cc: &str, shared: Bottleneck) -> [f64; 3] {
     first_over_second(cc, [SHORT, LONG], shared)
 }
 
-/// The first flow's goodput over the second one's, for each seed.
+/// Returns the ratio between the goodput of the first and the second flow, for each seed.
 fn first_over_second(cc: &str, rtts: [Span; 2], shared: Bottleneck) -> [f64; 3] {
     let ratios = SEEDS.map(|seed| {
         let mut experiment = bulk(shared.rate, rtts[0], 1.0, &[cc, cc], shared.seconds);
@@ -55,7 +55,7 @@ fn first_over_second(cc: &str, rtts: [Span; 2], shared: Bottleneck) -> [f64; 3] 
         let bytes = shared.rate.bytes_in(LONG).0 as f64 * shared.buffer_bdp;
         experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(bytes as u64) };
         let rows = run(&experiment);
-        // The first fifth is left out.
+        // The first fifth of the time is excluded.
         let acked = |flow: &str| {
             let settled = rows.samples.iter().filter(|row| &*row.flow == flow && row.t_us >= shared.seconds * 200_000);
             let acked: Vec<u64> = settled.map(|row| row.acked_bytes).collect();
@@ -75,7 +75,7 @@ fn mean(ratios: [f64; 3]) -> f64 {
     ratios.iter().sum::<f64>() / 3.0
 }
 
-/// Minimum ratio that counts as an advantage: flows with the same round-trip time differ by less.
+/// Minimum ratio that counts as an advantage; flows with the same round-trip time differ by less.
 const WIN: f64 = 1.4;
 
 fn short_wins(ratios: [f64; 3]) -> bool {
@@ -86,13 +86,14 @@ fn long_wins(ratios: [f64; 3]) -> bool {
     ratios.iter().all(|ratio| *ratio < 1.0 / WIN)
 }
 
-/// On the (geometric) mean: drops of two flows that share a shallow buffer can fall to one of them for a while.
+/// Whether neither flow has an advantage, by the geometric mean: in a shallow buffer, drops can affect only one of two
+/// flows for some time.
 fn none_wins(ratios: [f64; 3]) -> bool {
     let mean = ratios.iter().product::<f64>().cbrt();
     (1.0 / WIN..WIN).contains(&mean)
 }
 
-/// Whether the ratio is that of the round-trip times, with an empty queue, a full one or anything between.
+/// Whether the ratio is that of the round-trip times, with an empty queue, a full one, or anything between.
 fn is_linear(ratios: [f64; 3], shared: Bottleneck) -> bool {
     let queue_ms = LONG.as_millis() as f64 * shared.buffer_bdp;
     let ratio = |queue_ms: f64| (LONG.as_millis() as f64 + queue_ms) / (SHORT.as_millis() as f64 + queue_ms);
@@ -115,7 +116,8 @@ fn the_loss_based_flow_with_the_shorter_rtt_wins_in_a_deep_buffer_too() {
 
 #[test]
 fn the_bbr_flow_with_the_longer_rtt_wins_only_in_a_deep_buffer() {
-    // The shallow buffer is the control of the deep one, and the loss-based flows, where the shorter wins in both.
+    // The shallow buffer is the control of the deep one; so are the loss-based flows, of which the shorter is faster in
+    // both.
     assert!(long_wins(short_over_long("bbr", DEEP)));
     assert!(none_wins(short_over_long("bbr", SHALLOW)));
 }

@@ -1,8 +1,8 @@
-//! Several BBR flows hold a standing queue of about a BDP; one holds none.
+//! Tests that several BBR flows cause a standing queue of about one BDP, and that a single flow causes none.
 //!
-//! A flow alone paces at the bandwidth and needs no queue. Flows that share a link overestimate their shares, at
-//! different times, until their windows stop them: at cwnd_gain (2) times their BDP each, hence 2 BDP in all, of which
-//! one is queue.
+//! A single flow paces at the bandwidth and causes no queue. Flows that share a link overestimate their shares, at
+//! different times, until cwnd limits them at cwnd_gain (2) times their BDP each. The total is 2 BDP, of which one is
+//! queue.
 //!
 //! Sources: Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017 (1 BDP, up to 1.5);
 //! Scherrer, Legner, Perrig, Schmid, "Model-based insights on the performance, fairness, and stability of BBR", IMC
@@ -16,15 +16,15 @@ const RATE: Rate = Rate::from_mbps(100);
 const RTT: Span = Span::from_millis(80);
 const SECONDS: u64 = 60;
 
-/// Startup and its queue are over.
+/// Time in microseconds after which Startup and its queue are over.
 const SETTLED_US: u64 = 15_000_000;
 
-/// Mean backlog in BDPs that counts as about one.
+/// Range of the mean backlog in BDPs that counts as about one BDP.
 const ABOUT_ONE: std::ops::Range<f64> = 0.7..1.3;
 
 const SEEDS: [u64; 2] = [1, 2];
 
-/// The mean backlog in BDPs for each seed.
+/// Returns the mean backlog in BDPs for each seed.
 fn queue_bdp(cc: &str, flows: usize, cwnd_gain: Option<f64>) -> [f64; 2] {
     let backlogs = SEEDS.map(|seed| {
         let mut experiment = bulk(RATE, RTT, 8.0, &vec![cc; flows], SECONDS);
@@ -54,7 +54,8 @@ fn several_bbr_flows_keep_about_one_bdp_of_queue() {
 
 #[test]
 fn one_bbr_flow_keeps_almost_no_queue() {
-    // Control. The probing phase makes a quarter of a BDP for an eighth of the time, and the next one drains it.
+    // Control: for a single flow, the probing phase queues a quarter of a BDP for an eighth of the time, and the next
+    // phase drains it.
     let backlogs = queue_bdp("bbr", 1, None);
     assert!(!is_about_one(backlogs) && backlogs.iter().all(|backlog| *backlog < 0.15));
 }
@@ -68,6 +69,6 @@ fn the_standing_queue_is_cwnd_gain_minus_one_bdp() {
             !is_about_one(backlogs) && backlogs.iter().all(|backlog| (0.65..1.3).contains(&(backlog / (gain - 1.0))))
         );
     }
-    // CUBIC's queue is the whole buffer.
+    // CUBIC fills the complete buffer.
     assert!(!is_about_one(queue_bdp("cubic", 4, None)));
 }

@@ -1,4 +1,4 @@
-//! Textbook controllers in floating point: they show that a gate accepts the right constants and no others.
+//! Textbook controllers in floating point, which show that a gate accepts only the right constants.
 
 use rand_core::Rng;
 use thalweg_cc::{Ack, Conn, Controller, Window};
@@ -9,7 +9,7 @@ use thalweg_units::{Packets, Span, Time};
 pub struct Aimd {
     pub alpha: f64,
     pub beta: f64,
-    /// The fraction of a segment that cwnd lacks to its exact value.
+    /// The fraction of a segment by which cwnd is below its exact value.
     credit: f64,
 }
 
@@ -19,7 +19,7 @@ impl Aimd {
     }
 }
 
-/// Slow start, and no more of it than up to ssthresh; whether there was any.
+/// Applies slow start up to ssthresh. Returns whether slow start was active.
 fn slow_start(ack: &Ack, window: &mut Window) -> bool {
     let is_in = window.is_in_slow_start();
     if is_in {
@@ -28,7 +28,7 @@ fn slow_start(ack: &Ack, window: &mut Window) -> bool {
     is_in
 }
 
-/// Raises cwnd by `growth` segments, whole ones now and the rest later.
+/// Raises cwnd by `growth` segments: whole segments now, and the remainder later.
 fn grow(window: &mut Window, credit: &mut f64, growth: f64) {
     *credit += growth;
     let packets = credit.floor().max(0.0);
@@ -61,7 +61,7 @@ pub struct TextbookCubic {
     beta: f64,
     /// The window at the latest loss, after fast convergence.
     w_max: f64,
-    /// The window before the latest loss.
+    /// cwnd before the latest loss.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     credit: f64,
@@ -106,7 +106,7 @@ impl Controller for TextbookCubic {
         let t = conn.now.since(epoch.start).as_secs_f64();
         let curve = |t: f64| c * (t - epoch.k).powi(3) + epoch.w_max;
         let target = if curve(t) < epoch.w_est { epoch.w_est } else { curve(t + rtt).clamp(cwnd, 1.5 * cwnd) };
-        // Reno's window is the value of cwnd now, the curve's target its value after a round trip.
+        // Reno's window is the current value of cwnd; the curve's target is its value after a round trip.
         let growth = if curve(t) < epoch.w_est { target - cwnd } else { (target - cwnd) * acked / cwnd };
         grow(window, &mut self.credit, growth.max(0.0));
     }

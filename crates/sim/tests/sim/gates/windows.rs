@@ -1,20 +1,20 @@
-//! CUBIC's and Reno's windows against the tables of RFC 9438.
+//! Compares the windows of CUBIC and Reno with the tables of RFC 9438.
 //!
-//! Section 5 of the RFC assumes a deterministic loss, always 1/p packets from one to the next, and gives
+//! Section 5 of the RFC assumes deterministic losses, 1/p packets apart, and derives
 //!
 //! ```text
 //!   Reno                         1.2 / sqrt(p)                              (RFC 3649, for the sawtooth of RFC 5681)
 //!   CUBIC  (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4)            where that is larger than Reno's
 //! ```
 //!
-//! Tables 1 and 2 (section 5.1) hold the larger of the two for RTTs of 0.1 s and 0.01 s and for three C, of which 0.4
-//! is CUBIC's. Their rows from 1e-2 to 1e-6 are simulated; 1e-7 and 1e-8 would need 10^7 and 10^8 packets from loss to
-//! loss.
+//! Tables 1 and 2 (section 5.1) contain the larger of the two for RTTs of 0.1 s and 0.01 s and for three values of C,
+//! of which 0.4 is CUBIC's. Their rows from 1e-2 to 1e-6 are simulated; 1e-7 and 1e-8 would need 10^7 and 10^8 packets
+//! from loss to loss.
 //!
 //! Around W_max the curve is flat: within (1 / C)^(1/3) = 1.36 s of K a window of whole segments does not distinguish
-//! W_max from its neighbours. A sawtooth may therefore end anywhere in K - 1.36 s to K + 1.36 s, and which one it
-//! settles at depends on the window at the first loss. So CUBIC is started from several windows around the expected
-//! one, and the mean is compared.
+//! W_max from its neighbours. A sawtooth may therefore end anywhere from K - 1.36 s to K + 1.36 s, depending on the
+//! window at the first loss. So CUBIC is started from several windows around the expected one, and the mean is
+//! compared.
 
 use crate::gates::pipe::{Regular, average_window};
 use crate::gates::textbook::{Aimd, TextbookCubic};
@@ -23,14 +23,14 @@ use std::collections::BTreeMap;
 use thalweg_cc::Controller;
 use thalweg_units::{Rate, Span};
 
-/// The RFC's formula neglects the round trips of recovery and rounds its constants (1.22 to 1.2): 5 %.
+/// Relative tolerance: the RFC's formula neglects the round trips of recovery and rounds its constants (1.22 to 1.2).
 const RELATIVE: f64 = 0.05;
 
-/// Whole segments: beta times cwnd is rounded down, cwnd too, and CUBIC follows Reno's window a round trip late. One
-/// segment each.
+/// Absolute tolerance in segments, one each for: rounding down beta times cwnd, rounding down cwnd, and the delay of
+/// one round trip with which CUBIC follows Reno's window.
 const SEGMENTS: f64 = 3.0;
 
-/// Windows at the first loss, in expected windows.
+/// Windows at the first loss, relative to the expected window.
 const STARTS: [f64; 5] = [0.5, 0.7, 1.0, 1.4, 2.0];
 
 const MS_100: Span = Span::from_millis(100);
@@ -65,7 +65,7 @@ fn reno() -> Box<dyn Controller> {
     thalweg_cc::build("reno", &BTreeMap::new()).expect("it is in the catalogue")
 }
 
-/// Slow start ends with the first loss, as planned.
+/// Returns CUBIC without HyStart, so that slow start ends with the first loss.
 fn cubic() -> Box<dyn Controller> {
     let params = BTreeMap::from([("hystart".to_owned(), 0.0)]);
     thalweg_cc::build("cubic", &params).expect("it is in the catalogue")
@@ -75,10 +75,9 @@ fn agrees(measured: f64, table: f64) -> bool {
     (measured - table).abs() <= RELATIVE * table + SEGMENTS
 }
 
-/// The mean window over the starts.
+/// Returns the mean window over the starts.
 fn window(make: Make, rtt: Span, period: u64, expected: f64, starts: &[f64]) -> f64 {
-    // A million packets between losses take long: the start is close to the expected window, and a few losses are
-    // enough.
+    // A million packets between losses take long: the start is close to the expected window, and fewer losses suffice.
     let (settling, measured) = if period < 1_000_000 { (10, 4) } else { (3, 2) };
     let from = |start: &f64| Regular { rtt, period, expected, start: *start, settling, measured };
     let windows: Vec<f64> = starts.iter().map(|start| average_window(make(), from(start))).collect();
@@ -88,7 +87,7 @@ fn window(make: Make, rtt: Span, period: u64, expected: f64, starts: &[f64]) -> 
     windows.iter().sum::<f64>() / windows.len() as f64
 }
 
-/// Whether the windows agree with a column of a table, row by row.
+/// Returns for each row whether the window agrees with a column of a table.
 fn rows_that_agree(
     name: &str,
     make: Make,
@@ -119,8 +118,8 @@ fn reno_has_the_window_of_the_tables_and_a_smaller_decrease_does_not() {
     for (rtt, rows) in [(MS_100, &TABLE_1[..4]), (MS_10, &TABLE_2[..4])] {
         assert!(all(&rows_that_agree("reno", reno, rtt, rows, &[1.0], |row| row.reno)));
     }
-    // Control: with beta = 0.7 in place of 0.5 the window is 1.37 times as large; it is not that of any row where
-    // segments are small beside the window.
+    // Control: with beta = 0.7 in place of 0.5 the window is 1.37 times as large, and matches no row in which a segment
+    // is small compared with the window.
     let gentle: Make = || Aimd::boxed(1.0, 0.7);
     assert!(none(&rows_that_agree("AIMD(1, 0.7)", gentle, MS_100, &TABLE_1[1..4], &[1.0], |row| row.reno)));
     // The check does not fail for every textbook controller.
@@ -162,8 +161,7 @@ fn cubic_with_another_c_or_beta_does_not_have_the_window_of_table_1() {
         ("textbook CUBIC, C = 4", || TextbookCubic::boxed(4.0, 0.7)),
     ];
     assert!(none(&agreement(of_c[0].0, of_c[0].1, |row| row.cubic[1])));
-    // A textbook's window with few losses depends on where it started for longer than is waited here: 7 to 11 % are
-    // missing.
+    // With few losses, the window of the textbook CUBIC still depends on its start: it is 7 to 11 % too small.
     assert!(agreement(of_c[1].0, of_c[1].1, |row| row.cubic[1])[0]);
     assert!(none(&agreement(of_c[2].0, of_c[2].1, |row| row.cubic[1])));
     let steep = agreement("textbook CUBIC, beta = 0.5", || TextbookCubic::boxed(0.4, 0.5), |row| row.cubic[1]);
@@ -176,7 +174,7 @@ fn cubic_with_another_c_or_beta_does_not_have_the_window_of_table_1() {
 #[test]
 fn under_random_loss_the_reno_window_follows_the_random_loss_constant() {
     // Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27 (1997):
-    // the constant is sqrt(3/2) = 1.22 for periodic losses and 1.31 for independent ones. This goes through the whole
+    // the constant is sqrt(3/2) = 1.22 for periodic losses and 1.31 for independent ones. This test uses the complete
     // simulator.
     let losses = [1e-3, 5e-4, 2.5e-4];
     let expected = losses.map(|p| 1.31 / f64::sqrt(p));
@@ -189,7 +187,7 @@ fn under_random_loss_the_reno_window_follows_the_random_loss_constant() {
     }
 }
 
-/// The mean of cwnd over five seeds, and half the width of its 95 % confidence interval.
+/// Returns the mean of cwnd over five seeds, and half the width of its 95 % confidence interval.
 fn mean_window_under_random_loss(cc: &str, p: f64) -> (f64, f64) {
     const SEEDS: u64 = 5;
     /// Student's t for 95 % and four degrees of freedom.

@@ -1,15 +1,15 @@
-//! Experiments for tests: a plain one, and modifications of it.
+//! Experiments for tests: a simple one, and modifications of it.
 
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Flow, Load, Loss, Queue, Step, Traces};
 use thalweg_trace::{FlowRow, Memory};
 use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
-/// One CUBIC flow of 5 MB over 20 Mbit/s, 40 ms, one BDP of buffer.
+/// Returns one CUBIC flow of 5 MB over 20 Mbit/s and 40 ms, with a buffer of one BDP.
 pub fn experiment() -> Experiment {
     serde_json::from_str(include_str!("../../data/one-cubic-flow.json")).expect("the file is an experiment")
 }
 
-/// A path with unlimited flows of `ccs`, named after their algorithm and place, for `seconds`.
+/// Returns a path with unlimited flows of `ccs`, named after their algorithm and position, for `seconds`.
 pub fn bulk(rate: Rate, rtt: Span, buffer_bdp: f64, ccs: &[&str], seconds: u64) -> Experiment {
     let mut experiment = experiment();
     set_path(&mut experiment, rate, rtt, buffer_bdp);
@@ -48,17 +48,17 @@ pub fn run_with_traces(experiment: &Experiment, traces: &Traces) -> Memory {
     rows
 }
 
-/// The rows of one flow.
+/// Returns the rows of one flow.
 pub fn of<'a>(rows: &'a Memory, flow: &str) -> Vec<&'a FlowRow> {
     rows.flows.iter().filter(|row| &*row.flow == flow).collect()
 }
 
-/// Goodput over a rate.
+/// Returns the ratio of goodput to a rate.
 pub fn share(row: &FlowRow, rate: Rate) -> f64 {
     row.goodput_bps / rate.0 as f64
 }
 
-/// DualPI2 with Linux's defaults.
+/// Returns DualPI2 with Linux's defaults.
 pub fn dualpi2() -> Queue {
     Queue::Dualpi2 {
         target_ns: Span::from_millis(15),

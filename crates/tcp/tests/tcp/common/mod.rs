@@ -1,4 +1,4 @@
-//! Two endpoints joined by a small deterministic pipe, for the tests of this crate.
+//! Two endpoints connected by a small deterministic path, for the tests of this crate.
 
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,7 +27,7 @@ pub fn controller(name: &str) -> Box<dyn Controller> {
     thalweg_cc::build(name, &BTreeMap::new()).expect("it is in the catalogue")
 }
 
-/// A window that stays as it is until a loss halves it.
+/// A controller with a fixed window, which a loss halves.
 #[derive(Debug)]
 pub struct Fixed {
     pub cwnd: u64,
@@ -82,11 +82,11 @@ impl Controller for Fixed {
 pub enum Fate {
     Deliver,
     Drop,
-    /// Deliver it with a mark (CE) if it is ECN-capable.
+    /// Deliver it with a CE mark if it is ECN-capable.
     Mark,
-    /// Deliver it later by this time.
+    /// Deliver it with this additional delay.
     Late(Span),
-    /// Deliver it, and a copy that much later.
+    /// Deliver it, and a copy with this additional delay.
     Twice(Span),
 }
 
@@ -99,21 +99,22 @@ enum Packet {
 type Watch = Box<dyn FnMut(Time, &Sender)>;
 type Script<P> = Box<dyn FnMut(&P, u64) -> Fate>;
 
-/// A stream of segments, `rate` fast with an endless queue, `delay` long in each direction.
+/// Two endpoints and the path between them: a rate of `rate`, an unlimited queue, and a delay of `delay` in each
+/// direction.
 pub struct Pipe {
     pub sender: Sender,
     pub receiver: Receiver,
     pub now: Time,
     pub rng: Xoshiro256PlusPlus,
-    /// Every packet that left the sender.
+    /// Every packet that the sender has sent.
     pub sent: Vec<(Time, ToReceiver)>,
-    /// Every packet that left the receiver.
+    /// Every packet that the receiver has sent.
     pub acks: Vec<(Time, ToSender)>,
     /// Round-trip times reported by the sender.
     pub rtts: Vec<Span>,
-    /// Decides about forward packets: the packet, and how many times its segment was sent before.
+    /// Decides about forward packets, given the packet and the number of earlier transmissions of its segment.
     pub forward: Script<ToReceiver>,
-    /// Decides about packets on the reverse path: the packet, and how many were sent before.
+    /// Decides about reverse packets, given the packet and the number of packets sent before.
     pub back: Script<ToSender>,
     pub watch: Watch,
     /// Packets that would arrive at the receiver in this interval arrive at its end, in order.
@@ -169,7 +170,7 @@ impl Pipe {
         self.poll();
     }
 
-    /// The application appends `size` bytes.
+    /// Appends `size` bytes on behalf of the application.
     pub fn write(&mut self, size: Bytes) {
         self.sender.write(self.now, size);
         self.poll();
@@ -181,7 +182,7 @@ impl Pipe {
         self.now = end;
     }
 
-    /// Runs until everything written is acknowledged; the time when it was.
+    /// Runs until everything written is acknowledged. Returns that time.
     pub fn run_to_end(&mut self, limit: Time) -> Time {
         self.run_while(limit, |pipe| pipe.sender.acked() < pipe.sender.written());
         assert_eq!(self.sender.acked(), self.sender.written(), "everything is acknowledged by {limit}");
@@ -247,7 +248,7 @@ impl Pipe {
                 self.deliver(now + self.delay, Packet::Back(packet), fate);
             }
         }
-        // Recounting scans the whole window: large ones are checked only at every 64th step.
+        // Recounting scans the complete window, so large windows are checked only at every 64th step.
         self.steps += 1;
         if self.sender.info(now).inflight < Packets(200) || self.steps % 64 == 0 {
             self.sender.verify();
@@ -281,7 +282,7 @@ impl Pipe {
         self.sender.info(self.now)
     }
 
-    /// Data packets that left the sender.
+    /// Returns the data packets that the sender has sent.
     pub fn data(&self) -> impl Iterator<Item = (Time, Data)> + '_ {
         self.sent.iter().filter_map(|(at, packet)| match packet {
             ToReceiver::Data(data) => Some((*at, *data)),
@@ -289,12 +290,12 @@ impl Pipe {
         })
     }
 
-    /// Returns every departure of segment `seq`.
+    /// Returns the departure times of segment `seq`.
     pub fn sent_at(&self, seq: u64) -> Vec<Time> {
         self.data().filter(|(_, data)| data.seq.0 == seq).map(|(at, _)| at).collect()
     }
 
-    /// ACKs that left the receiver.
+    /// Returns the ACKs that the receiver has sent.
     pub fn ack_packets(&self) -> impl Iterator<Item = (Time, AckPacket)> + '_ {
         self.acks.iter().filter_map(|(at, packet)| match packet {
             ToSender::Ack(ack) => Some((*at, *ack)),
@@ -308,7 +309,7 @@ pub fn drop_first(segments: impl IntoIterator<Item = u64>) -> Script<ToReceiver>
     drop_times(segments.into_iter().map(|seq| (seq, 1)))
 }
 
-/// Drops that many transmissions of each segment.
+/// Drops the given number of transmissions of each segment.
 pub fn drop_times(segments: impl IntoIterator<Item = (u64, u64)>) -> Script<ToReceiver> {
     let drops: BTreeMap<u64, u64> = segments.into_iter().collect();
     Box::new(move |packet, before| match packet {
