@@ -132,7 +132,7 @@ impl Cycle {
             self.next_probe_us = now.as_micros() + below(interval.as_micros(), rng);
             return;
         }
-        // Random among the probe (0) and the cruising phases (2 and up).
+        // The next phase is then a cruising phase (2 and up) or the probe (0).
         self.phase = self.phases - 1 - below(self.phases - 1, rng);
         self.advance(now, rng);
     }

@@ -22,7 +22,7 @@ const C: u64 = 410;
 /// 1 / C in units of time cubed per segment: 2^10 x (2^10 per second)^3 / 410.
 const INVERSE_C: u64 = (1 << 40) / C;
 
-/// 8 times the number of windows that Reno needs acknowledged per step if it also multiplies by beta and is no faster
+/// 8 times the number of windows that Reno needs acknowledged per step if it also multiplies by beta and is not faster
 /// than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
 const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 

@@ -29,7 +29,7 @@ pub(crate) struct Red<P> {
     packet_time: f64,
     ecn: bool,
     average: f64,
-    /// Packets since the last drop or mark; `None` while the average is below the thresholds.
+    /// Packets since the last drop or mark; `None` while the average is not between the thresholds.
     since_hit: Option<u64>,
     /// Value of `since_hit * (average - min)` at which the next drop or mark occurs; drawn after each one.
     distance: f64,

@@ -17,7 +17,7 @@ pub(super) struct AckFacts {
     pub is_data_sacked: bool,
     /// Whether it opens or moves the receiver's window.
     pub is_window_update: bool,
-    /// Whether it carries a D-SACK that a retransmission other than a loss probe may have caused.
+    /// Whether it carries a D-SACK that a retransmission may have caused.
     pub is_dsack: bool,
     /// Whether it carries a D-SACK that the loss probe may have caused.
     pub is_dsack_of_probe: bool,

@@ -117,8 +117,7 @@ pub(super) struct Scoreboard {
     counts: VecDeque<SendCounts>,
     /// Segments declared lost since the last report to the controller.
     pub newly_lost: Vec<LostSegment>,
-    /// Position of the latest selective acknowledgement that split a burst: its last segment, and the number of
-    /// segments of the burst after it.
+    /// The latest SACK that split a burst: its last segment, and the number of segments of the burst after it.
     pub joined: Option<(u64, u64)>,
 }
 
@@ -183,7 +182,8 @@ impl Scoreboard {
         Packets(self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out)
     }
 
-    /// Returns the number after the highest selectively acknowledged segment; `una` if there is none.
+    /// Returns the number after the highest selectively acknowledged segment; `una` if no segment is selectively
+    /// acknowledged.
     pub fn sacked_end(&self) -> u64 {
         self.sacked.end().unwrap_or(self.una)
     }
