@@ -26,7 +26,7 @@ pub(crate) struct Aggregation {
     /// Start of the aggregation epoch, and the packets acknowledged in it.
     start: Time,
     acked: Packets,
-    /// The largest excess in either half of the window.
+    /// The largest excess in each half of the window.
     excess: [Packets; 2],
     current: usize,
     rounds: u32,

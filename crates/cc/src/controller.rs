@@ -22,7 +22,7 @@ pub enum CaState {
 }
 
 impl CaState {
-    /// The state's name in tables.
+    /// Returns the state's name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             CaState::Open => "open",

@@ -16,7 +16,7 @@
 //! the time that hosts with a dedicated CPU need to handle packets, links between hosts and bottleneck (they are
 //! infinitely fast).
 //!
-//! The simulator is deterministic: the same experiment gives the same rows, in the same order. All randomness comes
+//! The simulator is deterministic: the same experiment produces the same rows, in the same order. All randomness comes
 //! from the experiment's seed, with a separate stream for each purpose, so that changing one flow's algorithm does not
 //! change another flow's arrivals. Events at the same instant happen in a fixed order.
 //!

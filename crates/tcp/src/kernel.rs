@@ -106,8 +106,8 @@ impl KernelGeneration {
         self == KernelGeneration::Linux6_12
     }
 
-    /// Returns the duration of a write during which `packets` are sent: 2 to 4 us each. ACKs that arrive meanwhile are
-    /// handled at the end of the write, and trigger the transmission of the short rest of the stream.
+    /// Returns the duration of a write during which `packets` are sent: 2 to 4 us each. ACKs that arrive during the
+    /// write are handled at the end of the write, and trigger the transmission of the short rest of the stream.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
         if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;

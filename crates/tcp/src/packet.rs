@@ -10,7 +10,7 @@ use thalweg_units::{Bytes, Ecn, HEADER, Time};
 /// Bytes of a SYN or SYN-ACK: 40 bytes of headers and 20 of options (MSS, SACK permitted, timestamps, window scale).
 const SYN_SIZE: Bytes = Bytes(60);
 
-/// SACK blocks that fit beside the timestamp option: (40 - 12 - 4) / 8.
+/// Number of SACK blocks that fit next to the timestamp option: (40 - 12 - 4) / 8.
 const SACK_BLOCKS: usize = 3;
 
 /// Number of a segment of the stream, from 0.

@@ -1,7 +1,7 @@
 //! Determines which connection opens next, and which flows are over.
 //!
-//! Copy k of a flow draws from the stream of its index in the whole experiment, so that it opens its connections at the
-//! same times and with the same sizes in the simulator and on every real host.
+//! Copy k of a flow draws from the stream of its index in the experiment, so that it opens its connections at the same
+//! times and with the same sizes in the simulator and on every real host.
 
 use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};

@@ -1,7 +1,7 @@
 //! BBR, version 1: bases its decisions on a model of the path (bandwidth and round-trip time) instead of on losses.
 //!
 //! The delivery rate is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path. The
-//! maximum of the former and the minimum of the latter, measured at different times, give the bandwidth-delay product
+//! maximum of the former and the minimum of the latter, measured at different times, yield the bandwidth-delay product
 //! (BDP): the data that fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in flight,
 //! at most two.
 //!

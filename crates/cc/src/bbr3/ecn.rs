@@ -3,7 +3,7 @@
 //! Linux responds to marks on routes that are configured to mark at a shallow threshold, for connections with a minimum
 //! round-trip time of up to 5 ms. Each round with marks reduces the packets in flight by a third of the smoothed
 //! fraction of marked packets. If more than half of the packets are marked, Startup ends after two rounds, and a probe
-//! ends at once. The draft does not cover ECN (3.7).
+//! ends immediately. The draft does not cover ECN (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;

@@ -105,7 +105,7 @@ fn packets_spend_credit_and_an_idle_host_earns_it_back() {
 fn credit_does_not_exceed_its_maximum() {
     let mut cpu = with_credit(0, 0);
     // The balance is 20 ms, the maximum, and not the 200 ms earned. With the credit earned in the meantime it lasts for
-    // 24 ms of work. The next 1 ms of work uses it up; then slices of 2 ms begin.
+    // 24 ms of work. The next 1 ms of work uses it up and starts the first slice, of 2 ms.
     let mut now = cpu.next_turn(Time(1000 * MS));
     while cpu.next_turn(now) == now {
         cpu.work(now, Span(MS));

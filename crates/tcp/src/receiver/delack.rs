@@ -8,8 +8,8 @@
 //! Senders set PSH on the last segment of a burst of several (Linux does so to help receive offload), so only the ACKs
 //! of single segments are delayed. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH.
 //!
-//! Beyond a gap the first segments are acknowledged at once; from the fourth on one ACK covers up to 45 segments or 5 %
-//! of the round-trip time, at most 1 ms (SACK compression).
+//! Beyond a gap the first segments are acknowledged immediately; from the fourth on one ACK covers up to 45 segments or
+//! 5 % of the round-trip time, at most 1 ms (SACK compression).
 //!
 //! Not modelled: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs sent only because the
 //! application has read and the window has opened (the application reads immediately, and the window never closes).

@@ -2,9 +2,9 @@
 //! delivered.
 //!
 //! Every segment stores the delivery state at its departure. When it is delivered, the difference to the current state
-//! gives a rate over about one round trip. The interval is the longer of the send and ACK intervals, so neither a burst
-//! of segments nor a burst of ACKs appears as a faster path. Segments sent while the application did not fill the pipe
-//! are marked, since their rate is that of the application.
+//! yields a rate over about one round trip. The interval is the longer of the send and ACK intervals, so neither a
+//! burst of segments nor a burst of ACKs appears as a faster path. Segments sent while the application did not fill the
+//! pipe are marked, since their rate is that of the application.
 
 use super::scoreboard::{Flags, Segment, SendCounts, since};
 use thalweg_cc::RateSample;
