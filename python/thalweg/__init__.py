@@ -25,7 +25,7 @@ __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import the API when it is used: the command line needs none of it at its start."""
+    """Import the API on first use, because the command line does not need it at start."""
     if name in __all__:
         from thalweg import api
 

@@ -1,4 +1,4 @@
-"""`python -m thalweg` is `thalweg`."""
+"""Entry point of `python -m thalweg`, which is equivalent to `thalweg`."""
 
 import sys
 

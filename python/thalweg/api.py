@@ -9,7 +9,7 @@
     result.plot("goodput")             # an Altair chart
     result.write_report("quickstart.html")
 
-docs/guide/python.md is the guide. What is documented here stays: a change is announced in CHANGELOG.md.
+docs/guide/python.md is the guide. The documented names are stable; CHANGELOG.md announces changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,7 +107,10 @@ class Result:
         return analysis.repetitions(self._run, measures=measures)
 
     def plot(self, measure: str = "goodput") -> "alt.LayerChart | alt.FacetChart":
-        """Return an Altair chart of a measure over the swept key with most values, a line per flow with its intervals.
+        """Return an Altair chart of a measure over the swept key with the most values, one line per flow with its
+        intervals.
+
+        Further swept keys become panels. Without a sweep, the flows are on the x axis.
 
         Further swept keys become panels. Without a sweep, the flows lie along x.
         """
@@ -184,7 +187,7 @@ class Scenario:
         return open_run(directory)
 
     def _command(self, engine: str) -> list[str]:
-        """Return the command that runs the same; the run directory keeps it."""
+        """Return the equivalent command, which is stored in the run directory."""
         texts = {key: value if isinstance(value, str) else toml_value(value) for key, value in self.settings.items()}
         settings = [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
         return ["thalweg", "run", str(self.file), "--engine", engine, *settings]

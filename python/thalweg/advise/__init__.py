@@ -5,8 +5,8 @@
     [(part.title, part.verdict, part.reason) for part in answer.parts]
     rules.text(answer)      # the policy that follows
 
-Records may be of any size: an engine (DuckDB, or Spark) counts them, and only counts are read here. How it is judged,
-and why, is in docs/concepts/advice.md; every flag and every number in docs/reference/advise.md.
+Records may be of any size: an engine (DuckDB or Spark) aggregates them, and Python reads only the aggregated counts.
+docs/concepts/advice.md describes the method and its reasons; docs/reference/advise.md lists all options and thresholds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 TRIES = 5
-"""Maximum number of searches for files: the agent merges its files once an hour."""
+"""Maximum number of attempts to list the files, because the agent merges its files once an hour."""
 
 
 def advise(
@@ -71,17 +71,17 @@ def advise(
     table: Path | None = None,
     engine: Callable[[], QueryEngine] = DuckDb,
 ) -> Answer:
-    """Evaluate the records in files and folders; `table` has attributes of networks, such as AS and country.
+    """Evaluate the records in files and folders; `table` maps networks to attributes such as AS and country.
 
-    Files that are damaged are left out, and named in `Answer.left_out`. Raises `ThalwegError` if there are no records,
-    or if they do not fit the question.
+    Damaged files are excluded and listed in `Answer.left_out`. Raises `ThalwegError` if there are no records, or if
+    they do not fit the question.
     """
     with asked_to_end():
         return _tried(places, question or Question(), table, engine)
 
 
 def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], QueryEngine]) -> Answer:
-    """Evaluate, and again without files that turned out to be damaged or removed."""
+    """Evaluate the records; retry without files that turned out to be damaged or removed."""
     bad: dict[Path, LeftOutFile] = {}
     for _ in range(TRIES):
         files = _without(find(places), bad, places)
@@ -107,7 +107,7 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
 
 
 def _damaged(files: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
-    """Find the files that cannot be read completely: by polars, or by the engine if polars can read all."""
+    """Return the files that cannot be read completely: by polars, or by the engine if polars can read all of them."""
     bad = dict(damaged(files.files)) or dict(running.damaged(files.files))
     return {file: LeftOutFile(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
 

@@ -1,9 +1,9 @@
-"""Computes an answer from records: an engine counts, and the counts are evaluated here.
+"""Computes an answer from records: an engine counts, and this module evaluates the counts.
 
-Only a few tables of counts are fetched, for any number of rows. Parts with few samples are counted without a verdict;
-the others are fetched in portions, so that memory does not grow with the number of parts either.
+Only a few tables of counts are fetched, for any number of rows. Parts with few samples are counted but get no verdict.
+The other parts are fetched in batches, so that memory does not grow with the number of parts.
 
-The slowest evaluation runs first, in a separate thread: meanwhile the engine counts the rest.
+The slowest evaluation runs first, in a separate thread, while the engine counts the rest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,28 +37,28 @@ from thalweg.records.find import FoundFiles
 from thalweg.records.sizes import SIZES
 
 MAX_CELLS = 4_000_000
-"""Maximum number of rows of counts that are fetched at once: some 200 MB."""
+"""Maximum number of count rows that are fetched at once: about 200 MB."""
 CELLS = 600
-"""Classes that values of one arm and group usually lie in, at most."""
+"""Typical upper bound of the number of value classes of one arm and group."""
 
 Namer = Callable[[pl.Series], Mapping[int, PartValues]]
-"""Gives the values that parts have in each dimension, by their numbers."""
+"""Returns the values of parts in each dimension, by the numbers of the parts."""
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """Parts along some columns."""
+    """Verdicts of the parts along some columns."""
 
     parts: list[Part]
     too_small: int = 0
     too_small_n: int = 0
     are_balanced: bool = False
-    """Whether hours were weighted in some of them."""
+    """Whether time strata were weighted in any of them."""
 
 
 @dataclass(frozen=True)
 class _Samples:
-    """The samples, and their attributes."""
+    """The table of samples, and its attributes."""
 
     engine: QueryEngine
     question: Question
@@ -70,7 +70,7 @@ class _Samples:
 
     @property
     def have_parts_within_networks(self) -> bool:
-        """Whether each part is within one network, whose hours are then drawn."""
+        """Whether each part lies within one network; the bootstrap then resamples hours."""
         question = self.question
         is_free = question.cluster is None and question.design.name == "ab"
         return is_free and network_counts.are_within_one(self.chosen)
@@ -81,7 +81,7 @@ class _Samples:
 
 
 def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Path | None = None) -> Answer:
-    """Answer a question from files of records; `table` tells AS and country of prefixes.
+    """Answer a question from files of records; `table` maps prefixes to AS and country.
 
     Raises `ThalwegError` if the question does not fit the records, `QueryFailed` if a file is damaged.
     """
@@ -115,7 +115,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
 
 
 def _settled(question: Question, places: Places) -> Question:
-    """Use whole networks as clusters if these were assigned as a whole, unless the user selected the clusters."""
+    """Use networks as clusters if the assignment was by network, unless the user selected the clusters."""
     if question.cluster is None and question.design.name == "ab" and cautions.are_assigned_as_a_whole(places):
         return replace(question, cluster="prefix")
     return question
@@ -123,7 +123,7 @@ def _settled(question: Question, places: Places) -> Question:
 
 @dataclass(frozen=True)
 class _Overall:
-    """Verdicts on everything together."""
+    """Verdicts on the total, by size, and by class of destination."""
 
     overall: Part
     sizes: list[Sized]
@@ -134,7 +134,7 @@ class _Overall:
 
 @dataclass(frozen=True)
 class _Findings:
-    """Counts and verdicts."""
+    """Counts, and the verdicts and cautions derived from them."""
 
     n: int
     """The number of samples."""
@@ -150,7 +150,7 @@ class _Findings:
 
 
 def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -> _Findings:
-    """Count, and evaluate the counts; the slowest evaluation runs first, in parallel with further counting."""
+    """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the other queries."""
     engine, question, sampled = samples.engine, samples.question, samples.made
     strata = samples.fetch(counts.strata(sampled), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
@@ -181,7 +181,7 @@ def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -
 
 
 def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
-    """Judge the parts that were asked for; None if they are classes of the map, which are judged with the whole."""
+    """Judge the requested parts; None if they are classes of the map, which are judged with the total."""
     engine, names = samples.engine, tuple(dimension.name for dimension in samples.chosen)
     if parts.are_asked(samples.chosen):
         return _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
@@ -234,7 +234,7 @@ def _assemble(
 
 
 def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted: pl.DataFrame) -> _Overall:
-    """Evaluate everything, each class of sizes, and each class of destinations, from the counts by class."""
+    """Judge the total, each class of sizes, and each class of destinations, from the counts by class."""
     question, bootstrap = samples.question, samples.bootstrap
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
     cells = counts.unpacked_keys(counted, names)
@@ -263,7 +263,10 @@ def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, count
 
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
-    """Return factors that balance strata of time; None: there is nothing to balance.
+    """Return factors that balance time strata; None if there is nothing to balance.
+
+    In a switchback, no stratum has both arms; pairs of periods balance them. The units of a switchback, such as PoPs,
+    are balanced instead.
 
     In a switchback no stratum has both arms, and pairs of turns balance them. But the units of a switchback, such as
     PoPs, are balanced.
@@ -275,7 +278,7 @@ def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> p
 
 
 def _of_map(overall: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
-    """Judge classes of destinations."""
+    """Judge the classes of destinations."""
     tables = dict(overall.split(names))
     enough: dict[PartValues, Counted] = {
         key: replace(counted, networks=samples.networks.of_class(names, key))
@@ -288,7 +291,7 @@ def _of_map(overall: Counted, names: Sequence[str], samples: _Samples) -> _Judge
 
 
 def _parts(samples: _Samples, namer: Namer) -> _Judged:
-    """Judge the parts that the samples are numbered by."""
+    """Judge the parts by which the samples are numbered."""
     engine, question = samples.engine, samples.question
     large, few = _large(samples.fetch(counts.sizes(samples.made), keys.ARM, by_part=True), question)
     compared: list[Part] = []
@@ -330,7 +333,7 @@ def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.Da
 
 
 def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
-    """Split parts into portions whose counts fit into memory."""
+    """Split parts into batches whose counts fit into memory."""
     if large.is_empty():
         return []
     cells = pl.min_horizontal(pl.col("n"), 4 * GROUPS * CELLS)

@@ -12,27 +12,27 @@ SECOND_US = 1_000_000
 HOUR_US = 3600 * SECOND_US
 
 CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix", "before-after": "hour", "switchback": "pair"}
-"""Unit that is drawn as a whole when uncertainty is estimated: samples that depend on each other, given the assignment
-of the algorithms. In a part within one network, hours are drawn instead of networks.
+"""Default cluster of each design: the set of dependent samples that the bootstrap resamples as one unit. For a part
+within one network, hours are resampled instead of networks.
 """
 
 DEFAULT_SEGMENTS = ("rtt", "retransmits")
-"""Dimensions of a destination that need no user's table."""
+"""Dimensions of a destination that do not need a user's table."""
 
 
 @dataclass(frozen=True)
 class Design:
     """The assignment of treatment and control.
 
-    `ab`: both at the same time, connection by connection or client by client. `before-after`: control until `at_us`,
-    treatment from then on. `switchback`: one of them at a time, changed every `every_us`.
+    `ab`: both at the same time, assigned per connection or per client. `before-after`: control until `at_us`, treatment
+    from then on. `switchback`: one arm at a time, changed every `every_us`.
     """
 
     name: DesignName = "ab"
     at_us: int | None = None
-    """UNIX time of the activation."""
+    """Time of the activation, in microseconds since 1970."""
     every_us: int = HOUR_US
-    """Length of each turn of a switchback."""
+    """Length of a switchback period."""
     unit: str | None = None
     """Column of the records with the units of a switchback, such as `pop`; None: all rows are one unit."""
 
@@ -59,7 +59,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that an answer depends on, except the records."""
+    """All inputs of an answer, except the records."""
 
     treatment: str = "bbr"
     control: str = "cubic"
@@ -67,19 +67,19 @@ class Question:
     segments: tuple[str, ...] = DEFAULT_SEGMENTS
     """Dimensions: names of `segments.SEGMENTS`, or columns of the records."""
     cluster: ClusterName | None = None
-    """None: according to the design."""
+    """Cluster; None: the default of the design."""
     size_limit_bytes: int = 3_000_000
-    """Smaller transfers are judged by their completion time, others by their throughput. A large CDN's limit (Shah
-    2019).
+    """Transfers below this size are judged by their completion time, others by their throughput. The default is the
+    limit of a large CDN (Shah 2019).
     """
     least_samples: int = 500
-    """Minimum transfers of an arm."""
+    """Minimum number of samples of an arm."""
     false_share: float = 0.05
-    """Share of the verdicts for an algorithm that may be false (Benjamini and Hochberg 1995)."""
+    """Expected fraction of false verdicts among those for an algorithm (Benjamini and Hochberg 1995)."""
     margin: float = 0.05
-    """A difference counts as none once it is known to be smaller than this."""
+    """A difference counts as zero if its interval shows that it is smaller than this."""
     without_receiver_limited: bool = False
-    """Whether samples that their receivers limited are excluded."""
+    """Whether receiver-limited samples are excluded."""
     replicates: int = 1000
     seed: int = 1
 
@@ -96,5 +96,5 @@ class Question:
 
     @property
     def clusters(self) -> ClusterName:
-        """Unit that is drawn as a whole."""
+        """Cluster that the bootstrap resamples as one unit."""
         return self.cluster or CLUSTERS[self.design.name]

@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty, from run directories; nothing is drawn here.
+"""Measures of run directories, with their uncertainty; this layer draws nothing.
 
     from thalweg import analysis, results
     run = results.open_run("runs/itc18-mixes-sim-1a2b3c4d")

@@ -1,4 +1,4 @@
-"""Bounds that a user states on measures of a run: which hold, by the intervals over repetitions.
+"""User-defined bounds on measures of a run, judged by their intervals over repetitions.
 
     from thalweg import checks, results
     bound = checks.Check.parse("goodput(ours) > 0.9 * goodput(base)", flows=["ours", "base"], points=[{}])

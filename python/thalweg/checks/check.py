@@ -1,6 +1,6 @@
-"""Checks: comparisons of arithmetic over measures of flows, as `goodput(ours) > 0.9 * goodput(base)`.
+"""Checks: comparisons of arithmetic expressions over measures of flows, such as `goodput(ours) > 0.9 * goodput(base)`.
 
-Nothing is evaluated but this, and every mistake is found before an experiment runs.
+No other code is evaluated, and every mistake is reported before an experiment runs.
 """
 
 import re
@@ -26,7 +26,7 @@ _QUANTITY = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*(
 _PLACEHOLDER = re.compile(r"\b_[0-9]+\b")
 _JUXTAPOSED = re.compile(r"[\w)]\s+[\w(]")
 _KINDS = {"rate": "bit/s", "time": "s"}
-"""Kinds of quantities that measures have."""
+"""Kinds of quantities, with the units of their measures."""
 
 EXPECTED = "a comparison of measures, such as goodput(ours) > 0.9 * goodput(base)"
 
@@ -37,27 +37,27 @@ class Side:
 
     text: str
     expression: str
-    """With a placeholder for every term and every quantity."""
+    """Expression with a placeholder for every term and every quantity."""
     terms: Mapping[str, Term]
-    """By placeholder."""
+    """Terms by placeholder."""
     constants: Mapping[str, float]
     """Quantities in bit/s or s, by placeholder."""
     unit: units.Exponents | None
 
     def value(self, values: Mapping[Term, float | None]) -> float | None:
-        """Compute it from the values of its terms; None where one is missing, or the result is not finite."""
+        """Return the value from those of its terms; None if one is missing, or the result is not finite."""
         numbers = {name: values[term] for name, term in self.terms.items()}
         return expressions.value(self.expression, {**numbers, **self.constants})
 
     @property
     def term(self) -> Term | None:
-        """The term that the side consists of; None for any other expression."""
+        """The only term of the side; None for any other expression."""
         return self.terms.get(self.expression)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Two sides and how they are compared."""
+    """Two sides and their comparison operator."""
 
     left: Side
     sign: Sign
@@ -80,14 +80,14 @@ class Bound:
 
 @dataclass(frozen=True)
 class Check:
-    """A comparison, or a chain of them, that holds or does not hold."""
+    """A comparison, or a chain of comparisons, that must hold."""
 
     text: str
     bounds: Sequence[Bound]
 
     @classmethod
     def parse(cls, text: str, flows: Sequence[str], points: Sequence[Mapping[str, Value]] = ({},)) -> "Check":
-        """Read a check.
+        """Parse a check.
 
         Args:
             text: What the user wrote.
@@ -119,14 +119,14 @@ class Check:
 
     @property
     def terms(self) -> list[Term]:
-        """Its terms, each once."""
+        """Distinct terms of the check."""
         sides = (side for bound in self.bounds for side in (bound.left, bound.right))
         return list(dict.fromkeys(term for side in sides for term in side.terms.values()))
 
     def places(self, points: Mapping[int, Mapping[str, Value]]) -> "list[Place]":
-        """Return the points at which it has to hold: one per combination of the keys that a term leaves open.
+        """Return the points at which the check must hold: one per combination of the keys that a term leaves open.
 
-        Raises `TermError` if a term is taken at a point that the sweep lacks.
+        Raises `TermError` if a term refers to a point that is not in the sweep.
         """
         fixed = set.intersection(*(set(term.at) for term in self.terms))
         numbers = {frozenset(point.items()): number for number, point in points.items()}
@@ -147,20 +147,20 @@ class Check:
 
 @dataclass(frozen=True)
 class Place:
-    """A point at which a check has to hold."""
+    """A point at which a check must hold."""
 
     point: Mapping[str, Value]
-    """The keys of the sweep that a term leaves open."""
+    """Values of the sweep keys that a term leaves open."""
     experiments: Mapping[Term, int]
-    """The point of the sweep at which each term is taken."""
+    """Index of the sweep point at which each term is evaluated."""
 
 
 def parse_all(
     texts: Sequence[str], flows: Sequence[str], points: Mapping[int, Mapping[str, Value]], option: str = "--check"
 ) -> list[Check]:
-    """Read the checks of a command line.
+    """Parse the checks of a command line.
 
-    Raises `ThalwegErrors` with every mistake.
+    Raises `ThalwegErrors` with all mistakes.
     """
     checks, mistakes = [], []
     for text in texts:
@@ -187,7 +187,7 @@ def parse_all(
 
 
 class _Reader:
-    """Replaces notation that Python's grammar lacks: measures with conditions, and quantities with units."""
+    """Replaces notation that is not valid Python: measures with conditions, and quantities with units."""
 
     def __init__(self, text: str, flows: Sequence[str], points: Sequence[Mapping[str, Value]]) -> None:
         self.flows, self.points = flows, points
@@ -200,7 +200,7 @@ class _Reader:
         self.lifted = _QUANTITY.sub(self._quantity, _CALL.sub(self._call, text))
 
     def side(self, lifted: str) -> Side:
-        """Check a side, in which terms with a flow and quantities are placeholders already."""
+        """Check a side, in which terms with a flow and quantities are already replaced by placeholders."""
         expression = lifted.strip()
         text = _PLACEHOLDER.sub(lambda placeholder: self.sources[placeholder[0]], expression)
         if expressions.mistake(expression, ()) == expressions.NOT_ARITHMETIC:
@@ -273,7 +273,7 @@ class _Reader:
 
 
 def _is_same(text: str, value: Value) -> bool:
-    """Return whether a text means a value of the sweep.
+    """Return whether a text is equal to a value of the sweep.
 
     >>> _is_same("0.05s", "50ms"), _is_same("2", 2), _is_same("bbr", "cubic")
     (True, True, False)

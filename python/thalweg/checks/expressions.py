@@ -2,7 +2,7 @@
 
     value("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)", {"rate_bps": 1e9, "rcvbuf_bytes": 1e6, "rtt_s": 0.01})
 
-Nothing else is evaluated, so that a study from elsewhere cannot run code.
+Nothing else is evaluated, so that an untrusted study cannot run code.
 """
 
 import ast
@@ -29,11 +29,11 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 NOT_ARITHMETIC = "it is not an arithmetic expression"
-"""Error of a text that cannot be parsed."""
+"""Error message for a text that cannot be parsed."""
 
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
-    """Compute an expression; None where a name has no value, or the result is not finite.
+    """Evaluate an expression; None if a name has no value, or the result is not finite.
 
     >>> value("2 * rtt_s ** 2", {"rtt_s": 3.0}), value("1 / loss", {"loss": 0.0})
     (18.0, None)
@@ -46,7 +46,7 @@ def value(text: str, names: Mapping[str, float | None]) -> float | None:
 
 
 def mistake(text: str, names: Collection[str]) -> str | None:
-    """Describe what is wrong with an expression over `names`, if anything.
+    """Return a description of the mistake in an expression over `names`; None if it is valid.
 
     >>> mistake("8 * rtt_s", ["rtt_s"]), mistake("8 * rtt", ["rtt_s"]), mistake("open(1)", [])
     (None, 'there is no `rtt`', 'there is no function `open`')
@@ -59,7 +59,7 @@ def mistake(text: str, names: Collection[str]) -> str | None:
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the names of numbers that an expression without a mistake uses.
+    """Return the names of numbers in a valid expression.
 
     >>> sorted(names("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)"))
     ['rate_bps', 'rcvbuf_bytes', 'rtt_s']

@@ -1,7 +1,7 @@
 """Verdicts of checks, by confidence intervals over repetitions.
 
-Both sides are computed in every repetition, and judged is the interval of their difference: what a repetition does to
-both cancels. docs/reference/checks.md defines the verdicts.
+Both sides are computed in every repetition, and the interval of their difference is judged, so that effects of a
+repetition on both sides cancel. docs/reference/checks.md defines the verdicts.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,10 +23,10 @@ ORDER: tuple[Verdict, ...] = ("does not hold", "not settled", "holds")
 COPIES_REMEDY = 'start_jitter = "1rtt", random loss or jitter makes them differ'
 
 SLACK = 1e-9
-"""Relative: two values that differ less than this differ by the arithmetic of floating point only."""
+"""Relative tolerance for rounding errors of floating-point arithmetic."""
 
 MAX_REPETITIONS = 1000
-"""Repetitions up to which a number of them is advised: beyond it, the two sides are practically equal."""
+"""Maximum recommended number of repetitions; if more would be needed, the two sides are practically equal."""
 
 Values = Mapping[tuple[str, str | None], Mapping[tuple[int, int], float]]
 """Values by measure and flow, then by experiment and repetition."""
@@ -34,16 +34,16 @@ Values = Mapping[tuple[str, str | None], Mapping[tuple[int, int], float]]
 
 @dataclass(frozen=True)
 class Finding:
-    """A comparison at one point of the sweep."""
+    """Verdict of a bound at one point of the sweep."""
 
     bound: Bound
     point: Mapping[str, Value]
-    """The keys of the sweep that the check leaves open."""
+    """Values of the sweep keys that the check leaves open."""
     verdict: Verdict
     left: Estimate | None
     right: Estimate | None
     difference: Estimate | None
-    """Left side less right side; all three are None if no repetition has a value of both."""
+    """Left side minus right side; all three estimates are None if no repetition has a value of both."""
     reason: str = ""
     """Reason why it is not settled."""
 
@@ -57,7 +57,7 @@ class Outcome:
     places: int
     """Number of points of the sweep at which it was judged."""
     finding: Finding
-    """The one that decides: the farthest beyond its bound, or else the nearest to it."""
+    """The deciding finding: the one farthest beyond its bound, or otherwise the one nearest to it."""
 
 
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
@@ -83,7 +83,7 @@ def _outcome(run: Run, check: Check, places: Sequence[Place], values: Values) ->
 
 
 def _margin(finding: Finding) -> float:
-    """Return the margin of the whole interval to the bound, relative to the larger side; negative if the bound is
+    """Return the margin between the interval and the bound, relative to the larger side; negative if the bound is
     broken.
     """
     left, right, difference = finding.left, finding.right, finding.difference
@@ -107,7 +107,7 @@ def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: 
 
 
 def _value_pairs(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
-    """Return both sides in every repetition that has a value of both."""
+    """Return the values of both sides in every repetition that has both."""
     count = 1 + max(experiment["repetition"] for experiment in run.plan["experiments"])
     terms = {**bound.left.terms, **bound.right.terms}.values()
     pairs = []
@@ -122,10 +122,10 @@ def _value_pairs(run: Run, bound: Bound, place: Place, values: Values) -> list[t
 
 
 def _verdict(bound: Bound, difference: Estimate, slack: float, comparisons: int) -> tuple[Verdict, str]:
-    """Return the verdict on a difference, in which `slack` is rounding, and the reason if it is not settled.
+    """Return the verdict on a difference, and the reason if it is not settled; `slack` is the rounding tolerance.
 
-    A kept bound must be confirmed at every point; among several points a broken one may be random, so the interval is
-    wider there (Bonferroni).
+    A bound holds only if it is confirmed at every point. Among several points one may be broken by chance, so a
+    violation needs a wider interval (Bonferroni).
     """
     if difference.low is None or difference.high is None:
         return "not settled", "one repetition has no interval: --repetitions 5"
@@ -147,7 +147,7 @@ def _quantile(n: int, comparisons: int) -> float:
 
 
 def _advice(n: int, distance: float, half: float) -> str:
-    """Return how many repetitions are likely to settle it: an interval narrows with their square root."""
+    """Return the number of repetitions that would probably settle it: an interval shrinks with their square root."""
     if distance * sqrt(MAX_REPETITIONS / n) <= half:
         return "the two sides are too close to decide"
     return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would settle it"

@@ -1,4 +1,4 @@
-"""A measure of a flow or of the path, as checks, searches and fuzzers name it: `goodput(ours)`, `utilisation`."""
+"""A measure of a flow or of the path, as written in checks, searches and fuzzers: `goodput(ours)`, `utilisation`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from thalweg.scenario.document import Value
 from thalweg.scenario.text import words
 
 HARM = "harm"
-"""Fraction of its goodput alone that a flow loses beside the others."""
+"""Fraction of its solo goodput that a flow loses beside the others."""
 
 
 class TermError(ValueError):
     """A measure, flow or bound that cannot be parsed: the error, the expected form, and a suggestion."""
 
     def __init__(self, message: str, expected: str, hint: str | None = None) -> None:
-        """Describe the mistake; `message` is a line without a full stop."""
+        """Create an error; `message` is a line without a full stop."""
         super().__init__(message)
         self.message, self.expected, self.hint = message, expected, hint
 
@@ -27,13 +27,13 @@ class Term:
     measure: str
     flow: str | None
     at: Mapping[str, Value] = field(default_factory=dict, hash=False)
-    """Keys of the sweep with the value at which it is taken; other keys are left open."""
+    """Sweep keys with the value at which the measure is taken; other keys are left open."""
 
     @classmethod
     def of(cls, measure: str, flow: str | None, flows: Sequence[str]) -> "Term":
-        """Check the names; `flows` are those of the scenario.
+        """Create a term and check its names; `flows` are those of the scenario.
 
-        Raises `TermError` if one is unknown, or the flow is missing or superfluous.
+        Raises `TermError` if a name is unknown, or the flow is missing or superfluous.
         """
         measures = [*MEASURES, HARM]
         if measure not in measures:
@@ -58,7 +58,7 @@ class Term:
         return "ratio" if self.measure == HARM else MEASURES[self.measure].unit
 
     def __str__(self) -> str:
-        """Write it as constraints do.
+        """Return the term in the notation of constraints.
 
         >>> str(Term("goodput", "ours")), str(Term("utilisation", None, {"path.rtt": "50ms"}))
         ('goodput(ours)', 'utilisation(path.rtt=50ms)')

@@ -1,6 +1,6 @@
-"""Units of arithmetic expressions: a rate is not compared with a time.
+"""Units of arithmetic expressions, so that a rate is not compared with a time.
 
-A unit is a pair of exponents, of bits and of seconds: `(1, -1)` is bit/s. A number that is written without a unit fits
+A unit is a pair of exponents, of bits and of seconds: `(1, -1)` is bit/s. A literal without a unit is compatible with
 every unit in sums and comparisons.
 """
 
@@ -15,13 +15,13 @@ BY_NAME: dict[str, Exponents] = {"bit/s": (1, -1), "s": (0, 1), "bit": (1, 0), "
 """Exponents of the units of measures."""
 
 EXAMPLES: dict[Exponents, str] = {(1, -1): ", such as 5Mbps", (0, 1): ", such as 60ms"}
-"""Values that have a unit."""
+"""Example values of each unit, for hints."""
 
 
 def unit_of(text: str, units: Mapping[str, Exponents]) -> Exponents | None:
-    """Return the unit of an expression without a mistake; None if it is made of plain numbers.
+    """Return the unit of a valid expression; None if it consists of plain numbers.
 
-    Raises `TermError` if unlike units are added or compared.
+    Raises `TermError` if different units are added or compared.
 
     >>> unit_of("rate * 2 * rtt", {"rate": (1, -1), "rtt": (0, 1)}), unit_of("2 + 3", {})
     ((1, 0), None)
@@ -30,7 +30,7 @@ def unit_of(text: str, units: Mapping[str, Exponents]) -> Exponents | None:
 
 
 def name_of(unit: Exponents | None) -> str:
-    """Return the name of a unit; empty for numbers and for products that have none.
+    """Return the name of a unit; empty for plain numbers and for units without a name.
 
     >>> name_of((1, -1)), name_of((0, 0)), name_of(None)
     ('bit/s', '', '')

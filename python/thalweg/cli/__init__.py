@@ -7,7 +7,7 @@ which reports the interruption.
 import os
 import signal
 
-# The matrices of a bootstrap are small, and threads that wait for parts of them take CPU time from the counting.
+# The matrices of a bootstrap are small, and BLAS threads that spin take CPU time from the queries.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 interrupt = signal.getsignal(signal.SIGINT)

@@ -1,1 +1,1 @@
-"""Answers, and the policy and roll-out that follow from them."""
+"""Answers, and the policy and roll-out that are derived from them."""

@@ -20,7 +20,7 @@ NOT_COMPARABLE = "not comparable"
 
 @dataclass(frozen=True)
 class Gain:
-    """Gain of the treatment over the control, as a share: of time saved, or of throughput added. Negative: a loss."""
+    """Gain of the treatment over the control, as a fraction of time saved or of throughput added. Negative: a loss."""
 
     value: float
     low: float
@@ -28,7 +28,7 @@ class Gain:
 
 
 def gain(metric: str, effect: Effect) -> Gain:
-    """Turn an effect into a gain.
+    """Convert an effect into a gain.
 
     >>> gain("completion_time", Effect(0.75, 0.5, 1.25, 0.3))
     Gain(value=0.25, low=-0.25, high=0.5)
@@ -40,7 +40,7 @@ def gain(metric: str, effect: Effect) -> Gain:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one part, judged."""
+    """Comparison of the arms for one metric of one part, with its verdict."""
 
     metric: str
     difference: Difference | None
@@ -51,13 +51,13 @@ class Comparison:
     """The better algorithm, or one of the verdicts that name none."""
     reason: str
     networks: Networks | None = None
-    """The networks that it rests on; None: it lies within one network, or networks were not counted."""
+    """Networks that the comparison rests on; None: it covers one network, or networks were not counted."""
     receiver_limited: tuple[float | None, float | None] = (None, None)
-    """Share of the treatment's and of the control's samples that their receivers limited; None: not known."""
+    """Fractions of the treatment's and of the control's samples that were limited by the receiver; None: unknown."""
 
     @property
     def gain(self) -> Gain | None:
-        """Gain of the median."""
+        """Gain of the treatment at the median."""
         effect = self.difference.median if self.difference else None
         return gain(self.metric, effect) if effect else None
 
@@ -69,18 +69,18 @@ class Part:
     names: tuple[str, ...]
     """Its name in each dimension."""
     values: PartValues
-    """The same as texts or numbers of classes."""
+    """Its value in each dimension: a text, or the number of a class."""
     comparisons: Mapping[str, Comparison]
     """By metric."""
     n: int
-    """Samples of both arms."""
+    """Number of samples of both arms."""
     verdict: str
     reason: str
     losses: Losses | None = None
 
     @property
     def title(self) -> str:
-        """Name it in one line."""
+        """Return its name in one line."""
         return ", ".join(self.names)
 
 
@@ -91,7 +91,7 @@ class Caution:
     code: str
     text: str
     parts: tuple[str, ...] = ()
-    """Titles of the parts that it is about; none: all."""
+    """Titles of the affected parts; empty: all parts."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,16 @@ class Step:
 
     part: Part
     share: float
-    """Initial share of its connections."""
+    """Initial fraction of its connections."""
     gain: Gain
     metric: str
     traffic: float
-    """Its share of all samples."""
+    """Its fraction of all samples."""
 
 
 @dataclass(frozen=True)
 class Age:
-    """Difference of the arms in one span of a connection's life."""
+    """Difference between the arms in one span of a connection's life."""
 
     title: str
     treatment: Arm
@@ -119,7 +119,7 @@ class Age:
 
 @dataclass(frozen=True)
 class Since:
-    """Difference of the arms in one span of time since the activation."""
+    """Difference between the arms in one span of time since the activation."""
 
     title: str
     metric: str
@@ -142,11 +142,11 @@ class Answer:
     dimensions: Sequence[Dimension]
     overall: Part
     parts: Sequence[Part]
-    """Those with enough samples for a verdict, the largest first."""
+    """Parts with enough samples for a verdict, the largest first."""
     too_small: int
-    """Parts with fewer."""
+    """Number of parts with fewer samples."""
     too_small_n: int
-    """Their samples."""
+    """Number of samples in these parts."""
     map: Sequence[Part]
     """By class of round-trip time and of retransmissions."""
     sizes: Sequence[Sized]
@@ -154,7 +154,7 @@ class Answer:
     since: Sequence[Since]
     """By time since the activation; empty: the records cover one day."""
     over_time: pl.DataFrame
-    """Columns start_us, metric, arm, n, median: each step of time."""
+    """Columns start_us, metric, arm, n, median; one row per time step, metric and arm."""
     step_us: int
     cautions: Sequence[Caution]
     rollout: Sequence[Step]
@@ -164,11 +164,11 @@ class Answer:
     untouched: int
     """Rows that are left out because an application, a route or the administrator chose the algorithm."""
     other_algorithms: Mapping[str, int]
-    """Rows of closed connections and transfers with neither algorithm, by the algorithm."""
+    """Number of rows of closed connections and transfers that used neither algorithm, by algorithm."""
     receiver_limited: int
     """Rows that are excluded because their receivers limited them; 0 unless requested."""
     n: int
-    """Samples that were compared."""
+    """Number of samples that were compared."""
     first_us: int
     last_us: int
     engine: str

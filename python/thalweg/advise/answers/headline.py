@@ -3,7 +3,7 @@
 from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer
 
 ONE_AT_A_TIME = ("alternating-hours", "one-after-the-other")
-"""Codes of the cautions that no time had both algorithms."""
+"""Codes of the cautions that apply if the algorithms never ran at the same time."""
 
 
 def headline(answer: Answer) -> str:
@@ -33,7 +33,7 @@ def headline(answer: Answer) -> str:
 
 
 def _capital(text: str) -> str:
-    """Begin a sentence; names of algorithms stay as they are written.
+    """Capitalise a sentence; names of algorithms keep their spelling.
 
     >>> _capital("it makes no difference"), _capital("bbr is better")
     ('It makes no difference', 'bbr is better')

@@ -1,4 +1,4 @@
-"""An answer as a policy file: rules for the parts that gain from the treatment, in the order of the roll-out."""
+"""Converts an answer to a policy file: rules for the parts that gain from the treatment, in the order of the roll-out."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_U
 from thalweg.records.schema import UNKNOWN_TEXT
 
 NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
-"""Conditions whose names differ from columns of the records."""
+"""Conditions that are named in the policy file, by dimension."""
 
 CANNOT = {
     "size": "an agent does not know at the opening of a connection how much it will carry",
@@ -17,7 +17,7 @@ CANNOT = {
 
 
 def text(answer: Answer) -> str:
-    """Write the policy that follows from an answer; docs/reference/policy.md describes the file."""
+    """Return the policy that follows from an answer, as TOML; docs/reference/policy.md describes the file."""
     question = answer.question
     first, last = (
         datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%dT%H:%MZ") for us in (answer.first_us, answer.last_us)
@@ -50,7 +50,7 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutR
 
 
 def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.Condition] | str:
-    """Return the condition of a part, or why it has none."""
+    """Return the condition of a part, or the reason why it has none."""
     if dimension.name in CANNOT and dimension.titles:
         return CANNOT[dimension.name]
     if dimension.titles:

@@ -1,4 +1,4 @@
-"""The order in which to roll out the treatment: parts with the largest certain gain first."""
+"""The order in which to roll out the treatment: parts with the largest guaranteed gain first."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from thalweg.advise.question import Question
 
 BOLD = 0.5
 CAREFUL = 0.1
-"""Initial share of a part's connections; the others are unchanged, for a continued comparison."""
+"""Initial fraction of a part's connections; the others keep the control, so that the comparison continues."""
 
 LARGE = 0.05
-"""Gain, at the lower end of its interval, from which on a larger initial share is safe."""
+"""Minimum gain, at the lower end of its interval, that permits a larger initial fraction."""
 
 
 def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:
-    """Order the parts with a verdict for the treatment by what they surely gain, times their share of all `n`
+    """Order the parts with a verdict for the treatment by the lower end of their gain, times their fraction of all `n`
     samples.
     """
     plan_steps = []

@@ -1,1 +1,1 @@
-"""Counts of records, by question: which rows, which parts of the traffic, which arms."""
+"""Counts of records, by question: selects rows, parts of the traffic and arms."""

@@ -22,20 +22,19 @@ HOURS_APART = 37
 DAY_HOURS = 24
 
 FOLDS = 8
-"""An evaluated sample has no part in the class of its network: that is computed from the other seven folds of the
-records.
+"""Number of folds. The class of a sample's network is computed from the other seven folds, never from the sample's own.
 """
 MIN_SLOTS = 2 * FOLDS
-"""Minimum number of spans in all folds together."""
+"""Minimum number of time spans in all folds together."""
 
 TURNS = 2**32
-"""More than the number of turns until the end of the calendar."""
+"""Upper bound of the number of switchback periods until the end of the calendar."""
 UNIT_DIGITS = 7
-"""Hexadecimal digits of the hash of a switchback unit: among a thousand units a collision is unlikely."""
+"""Hexadecimal digits of the hash of a switchback unit; a collision among a thousand units is unlikely."""
 
 
 def began(rows: Table) -> IntegerValue:
-    """Return the start of a span; if unknown, its end."""
+    """Return when a connection or transfer began; if unknown, when it ended."""
     return ibis.coalesce(rows.start_us, rows.end_us)
 
 
@@ -47,6 +46,8 @@ def is_untouched(rows: Table) -> BooleanValue:
 def is_receiver_limited(rows: Table) -> BooleanValue:
     """Return in which rows the receiver's window limited the sender for at least half of the time with data to send.
 
+    Null where this is unknown.
+
     Empty where that is not known.
     """
     busy_us = rows.busy_us.nullif(0).cast("float64")
@@ -56,9 +57,9 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 def belongs(rows: Table, question: Question) -> BooleanValue:
     """Return whether each row belongs to an arm.
 
-    A connection that changed its algorithm has no arm. Nor has one that saw both sides of a switchback, that is beyond
-    the calendar, or whose algorithm was set by something that `thalweg-agent tune` leaves alone, because the reason of
-    that choice is unknown.
+    A connection has no arm if it changed its algorithm, spans both sides of a switchback, or has a time beyond the
+    calendar. It also has none if `thalweg-agent tune` did not choose its algorithm, because the reason for that choice
+    is unknown.
     """
     is_kept = (rows.cc_at_open.isnull() | (rows.cc_at_open == rows.cc)) & (rows.end_us <= LATEST_US)
     is_kept &= (began(rows) <= LATEST_US) & ~is_untouched(rows)
@@ -73,18 +74,18 @@ def belongs(rows: Table, question: Question) -> BooleanValue:
 
 
 def arm(rows: Table, question: Question) -> IntegerValue:
-    """Number the arm of each row that belongs to one."""
+    """Return the number of each row's arm."""
     return (rows.cc == question.treatment).cast("int8")
 
 
 def unit(text: StringValue) -> IntegerValue:
-    """Hash the name of a switchback unit, such as a PoP."""
+    """Return a hash of the name of a switchback unit, such as a PoP."""
     return number_of(text, UNIT_DIGITS)
 
 
 def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Number the interval within which both arms are to be compared, as far as the design allows: the hour; for
-    before-after, the hour of the day. In a switchback it is the turn of a unit.
+    """Return the number of the interval within which both arms are compared, as far as the design allows: the hour; for
+    before-after, the hour of the day; for a switchback, the period of a unit.
     """
     if question.design.name == "ab":
         return whole(time_us, HOUR_US).cast("int32")
@@ -94,13 +95,13 @@ def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int 
 
 
 def pair(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Number the pair of turns of a switchback: pairs of two units may share a number."""
+    """Return the number of a pair of switchback periods; pairs of two units may share a number."""
     return whole(time_us, 2 * question.design.every_us) + unit
 
 
 def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerValue:
-    """Number the fold of records of such a length that a row is in: of hours, or of pairs of turns, each is in the next
-    one. Where there are few hours, folds take turns sooner.
+    """Return the fold of a row, for folds of `length_us`. Consecutive hours, or pairs of switchback periods, are in
+    different folds; with few hours, the folds alternate faster.
     """
     if question.design.name == "switchback":
         return (pair(time_us, question) % FOLDS).cast("int8")
@@ -109,9 +110,9 @@ def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerVa
 
 
 def group(time_us: IntegerValue, code: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Number the group that a row's cluster belongs to; all rows of a cluster are in the same group.
+    """Return the number of the group that a row's cluster belongs to; all rows of a cluster are in the same group.
 
-    `code` is a number of the network, evenly spread.
+    `code` is a uniformly distributed hash of the network.
     """
     number = {
         "prefix-hour": lambda: of_network_hour(time_us, code),
@@ -123,5 +124,5 @@ def group(time_us: IntegerValue, code: IntegerValue, question: Question, unit: I
 
 
 def of_network_hour(time_us: IntegerValue, code: IntegerValue) -> IntegerValue:
-    """Number the group of a network's hour."""
+    """Return the group of a network's hour."""
     return (code + whole(time_us, HOUR_US) * HOURS_APART) % GROUPS

@@ -1,10 +1,10 @@
-"""Narrow classes of positive whole numbers, so that distributions are counts, and counts of parts add up to those of
-the whole.
+"""Narrow classes of positive integers. Distributions are stored as counts per class, and the counts of parts add up to
+those of the total.
 
-A class is computed with whole-number arithmetic, so that every engine assigns a number to the same one. Between two
+Classes are computed with integer arithmetic, so that every engine assigns a number to the same class. Between two
 powers of two there are 96 classes: 64 of equal width in the lower half and 32 in the upper one. So no class is wider
-than 1/96 (1.04 %) of its smallest value. 96 equal widths would be equally fine, but take a division per value; true
-logarithms would take 67 classes, and differ between engines at the edges.
+than 1/96 (1.04 %) of its smallest value. 96 equal widths would have the same resolution, but need a division per value.
+Logarithms would need 67 classes, but engines would differ at the edges.
 """
 
 import math
@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 PER_OCTAVE = 96
 LARGEST = 2**40 - 1
-"""Larger values are cut to this: 12 days in microseconds, 1.1 Tbit/s."""
+"""Maximum value; larger values are clamped to it: 12 days in microseconds, 1.1 Tbit/s."""
 
 
 OCTAVES_OF_E = 1 / math.log(2)
-"""Makes a natural logarithm one to base 2, which Ibis writes as the ratio of two logarithms."""
+"""Factor that converts a natural logarithm to base 2; Ibis would write log2 as the ratio of two logarithms."""
 
 
 def of_column(value: IntegerValue) -> IntegerValue:
-    """Return the class of each number of a column; values below 1, and empty ones, count as 1.
+    """Return the class of each number of a column; null and values below 1 count as 1.
 
-    There is no CASE in it: DuckDB computes parts that occur twice only once, but not within one.
+    The expression contains no CASE, because DuckDB does not eliminate common subexpressions within CASE.
     """
     value = ibis.least(ibis.greatest(ibis.coalesce(value, 1), 1), LARGEST).cast("int64")
-    # Half a unit away from every power of two: no error of a logarithm is large enough to matter below 2^40.
+    # Half a unit is added, so that a rounding error of the logarithm cannot change the octave of a value below 2^40.
     octave = ((value.cast("float64") + 0.5).ln() * OCTAVES_OF_E).floor().cast("int32")
     leading = (value * 128) >> octave
-    # From 192 on classes are twice as wide: the lower of both lines applies.
+    # From 192 on classes are twice as wide; the smaller of the two expressions applies.
     within = ibis.least(leading - 128, (leading - 64) >> ibis.literal(1, type="int32"))
     return octave.cast("int64") * PER_OCTAVE + within
 
@@ -50,7 +50,7 @@ def of_number(value: int) -> int:
 
 
 def lows(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the smallest value of each class; that of the next class is the end of this one.
+    """Return the lower bound of each class; the lower bound of the next class is its upper bound.
 
     >>> lows(np.array([0, 96, 160, 192]))
     array([1., 2., 3., 4.])

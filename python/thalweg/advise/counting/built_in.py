@@ -1,4 +1,4 @@
-"""Functions that every engine has under the same name, but Ibis lacks or translates differently."""
+"""Functions that every engine has under the same name, but that Ibis lacks or translates differently."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ from ibis.expr.types import IntegerValue, StringValue, Value
 
 
 def built_in(name: str, takes: type, gives: type) -> Callable[[Value], Value]:
-    """Return an engine's function of one column, by its name, the type of the column and that of the result."""
-    # Ibis needs a function only for the name of its argument; the engine implements it.
+    """Return an engine's function of one column, from its name and the types of the column and of the result."""
+    # Ibis uses this function only for the name of its argument; the engine implements it.
     function: Callable[[Value], Value] = ibis.udf.scalar.builtin(
         lambda value: value, name=name, signature=((takes,), gives)
     )
@@ -19,7 +19,7 @@ md5 = built_in("md5", str, str)
 
 
 def number_of(text: StringValue, digits: int) -> IntegerValue:
-    """Return a number below 16 to the power of `digits` that follows from a text, evenly spread."""
+    """Return a uniformly distributed hash of a text, below 16 to the power of `digits`."""
     digest = md5(text)
     number: IntegerValue = ibis.literal(0, type="int64")
     for place in range(digits):
@@ -28,6 +28,6 @@ def number_of(text: StringValue, digits: int) -> IntegerValue:
 
 
 def _digit(digest: StringValue, place: int) -> IntegerValue:
-    """Return a hexadecimal digit's value."""
+    """Return the value of the hexadecimal digit at a position."""
     character = digest.substr(place, 1).ascii_str()
     return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

@@ -1,7 +1,7 @@
-"""Queries on the samples: counts and sums of whole numbers, per part, arm and group of clusters.
+"""Queries on the samples: counts and sums of integers, per part, arm and group of clusters.
 
-Each is asked of all samples, whose parts are the classes of destinations, or (`by_part`) of those of some parts. Keys
-are packed as `keys` does it; what is fetched is unpacked with the same names.
+Each query covers all samples, by class of destination, or (`by_part`) the samples of some parts. `keys` packs the keys;
+fetched results are unpacked with the same names.
 """
 
 from collections.abc import Mapping
@@ -15,48 +15,48 @@ from thalweg.advise.counting.arms import CONTROL, TREATMENT, TURNS
 MINUTE_US = 60_000_000
 
 AWAY_US = 1
-"""Added to a round-trip time: the lowest class means unknown."""
+"""Offset of round-trip times; 0 in the lowest class means unknown."""
 QUEUED_US = 2
-"""Added to a queueing delay, which may be 0: the lowest class means unknown."""
+"""Offset of queueing delays, which may be 0; the lowest class means unknown."""
 
 SCALE = 1000
-"""Factors that balance strata are whole numbers of thousandths."""
+"""Scale of the factors that balance strata: integers in thousandths."""
 
 UNEVEN = 0.05
 """Standard deviation of the treatment's share over time above which strata are balanced."""
 
 SURELY = 4.0
-"""Number of standard deviations by which it must exceed random variation."""
+"""Minimum number of standard deviations by which the share's variation must exceed random variation."""
 
 MIXES = ("size", "rtt")
-"""Properties that must not differ between comparable arms."""
+"""Properties whose distributions must not differ between the arms."""
 
 PART = ("part",)
 """The key of a part: its number."""
 
 
 def histogram(samples: Table, *, by_part: bool = False) -> Table:
-    """Count values in narrow classes: n (samples), weight, total (of values times weight)."""
+    """Count values by class: n (samples), weight, total (of values times weight)."""
     pack = keys.of_bucket if by_part else keys.of_value
     keyed = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
     return keyed.group_by([*_parts(by_part), "key"]).agg(**value_sums(keyed))
 
 
 def value_sums(rows: Table) -> dict[str, IntegerValue]:
-    """Return what is summed up of values: n (rows), weight, and total (of values times weight)."""
+    """Return the aggregates of values: n (rows), weight, and total (of values times weight)."""
     return {"n": rows.count(), "weight": rows["weight"].sum(), "total": (rows["value"] * rows["weight"]).sum()}
 
 
 def strata(samples: Table, *, by_part: bool = False) -> Table:
-    """Count samples of each stratum of time, by lot of groups of clusters."""
+    """Count the samples of each time stratum, by subsample of the groups of clusters."""
     pack = keys.metric_arm_and_lot if by_part else keys.lot_of
     keyed = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
     return keyed.group_by([*_parts(by_part), "key", "stratum"]).agg(n=keyed.count(), weight=keyed["weight"].sum())
 
 
 def mix(samples: Table, *, by_part: bool = False) -> Table:
-    """Sum up the properties that show whether the arms got similar work: numbers of classes, which are logarithms, and
-    their squares. Class 0 is that of unknown round-trip times, and adds nothing.
+    """Sum the properties that show whether the arms had similar work: class numbers, which are logarithms, and their
+    squares. Class 0 means an unknown round-trip time and adds nothing.
     """
     pack = keys.within if by_part else _cell
     sized = samples.filter(samples["size"].notnull())
@@ -76,7 +76,7 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def queues(samples: Table, *, by_part: bool = False) -> Table:
-    """Sum up the queueing delays of the control, with losses and without, by group of clusters."""
+    """Sum the queueing delays of the control, with and without losses, by group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
     of_control = samples.filter(is_control, samples["queue"].notnull())
     pack = keys.group_of if by_part else keys.place_and_group
@@ -95,7 +95,7 @@ def sizes(samples: Table) -> Table:
 
 
 def over_time(samples: Table, step_us: int) -> Table:
-    """Count values per step of time, which is of whole minutes, of the samples that are looked at."""
+    """Count the values of the checked samples per time step; a step is a whole number of minutes."""
     sampled = samples.filter(samples["is_looked_at"])
     key = keys.metric_and_arm(sampled["cell"]) * keys.BUCKETS + sampled["bin"].cast("int64") % keys.BUCKETS
     step = segments.whole(sampled["minute"], step_us // MINUTE_US)
@@ -104,9 +104,7 @@ def over_time(samples: Table, step_us: int) -> Table:
 
 
 def meetings(samples: Table) -> Table:
-    """Count the samples of the networks and minutes that are looked at, and those of minutes in which both arms were
-    there.
-    """
+    """Count the checked samples with a network and a minute, and those in minutes in which the network had both arms."""
     by_network = samples.filter(samples["network"].notnull())
     by_network = by_network.select("network", "minute", arm=keys.arm_of(by_network["cell"]) % keys.ARMS)
     minutes = by_network.group_by(["network", "minute"]).agg(n=by_network.count(), treatment=by_network["arm"].sum())
@@ -115,7 +113,7 @@ def meetings(samples: Table) -> Table:
 
 
 def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
-    """Unpack the keys; `names` are those within a part."""
+    """Unpack the keys; `names` are the components of a key within a part."""
     if not by_part:
         return keys.unpacked(counted, "key", {**keys.PLACE, **names})
     first, *_ = names
@@ -123,13 +121,13 @@ def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: b
 
 
 def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
-    """Return a factor for each arm and stratum, by which both arms have equal weights in each stratum of the parts
-    whose arms alternated unevenly; None: there is no such part. `are_by_network`: clusters of a stratum are in several
-    lots.
+    """Return a factor for each arm and stratum that gives both arms equal weights in each stratum of the parts whose
+    arms alternated unevenly; None if there is no such part. `are_by_network`: the clusters of a stratum are in several
+    subsamples.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
-    least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of one arm alone
-    get no factor. In all other parts every factor is 1.
+    least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata with a single
+    arm get no factor. In parts whose arms alternated evenly every factor is 1.
     """
     parts = [*by, "metric"]
     lots = _both(counted, [*parts, "stratum", "lot"])
@@ -162,7 +160,7 @@ def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame
 
 
 def weighted(samples: Table, found: Table, *, by_part: bool = False) -> Table:
-    """Multiply weights by the factors of a metric and arm in a stratum; rows without a factor are excluded."""
+    """Multiply weights by the factors of each metric, arm and stratum; rows without a factor are excluded."""
     alone = found.rename({f"of_{name}": name for name in (*_parts(by_part), "stratum", "key")})
     on = [samples["stratum"] == alone["of_stratum"], keys.metric_and_arm(samples["cell"]) == alone["of_key"]]
     joined = samples.inner_join(alone, [*on, *(samples[name] == alone[f"of_{name}"] for name in _parts(by_part))])
@@ -170,7 +168,7 @@ def weighted(samples: Table, found: Table, *, by_part: bool = False) -> Table:
 
 
 def kept(samples: Table, found: Table) -> Table:
-    """Keep the samples of some parts."""
+    """Return the samples of some parts."""
     return samples.semi_join(found, "part")
 
 
@@ -189,9 +187,10 @@ def _parts(by_part: bool) -> tuple[str, ...]:
 def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
     """Return the parts in which the treatment's share varies over the strata by a significant and relevant amount.
 
-    Connections of a cluster may all have one arm, so that shares vary by chance more than those of coins. But lots
-    share no cluster: an excess of the treatment in a stratum of one lot is independent of another lot, unless it
-    affects all. So the variance is estimated by the products of pairs of lots, and its own variance by their squares.
+    All connections of a cluster may have the same arm, so that shares vary more than with independent assignment.
+    Subsamples share no cluster: an excess of the treatment in a stratum is independent between subsamples, unless it
+    affects all of them. So the variance is estimated from the products of pairs of subsamples, and its own variance
+    from their squares.
     """
     n = pl.col("treatment_n") + pl.col("control_n")
     share = pl.col("treatment_n").sum() / n.sum()
@@ -210,12 +209,14 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
 
 
 def _pairs(value: pl.Expr) -> pl.Expr:
-    """Sum up the products of all pairs."""
+    """Return the sum of the products of all pairs."""
     return (value.sum() ** 2 - (value**2).sum()) / 2
 
 
 def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """The same where a stratum's samples are all of one lot: as if each had its arm by the toss of a coin."""
+    """Return the parts with uneven strata, if each stratum's samples are in one subsample. Each sample is assumed to be
+    assigned independently.
+    """
     n = pl.col("treatment_n") + pl.col("control_n")
     share = pl.col("treatment_n").sum() / n.sum()
     chance = share * (1 - share)
@@ -225,7 +226,7 @@ def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
 
 
 def _both(counted: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Bring the arms side by side: what they weigh, and their samples."""
+    """Join the weights and sample counts of both arms, one column per arm."""
     arms = (("treatment", TREATMENT), ("control", CONTROL))
     return counted.group_by(names).agg(
         pl.col(of).filter(pl.col("arm") == arm).sum().alias(f"{name}{suffix}")

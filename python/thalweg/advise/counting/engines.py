@@ -1,7 +1,7 @@
 """The engines that aggregate tables: DuckDB inside this process, or a Spark cluster.
 
-Queries are written once, with Ibis; an engine reads files, keeps intermediate tables, and returns results. Results are
-only sums and counts of whole numbers, so that every engine returns the same.
+Queries are written once, with Ibis; an engine reads files, stores intermediate tables, and returns results. Results are
+sums and counts of integers, so that every engine returns the same.
 """
 
 import re
@@ -43,38 +43,37 @@ class QueryEngine(Protocol):
         """Return Parquet files with the same columns as one table."""
 
     def put(self, name: str, rows: pl.DataFrame) -> Table:
-        """Hand a small table to the engine."""
+        """Create a table in the engine from a small data frame."""
 
     def view(self, name: str, table: Table) -> Table:
-        """Name a query, so that others can use its columns: each is computed once per row, however often it is used.
-        The result is not stored.
-        """
+        """Name a query, so that other queries can use its columns; each column is computed once per row."""
 
     def keep(self, name: str, table: Table) -> Table:
-        """Compute a table once, for several queries."""
+        """Materialise a table that several queries use."""
 
     def fetch(self, table: Table) -> pl.DataFrame:
-        """Compute a table and hand it over."""
+        """Execute a query and return its result."""
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-        """Decode every row of Parquet files one by one; return those that fail, each with the reason."""
+        """Decode every row of Parquet files one by one; yield those that fail, each with the reason."""
 
     def close(self) -> None:
         """Release memory, disk and processes."""
 
 
 INTERRUPTED = re.compile(r"interrupted[!. ]*$|cancelled as part of cancellation of all jobs", re.IGNORECASE)
-"""Messages of DuckDB and Spark about a query that Ctrl-C has ended."""
+"""Messages of DuckDB and Spark for a query that Ctrl-C interrupted."""
 
 TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
-"""DuckDB's and Spark's names; a sum is wider in DuckDB than in Ibis' books, and has to be cut to what is written there.
+"""SQL names of the types in DuckDB and Spark. DuckDB's sums are wider than Ibis declares, so they are cast to the
+declared type.
 """
 
 
 class DuckDb:
-    """DuckDB in this process: tables are in memory, and the rest is in a folder that is removed at the end.
+    """DuckDB in this process: tables are in memory and spill to a temporary folder, which is removed at the end.
 
-    A table of a database on disk would be smaller, but compressing it takes as long as all counting.
+    Tables of an on-disk database would be smaller, but compressing them takes as long as all queries.
     """
 
     name = "duckdb"
@@ -101,13 +100,13 @@ class DuckDb:
             raise
 
     def read(self, name: str, files: Sequence[Path]) -> Table:
-        """Return files as one table."""
+        """Return Parquet files as one table."""
         listed = ", ".join(_quoted(str(file)) for file in files)
         self._run(f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet([{listed}], hive_partitioning = false)')
         return self._ibis.table(name)
 
     def put(self, name: str, rows: pl.DataFrame) -> Table:
-        """Hand a small table over."""
+        """Create a table from a data frame."""
         self._ibis.con.register("handed_over", _arrow(rows))
         try:
             self._run(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM handed_over')
@@ -121,12 +120,12 @@ class DuckDb:
         return self._ibis.table(name)
 
     def keep(self, name: str, table: Table) -> Table:
-        """Compute a table once."""
+        """Materialise a table."""
         self._run(f'CREATE OR REPLACE TABLE "{name}" AS {self._narrowed(table)}')
         return self._ibis.table(name)
 
     def fetch(self, table: Table) -> pl.DataFrame:
-        """Compute a table and hand it over."""
+        """Execute a query and return its result."""
         query = self._narrowed(table)
         try:
             frame = pl.from_arrow(self._ibis.con.sql(query).to_arrow_table())
@@ -136,7 +135,7 @@ class DuckDb:
         return frame
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-        """Decode the files in a database of their own: a failure may have invalidated the one of the queries."""
+        """Decode the files in a separate database, because a failure may have invalidated the one of the queries."""
         for file in files:
             with duckdb.connect() as alone:
                 try:
@@ -163,7 +162,7 @@ class DuckDb:
 
 
 class Spark:
-    """A Spark cluster, or Spark in this machine's processes (`local[*]`). All its workers must see the files."""
+    """A Spark cluster, or Spark processes on this machine (`local[*]`). All workers need access to the files."""
 
     name = "spark"
 
@@ -183,7 +182,8 @@ class Spark:
                 exit_code=Exit.MISSING,
             ) from None
         builder = SparkSession.builder.master(master).appName("thalweg advise")
-        # A result has to fit into memory anyway; Spark's own limit of 1 GB is for those who did not think of it.
+        # The result is fetched into memory in any case, so Spark's default limit of 1 GB is lifted unless the user has
+        # set one.
         chosen = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
@@ -208,7 +208,7 @@ class Spark:
         self._kept: list[DataFrame] = []
 
     def read(self, name: str, files: Sequence[Path]) -> Table:
-        """Return files as one table."""
+        """Return Parquet files as one table."""
         try:
             self._session.read.parquet(*(str(file) for file in files)).createOrReplaceTempView(name)
         except Exception as error:
@@ -216,7 +216,7 @@ class Spark:
         return self._ibis.table(name)
 
     def put(self, name: str, rows: pl.DataFrame) -> Table:
-        """Hand a small table over."""
+        """Create a table from a data frame."""
         self._session.createDataFrame(_arrow(rows)).createOrReplaceTempView(name)
         return self._ibis.table(name)
 
@@ -226,14 +226,14 @@ class Spark:
         return self._ibis.table(name)
 
     def keep(self, name: str, table: Table) -> Table:
-        """Compute a table once, when it is first needed."""
+        """Materialise a table on its first use."""
         frame = self._frame(table).persist()
         frame.createOrReplaceTempView(name)
         self._kept.append(frame)
         return self._ibis.table(name)
 
     def fetch(self, table: Table) -> pl.DataFrame:
-        """Compute a table and hand it over."""
+        """Execute a query and return its result."""
         try:
             frame = pl.from_arrow(self._frame(table).toArrow())
         except Exception as error:
@@ -250,7 +250,7 @@ class Spark:
                 yield file, _reason(error)
 
     def close(self) -> None:
-        """Release memory, and end the session, unless it existed before."""
+        """Release memory, and end the session unless it existed before."""
         for frame in self._kept:
             frame.unpersist()
         if self._is_own:
@@ -264,7 +264,7 @@ class Spark:
 
 
 def _narrowed(query: str, schema: ibis.Schema, quote: str = '"') -> str:
-    """Cut every whole number of a query to the type that it has by its schema."""
+    """Cast every integer column of a query to the type in its schema."""
     columns = []
     for name, dtype in schema.items():
         column = f"{quote}{name}{quote}"
@@ -274,14 +274,14 @@ def _narrowed(query: str, schema: ibis.Schema, quote: str = '"') -> str:
 
 
 def _failed(error: Exception) -> BaseException:
-    """Explain why a query did not run; one that the user has interrupted did not fail."""
+    """Return the error to raise for a failed query; `KeyboardInterrupt` if the user interrupted it."""
     if INTERRUPTED.search(first_line(error)):
         return KeyboardInterrupt()
     return QueryFailed(first_line(error))
 
 
 def _reason(error: Exception) -> str:
-    """Return why a file could not be read; raise `KeyboardInterrupt` if the user has interrupted the query."""
+    """Return why a file could not be read; raise `KeyboardInterrupt` if the user interrupted the query."""
     failed = _failed(error)
     if isinstance(failed, KeyboardInterrupt):
         raise failed from error
@@ -293,5 +293,5 @@ def _quoted(text: str) -> str:
 
 
 def _arrow(rows: pl.DataFrame) -> "pa.Table":
-    """Return a table in types that every reader of Arrow supports."""
+    """Return a table with types that every Arrow reader supports."""
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())

@@ -1,7 +1,7 @@
-"""Classes that are counted together, as one small number: an engine groups by one number much faster than by eight.
+"""Packs several classes into one small integer: an engine groups by one integer much faster than by eight columns.
 
-A *cell* is round-trip time, retransmissions, metric, arm and group of clusters; a *bin* is size and value. Both are
-packed here, and unpacked once they are counted.
+A *cell* packs round-trip time, retransmissions, metric, arm and group of clusters; a *bin* packs size and value. Both
+are unpacked after counting.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from thalweg.advise.counting.buckets import LARGEST, PER_OCTAVE
 from thalweg.advise.counting.segments import UNKNOWN_CLASS
 
 CLASSES = 8
-"""Number of classes of a property, including the unknown one."""
+"""Number of classes of a property, including unknown."""
 METRICS = 2
 ARMS = 2
 BUCKETS = 4096
@@ -23,11 +23,11 @@ BUCKETS = 4096
 assert LARGEST.bit_length() * PER_OCTAVE <= BUCKETS, "every value has a class"
 
 LOTS = 8
-"""Lots that the groups are in: enough to decide whether an effect occurs in all of them."""
+"""Number of subsamples of the groups of clusters: enough to decide whether an effect occurs in all of them."""
 
 OF_ARM = METRICS * ARMS
 OF_GROUP = OF_ARM * GROUPS
-"""Cells of one class of destinations."""
+"""Number of cells in one class of destinations."""
 BINS = CLASSES * BUCKETS
 
 
@@ -40,74 +40,74 @@ def cell(
 
 
 def place(rtt: IntegerValue, retransmits: IntegerValue) -> IntegerValue:
-    """Pack the classes of a destination."""
+    """Pack the round-trip time and retransmission classes of a destination."""
     return (_wide(rtt) - UNKNOWN_CLASS) * CLASSES + (_wide(retransmits) - UNKNOWN_CLASS)
 
 
 def by_network_hour(cell: IntegerValue, hour: IntegerValue) -> IntegerValue:
-    """Move a cell from its network's group to that of its network's hour."""
+    """Move a cell from the group of its network to the group of its network and hour."""
     group = group_of(cell)
     return (_wide(cell) - group + (group + _wide(hour) * HOURS_APART) % GROUPS).cast("int16")
 
 
 def bin_of(size: IntegerValue, bucket: IntegerValue) -> IntegerValue:
-    """Pack the number of a bin into an integer."""
+    """Pack a size class and a value class into a bin."""
     return ((_wide(size) - UNKNOWN_CLASS) * BUCKETS + bucket).cast("int16")
 
 
 def of_value(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
-    """Pack both."""
+    """Pack a cell and a bin."""
     return _wide(cell) * BINS + _wide(bins)
 
 
 def of_bucket(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
-    """Pack metric, arm, group and value alone, where another column identifies the part."""
+    """Pack metric, arm, group and value class; another column identifies the part."""
     return within(cell) * BUCKETS + _wide(bins) % BUCKETS
 
 
 def within(cell: IntegerValue) -> IntegerValue:
-    """Keep metric, arm and group of a cell."""
+    """Return the metric, arm and group of a cell."""
     return _wide(cell) % OF_GROUP
 
 
 def arm_of(cell: IntegerValue) -> IntegerValue:
-    """Keep class, metric and arm of a cell."""
+    """Return the class, metric and arm of a cell."""
     return _shifted(cell, GROUPS)
 
 
 def metric_and_arm(cell: IntegerValue) -> IntegerValue:
-    """Keep metric and arm of a cell."""
+    """Return the metric and arm of a cell."""
     return arm_of(cell) % OF_ARM
 
 
 def lot_of(cell: IntegerValue) -> IntegerValue:
-    """Keep class, metric, arm and lot of a cell."""
+    """Return the class, metric, arm and subsample of a cell."""
     return _shifted(cell, GROUPS // LOTS)
 
 
 def metric_arm_and_lot(cell: IntegerValue) -> IntegerValue:
-    """Keep metric, arm and lot of a cell."""
+    """Return the metric, arm and subsample of a cell."""
     return lot_of(cell) % (OF_ARM * LOTS)
 
 
 def place_and_group(cell: IntegerValue) -> IntegerValue:
-    """Keep class and group of a cell."""
+    """Return the class and group of a cell."""
     return place_of(cell) * GROUPS + group_of(cell)
 
 
 def group_of(cell: IntegerValue) -> IntegerValue:
-    """Keep the group of a cell."""
+    """Return the group of a cell."""
     return _wide(cell) % GROUPS
 
 
 def place_of(cell: IntegerValue) -> IntegerValue:
-    """Keep the classes of a cell's destinations."""
+    """Return the classes of a cell's destinations."""
     return _shifted(cell, OF_GROUP)
 
 
 def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.DataFrame:
-    """Unpack a packed column of counts: names with the numbers that they have, the last one counting fastest; the
-    first has what is left.
+    """Unpack a packed column of counts. `sizes` maps each component to its number of values; the last varies fastest,
+    and the first takes the remainder.
 
     >>> unpacked(pl.DataFrame({"key": [2 * 64 + 5]}), "key", {"arm": 0, "group": 64}).row(0)
     (2, 5)
@@ -116,7 +116,7 @@ def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.Da
     columns: list[pl.Expr] = []
     for name, size in reversed(list(sizes.items())):
         own = rest % size if size else rest
-        # Millions of rows: numbers that fit into 16 bits are stored in 16 bits.
+        # Values that fit are stored in 16 bits, because there are millions of rows.
         narrow = pl.Int16 if size else pl.Int64
         columns.append((own + UNKNOWN_CLASS if name in WITH_UNKNOWN else own).cast(narrow).alias(name))
         rest = rest // size if size else rest
@@ -124,13 +124,13 @@ def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.Da
 
 
 WITH_UNKNOWN = frozenset({"rtt", "retransmits", "size"})
-"""Classes that may be unknown, which is packed as 0."""
+"""Components that may be unknown, which is packed as 0."""
 
 PLACE = {"rtt": 0, "retransmits": CLASSES}
 ARM = {"metric": METRICS, "arm": ARMS}
 GROUP = {"group": GROUPS}
 LOT = {"lot": LOTS}
-"""Packing of keys."""
+"""Components of the packed keys, with their sizes."""
 
 
 def _wide(value: IntegerValue) -> IntegerValue:

@@ -1,5 +1,5 @@
-"""Content of the records, before anything is compared: the presence of both algorithms, the sources that mark
-transfers, and the time covered.
+"""Overview of the records before the comparison: whether both algorithms occur, which sources mark transfers, and the
+time range.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ MAX_TIME_STEPS = 200
 
 @dataclass(frozen=True)
 class Overview:
-    """Counts of rows."""
+    """Counts of rows, and the sources and times that they cover."""
 
     rows: int
     untouched: int
-    """Those of connections whose algorithm something other than `thalweg-agent tune` has chosen."""
+    """Rows of connections whose algorithm was not chosen by `thalweg-agent tune`."""
     algorithms: Mapping[str, int]
-    """Closed connections and transfers of each, the most frequent one first."""
+    """Number of closed connections and transfers per compared algorithm, in descending order."""
     with_transfers: Sequence[str]
     """Sources that mark transfers."""
     without_transfers: Sequence[str]
@@ -36,23 +36,23 @@ class Overview:
     first_us: int
     last_us: int
     other_algorithms: Mapping[str, int]
-    """The same of those that are not compared."""
+    """Number of closed connections and transfers per algorithm that is not compared."""
     receiver_limited: int
-    """Rows that a receiver limited, if they are excluded; else 0."""
+    """Rows that are excluded because the receiver limited them; 0 if they are not excluded."""
     is_sampled: bool
-    """Whether some rows represent several, of which the others were not recorded."""
+    """Whether some rows have a weight above 1 because of sampling."""
     activated_us: int
-    """Start of the treatment, as far as the records go back."""
+    """Start of the treatment, or of the records if they begin later."""
 
     @property
     def step_us(self) -> int:
-        """Length of steps in time."""
+        """Length of a time step, in microseconds."""
         length_s = (self.last_us - self.first_us) / 1e6
         return 1_000_000 * next((step for step in STEPS_S if length_s / step < MAX_TIME_STEPS), STEPS_S[-1])
 
 
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
-    """Inspect all rows once; those beyond the calendar do not count.
+    """Scan all rows once; rows with times beyond the calendar are ignored.
 
     Raises `ThalwegError` if an algorithm does not occur.
     """

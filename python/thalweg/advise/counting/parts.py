@@ -1,4 +1,6 @@
-"""Parts of the traffic as numbers: an engine counts by one number, and only parts with verdicts get names again."""
+"""Maps parts of the traffic to numbers: an engine groups by one number, and only parts with verdicts are mapped back to
+names.
+"""
 
 from collections.abc import Sequence
 
@@ -13,37 +15,37 @@ from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension, Part
 
 HOURS = 24
 TAIL = HOURS * keys.CLASSES
-"""Numbers of one destination: properties of the single transfer count within it."""
+"""Numbers per destination, for the properties of the single transfer."""
 
 
 def are_asked(dimensions: Sequence[Dimension]) -> bool:
-    """Return whether parts need numbers of their own: those of the map have them anyway."""
+    """Return whether parts need separate numbers; the parts of the map have numbers in any case."""
     return not {dimension.name for dimension in dimensions} <= set(MAP)
 
 
 def number(rows: Table, dimensions: Sequence[Dimension]) -> IntegerValue:
-    """Number the part of each row."""
+    """Return the number of each row's part."""
     tail = segments.of_transfer(rows, dimensions)
     return packed(rows["part"], *(tail.get(name, ibis.literal(0)) for name in ("hour", "size")))
 
 
 def packed(part: IntegerValue, hour: IntegerValue, size: IntegerValue) -> IntegerValue:
-    """Pack a part of destinations with properties of the single transfer."""
+    """Pack a part of destinations with the hour and size of a transfer."""
     return (part * HOURS + hour) * keys.CLASSES + size
 
 
 def type_of(places: Places) -> str:
-    """Name the narrowest type that has all numbers."""
+    """Return the narrowest integer type for all part numbers."""
     return "int32" if places.n_parts * TAIL < 2**31 else "int64"
 
 
 def number_of_map(cell: IntegerValue, dimensions: Sequence[Dimension]) -> IntegerValue:
-    """Number the part of a sample where parts are of the map, by one of its sides or by both."""
+    """Return the number of a sample's part if the dimensions are one or both of the map."""
     return of_place(keys.place_of(cell), [dimension.name for dimension in dimensions])
 
 
 def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
-    """Keep the classes with these names, one or both."""
+    """Return the classes in the named dimensions, one or both."""
     retransmits = place % keys.CLASSES
     return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 
@@ -51,7 +53,7 @@ def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
 def named(
     engine: QueryEngine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
 ) -> dict[int, PartValues]:
-    """Return the values of some parts in each dimension, by their number."""
+    """Return the values of parts in each dimension, by the number of the part."""
     requested = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
     if places.parts is not None:
         wanted = engine.put("wanted", requested.select("part").unique())
@@ -65,6 +67,6 @@ def named(
 
 
 def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
-    """The same of parts that `number_of_map` numbers."""
+    """Return the values of parts that `number_of_map` numbers, by the number of the part."""
     places = keys.unpacked(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
     return dict(zip(numbers.to_list(), places.select(dimension.name for dimension in dimensions).rows(), strict=True))

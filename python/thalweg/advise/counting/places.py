@@ -1,9 +1,9 @@
-"""Facts of each destination: network, location, distance and loss.
+"""Attributes of each destination: network, location, distance and loss.
 
-All of it is computed once per address that occurs in the records, and joined to the rows afterwards: there are a
-thousand times fewer addresses than rows. The loss of a network in one fold of the records is computed from the others:
-an evaluated sample has no part in its own class. Where parts are columns of the records, each value of these at an
-address is a separate place, so that one join is enough.
+Attributes are computed once per address and then joined to the rows, because there are a thousand times fewer addresses
+than rows. The loss of a network in one fold of the records is computed from the other folds, so that a sample does not
+influence its own class. If columns of the records are dimensions, each combination of an address and their values is a
+separate destination, so that one join is enough.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from thalweg.advise.counting.segments import Dimension
 from thalweg.records.schema import UNKNOWN_TEXT
 
 LOSSES = ("retransmits", "segments")
-"""Sums of the control."""
+"""Sums over the control's samples."""
 
 MANY = 20
-"""Samples from which on a network has both arms for sure, if connections were assigned to them by lot."""
+"""Minimum samples of a network that almost certainly has both arms, if connections were assigned at random."""
 
 
 @dataclass(frozen=True)
@@ -31,30 +31,33 @@ class Places:
     """Attributes of destinations."""
 
     table: Table
-    """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number), unit
-    (number of the switchback unit, or 0)."""
+    """One row per destination: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its
+    number), unit (number of the switchback unit, or 0).
+    """
     keys: Sequence[str]
-    """Columns of the rows that identify a place."""
+    """Columns that identify the destination of a row."""
     parts: Table | None
-    """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
+    """One row per part: its number, and `by_` plus the name of each dimension. None: no dimension depends on the
+    destination.
+    """
     n_parts: int
-    """One, if no dimension concerns places."""
+    """Number of parts; 1 if no dimension depends on the destination."""
     counted: Table
-    """A row per place, arm, fold, metric and class of the single transfer that is asked for: `keys`, network, n,
-    weight, and level (the weighted sum of the numbers of the values' classes).
+    """One row per destination, arm, fold, metric and requested class of the transfer: `keys`, network, n, weight, and
+    level (the weighted sum of the numbers of the values' classes).
     """
     n: int
-    """Samples."""
+    """Number of samples."""
     n_many: int
-    """Samples of networks with many of them."""
+    """Number of samples in networks with at least `MANY` samples."""
     n_both: int
-    """Of these, samples of networks that have both arms."""
+    """Number of these samples in networks that have both arms."""
 
 
 def places(
     engine: QueryEngine, rows: Table, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
 ) -> Places:
-    """Return what is known of all destinations of the rows that `samples.comparable_rows` returns.
+    """Return the attributes of all destinations of the rows that `samples.comparable_rows` returns.
 
     `table` is the user's table of networks, `unit` the column of the switchback units.
     """
@@ -98,9 +101,9 @@ def places(
 
 
 def network(address: StringValue) -> StringValue:
-    """Cut whole addresses to the /24 or /48 that records hold by default; what is cut or hashed stays.
+    """Truncate complete addresses to /24 or /48, the default of records; truncated and hashed addresses are unchanged.
 
-    Texts of IPv6 are as RFC 5952 has them, so that zeros may be missing.
+    IPv6 addresses are in the format of RFC 5952, so zeros may be omitted.
     """
     whole_v6 = address.re_extract("^([0-9a-f]+:[0-9a-f]+:[0-9a-f]+):", 1)
     short_v6 = address.re_extract("^([0-9a-f:]*?)::", 1)
@@ -114,7 +117,7 @@ def network(address: StringValue) -> StringValue:
 
 
 def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Table:
-    """Count the samples of each place, arm and fold, and sum up distance, loss and rate."""
+    """Count the samples of each destination, arm and fold, and sum their round-trip times, losses and rates."""
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
     of_transfer = segments.of_transfer(rows, dimensions)
@@ -126,7 +129,7 @@ def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) 
         "weight",
         **of_transfer,
         level=buckets.of_column(rows["value"]) * rows["weight"],
-        # Impossible values are excluded: sums have to fit into 64 bits.
+        # Implausible values are excluded, so that sums fit into 64 bits.
         rtt_us=ibis.ifelse(rows["rtt_us"].between(0, buckets.LARGEST), rows["rtt_us"], nothing),
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
         segments=ibis.ifelse(is_known, rows["segments"], nothing),
@@ -149,8 +152,8 @@ def _share_of_control(engine: QueryEngine, places: Table) -> float:
 
 
 def _networks(places: Table, share_of_control: float) -> Table:
-    """Class the networks, and number them in the order of their names: by the round-trip times of both arms, and for
-    each fold of the records by what the control retransmits in the others.
+    """Classify the networks, and number them in the order of their names: by the round-trip times of both arms, and for
+    each fold of the records by the control's retransmissions in the other folds.
     """
     is_control = places["arm"] == arms.CONTROL
     sums = {
@@ -177,7 +180,7 @@ def _networks(places: Table, share_of_control: float) -> Table:
 
 
 def _value(places: Table, dimension: Dimension) -> Value:
-    """Return the value of a place in a dimension: a text, or the number of a class."""
+    """Return the value of a destination in a dimension: a text, or the number of a class."""
     if dimension.titles:
         return places[{"rtt": "rtt", "retransmits": "loss"}[dimension.name]]
     column = {"network": "network", "table": f"table_{dimension.name}", "records": f"part_{dimension.name}"}
@@ -191,7 +194,7 @@ def _numbered(places: Table, by: Sequence[str]) -> Table:
 
 
 def _assigned(places: Table) -> Table:
-    """Count samples of all networks, of those with many, and of those among them that have both arms."""
+    """Count the samples of all networks, of those with at least `MANY` samples, and of the latter with both arms."""
     is_control = places["arm"] == arms.CONTROL
     networks = places.group_by("network").agg(
         treatment=places["n"].sum(where=~is_control).fill_null(0),

@@ -3,9 +3,9 @@
 Three formats are read: CSV with a column `network`, such as MaxMind's `Blocks` with `Locations` in the same folder;
 RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with gzip.
 
-A network becomes one or several keys: a digit for the version of IP, then the hexadecimal digits that all its addresses
-begin with. A network that ends within a digit has up to eight keys. So the longest prefix of an address is its longest
-key, and an engine finds it by comparing texts, without special types.
+A network is stored as one or several keys: the IP version, then the hexadecimal digits that all its addresses share. A
+network whose length is not a multiple of four bits has up to eight keys. The longest prefix of an address is its
+longest key, so an engine finds it by comparing texts, without special types.
 """
 
 import csv
@@ -30,13 +30,13 @@ NAMES: Mapping[str, str] = {
     "country_iso_code": COUNTRY, "country_code": COUNTRY,
     "as_org": AS_NAME, "autonomous_system_organization": AS_NAME,
 }  # fmt: skip
-"""Other names of columns."""
+"""Alternative names of columns."""
 
 RESERVED = frozenset({"key", "length", "line", "digits", "digits_n", "net_address", "found_address"})
-"""Names that the search for the longest prefix uses; a user's column with such a name gets a `_` at its end."""
+"""Column names that the longest-prefix search uses; a user's column with such a name is renamed with a trailing `_`."""
 
 GEONAME = "geoname_id"
-"""Column of MaxMind's networks: the line number of their place in a separate file."""
+"""Column of MaxMind's networks: the identifier of their location in a separate file."""
 LOCATIONS = "*Locations-en.csv"
 
 BITS = {4: 32, 6: 128}
@@ -59,9 +59,9 @@ class PrefixTable:
     columns: tuple[str, ...]
     keys: list[str] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    """Length of the network of a key, in bits."""
+    """Prefix length of each key's network, in bits."""
     lines: list[int] = field(default_factory=list)
-    """Index of its attributes in `known`."""
+    """Index of each key's attributes in `known`."""
     known: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def add(self, network: str, values: tuple[str, ...]) -> None:
@@ -74,7 +74,7 @@ class PrefixTable:
             self.lines.append(line)
 
     def frame(self) -> pl.DataFrame:
-        """Return a row per key: `key`, and the columns of the longest network that contains it.
+        """Return one row per key: `key`, and the columns of the longest network that contains it.
 
         If a network is listed twice, the last one counts.
         """
@@ -107,7 +107,7 @@ def read(place: Path) -> list[PrefixTable]:
 
 
 def parsed(network: str) -> tuple[int, int, int]:
-    """Read a network: the version of IP, its address as a number, its length in bits.
+    """Parse a network; return the IP version, the address as an integer, and the prefix length in bits.
 
     >>> parsed("192.0.2.0/24") == (4, 0xC0000200, 24), parsed("2001:db8::/32")[2]
     (True, 32)
@@ -161,7 +161,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _lines(file: Path) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
-    """Return the lines of a file: names of columns, the network, its values, the number of the line."""
+    """Yield the lines of a file: names of columns, the network, its values, the line number."""
     with _opened(file) as text:
         try:
             first = text.readline()
@@ -213,7 +213,7 @@ def _value(column: str, text: str, places: Mapping[str, str]) -> str:
 
 
 def autonomous_system(text: str) -> str:
-    """Name an AS; of several that announce a network, the one that most have seen, which RouteViews names first.
+    """Return the name of an AS. If several announce a network, return the first, which RouteViews sees most often.
 
     >>> autonomous_system("64496"), autonomous_system("AS64496_64497"), autonomous_system("{64496,64497}")
     ('AS64496', 'AS64496', 'AS64496,64497')
@@ -222,7 +222,9 @@ def autonomous_system(text: str) -> str:
 
 
 def _places(file: Path) -> dict[str, str]:
-    """Read MaxMind's locations beside a file of networks: the country of each number; empty without that file."""
+    """Read MaxMind's locations in the folder of a network file; return the country of each identifier. Empty if there
+    is no locations file.
+    """
     beside = next(iter(sorted(file.parent.glob(LOCATIONS))), None)
     if beside is None:
         return {}

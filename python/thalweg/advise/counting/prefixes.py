@@ -1,7 +1,7 @@
-"""Maps addresses to networks: the longest prefix of a user's table, looked up by the engine.
+"""Maps addresses to networks: the engine finds the longest matching prefix of a user's table.
 
-Addresses have the forms of records: whole, truncated to a /24 or /48, and hashed, for which no network is known. For a
-truncated address only networks that contain all of it count.
+Addresses are complete, truncated to a /24 or /48, or hashed. Hashed addresses match no network. A truncated address
+matches only networks that contain all of it.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ ADDRESS = "net_address"
 """Column of the table of addresses."""
 
 HEX = "".join(f"{number:02x}" for number in range(256))
-"""The digits of every byte, concatenated."""
+"""The two hexadecimal digits of every byte value, concatenated."""
 
 V4 = "^([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})(/[0-9]{1,2})?$"
 V6 = "^[0-9a-f]*:[0-9a-f:]*(/[0-9]{1,3})?$"
@@ -35,10 +35,9 @@ def columns(file: Path) -> set[str]:
 
 
 def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
-    """Add what a table knows of each address: its columns, empty where it has no such network.
+    """Join the columns of a user's table to each address; they are empty if the table has no such network.
 
-    `addresses` has a row per address, which is in the column `net_address`. Raises `ThalwegError` if the file is no
-    table.
+    `addresses` has one row per address, in the column `net_address`. Raises `ThalwegError` if the file is not a table.
     """
     for number, table in enumerate(read(file)):
         addresses = _joined(engine, addresses, table, number)
@@ -55,7 +54,7 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
         ADDRESS, digits=digits(addresses[ADDRESS], max_digits), digits_n=_matched_bits(addresses[ADDRESS])
     )
     with_digits = engine.keep(f"digits_{number}", with_digits.filter(with_digits["digits"].notnull()))
-    # The keys that an address could have, one of each length; of those that the table has, the longest sorts last.
+    # The candidate keys of an address, one of each length; of those in the table, the longest sorts last.
     of_length = [_keys(with_digits, length) for length in lengths]
     tried = ibis.union(*of_length, distinct=False) if len(of_length) > 1 else of_length[0]
     met = tried.semi_join(networks, "key")
@@ -66,12 +65,12 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
 
 
 def _keys(addresses: Table, length: int) -> Table:
-    """Return the keys of one length, of the addresses with at least that number of digits."""
+    """Return the keys of one length, for addresses with at least that number of digits."""
     return addresses.filter(addresses["digits_n"] >= length).select(ADDRESS, key=addresses["digits"].substr(0, length))
 
 
 def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringValue:
-    """Write an address as its version and its hexadecimal digits, of IPv6 at least `most`; empty for malformed ones."""
+    """Return an address as its version and hexadecimal digits, for IPv6 at least `most` of them; empty if malformed."""
     text = address.lower()
     octets = (text.re_extract(V4, place).nullif("").cast("int64") for place in range(1, 5))
     v4 = _concatenated(["4", *(ibis.literal(HEX).substr(octet * 2, 2) for octet in octets)])
@@ -85,14 +84,14 @@ def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringVal
 
 
 def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
-    """Return one of the eight groups of an IPv6 address: `::` stands for those that neither side has."""
+    """Return one of the eight groups of an IPv6 address; groups that `::` replaces are zero."""
     front = head.re_extract(f"^(?:[0-9a-f]+:){{{place}}}([0-9a-f]+)", 1)
     back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{V6_GROUPS - 1 - place}}}$", 1)
     return ibis.ifelse(front != "", front, back).lpad(V6_GROUP_DIGITS, "0")
 
 
 def _matched_bits(address: StringValue) -> IntegerValue:
-    """Return the length of the longest key of which an address, perhaps truncated, has all digits."""
+    """Return the maximum key length of an address: the number of bits that a possibly truncated address has."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
     full_length = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
     return 1 + (ibis.coalesce(length, full_length) / DIGIT_BITS).floor().cast("int64")

@@ -1,7 +1,7 @@
-"""Files of records as one table of an engine, with the columns that an evaluation needs, from any writer.
+"""Reads record files of any writer as one table of an engine, with the columns that an evaluation needs.
 
-Files are taken as `thalweg.records` finds them: merged ones without their parts, damaged and foreign ones left out by
-name. Columns that older versions did not write are empty. A part `key=value` of a file's path is a column, as in object
+`thalweg.records` finds the files: it omits files that are part of a merged file, and reports damaged and foreign files.
+Columns that older versions did not write are null. A component `key=value` of a file's path is a column, as in object
 stores.
 """
 
@@ -31,14 +31,14 @@ COLUMNS: dict[str, str] = {
     "busy_us": WHOLE, "rwnd_limited_us": WHOLE, "fct_us": WHOLE, "goodput_bps": REAL, "busy_goodput_bps": REAL,
     "acked_1s_bytes": WHOLE, "acked_3s_bytes": WHOLE, "acked_10s_bytes": WHOLE, "acked_30s_bytes": WHOLE,
 }  # fmt: skip
-"""Columns that are read of every file."""
+"""Columns that are read from every file, with their types."""
 
 
 FLOATS = ("Float32", "Float64")
 SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
 
 MANY_FILES = 64
-"""Number of files from which on a sample of them is read for an overview."""
+"""Number of files above which the overview reads a sample of them."""
 ONE_FILE_IN = 4
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -48,19 +48,19 @@ _Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` and its name."""
+    """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` plus its name."""
 
     all: Table
-    """One table of them."""
+    """The rows of all files as one table."""
     wanted: Mapping[str, tuple[str, str]]
     """Name in the files and type of each column."""
     alike: Sequence[tuple[Table, Mapping[str, str], Mapping[str, str]]]
     """Tables of files with the same columns, the types of their columns, and the values in their paths."""
 
     def having(self, name: str) -> Table | None:
-        """Return those in which a column is not empty; None: no file has it.
+        """Return the rows in which a column is not null; None if no file has the column.
 
-        The column is asked for as it is in the files, so that an engine can pass over what has none of it.
+        The filter uses the stored column, so that an engine can skip row groups without values.
         """
         return _union(
             [
@@ -72,7 +72,7 @@ class Rows:
 
 
 def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
-    """Find the rows of files, which are read when a query needs them; the engine stores them under a name."""
+    """Return the rows of files under a name in the engine; they are read when a query needs them."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     needed = {name for name, _ in wanted.values()}
     groups: dict[tuple[_Pairs, _Pairs], list[Path]] = {}
@@ -88,21 +88,22 @@ def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[st
 
 
 def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
-    """Choose one file in four: the same ones wherever their folder is.
+    """Select one file in four; the selection does not depend on the folder.
 
-    They are spread evenly (as multiples of the golden ratio), so that no order of places and times is hit.
+    The selection is a low-discrepancy sequence (multiples of the golden ratio), so that it does not align with a
+    periodic order of files.
     """
     return {file: files[file] for number, file in enumerate(sorted(files)) if number * GOLDEN % 1 < ONE_FILE_IN**-1}
 
 
 def column_names(files: Mapping[Path, pl.Schema]) -> set[str]:
-    """Name every column of any file or path."""
+    """Return the names of all columns of files and paths."""
     named = {name for schema in files.values() for name in schema}
     return named | {name for file in files for name in _of_path(file)}
 
 
 def _of_path(file: Path, names: Sequence[str] | None = None) -> dict[str, str]:
-    """Read `key=value` from the folders of a path.
+    """Parse the `key=value` components of a path.
 
     >>> _of_path(Path("/records/day=2026-01-31/pop=lon%201/a.parquet"))
     {'day': '2026-01-31', 'pop': 'lon 1'}
@@ -120,8 +121,8 @@ def _union(tables: Sequence[Table]) -> Table | None:
 def _normalised(
     table: Table, wanted: Mapping[str, tuple[str, str]], types: Mapping[str, str], of_path: Mapping[str, str]
 ) -> Table:
-    """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,
-    and integers above 2^63 - 1. A moment of zero is unknown.
+    """Select, cast and clean the columns. Invalid numbers become null: NaN, infinities, negative integers, and integers
+    above 2^63 - 1. A time of zero means unknown.
     """
     columns = {}
     for called, (name, dtype) in wanted.items():
@@ -130,8 +131,8 @@ def _normalised(
             continue
         column = table[name]
         if types[name] in FLOATS:
-            # The difference is 0 only for finite numbers. isnan(), isinf() and comparisons would not do: a file's
-            # statistics leave NaN out, and DuckDB 2.0 replaces all of these by what the statistics imply.
+            # The difference is 0 only for finite numbers. isnan(), isinf() and comparisons do not work: file statistics
+            # ignore NaN, and DuckDB 2.0 simplifies such expressions by these statistics.
             column = ibis.ifelse(column - column == 0, column, ibis.null())
         if dtype == WHOLE:
             column = column.try_cast(dtype)

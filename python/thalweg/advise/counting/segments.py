@@ -31,7 +31,7 @@ selects BBR.
 LOSS_SCALE = 10_000
 
 MIN_SEGMENTS = 500
-"""Minimum number of segments for a ratio of retransmissions: with fewer, one loss would be 0.2 %."""
+"""Minimum number of segments for a retransmission ratio; with fewer, one loss would be more than 0.2 %."""
 
 MISSED = 0.01
 """Minimum samples of a network: enough that at most this share of networks has no control sample by chance."""
@@ -52,19 +52,17 @@ PartValues = tuple[PartValue, ...]
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension by which clients or transfers are divided."""
+    """A dimension that divides clients or transfers."""
 
     name: str
     title: str
     of: Of
-    """Its subject: a network as observed in the records, a network of the user's table, or a transfer; or it is a
-    column.
-    """
+    """Its subject: a network as observed in the records, a network of the user's table, a transfer, or a column."""
     titles: tuple[str, ...] = ()
     """Titles of numbered classes."""
 
     def text(self, value: PartValue) -> str:
-        """Name a part."""
+        """Return the name of a value."""
         if not self.titles:
             return UNKNOWN_TEXT if value is None else str(value)
         return self.titles[value] if isinstance(value, int) and value >= 0 else UNKNOWN_TEXT
@@ -94,15 +92,15 @@ def dimensions(names: Sequence[str], columns: set[str], of_table: set[str]) -> l
 
 
 def rtt_class(sum_us: IntegerValue, n: IntegerValue) -> IntegerValue:
-    """Number the class of a mean round-trip time."""
+    """Return the class of a mean round-trip time."""
     return _class(sum_us, [n * edge for edge in RTT_EDGES_US], n > 0)
 
 
 def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: float) -> BooleanValue:
-    """Return whether each network has enough samples and segments, of both arms together, for a ratio of the control.
+    """Return whether each network has enough samples and segments, of both arms together, for the control's ratio.
 
-    It must not depend on the assignment. Otherwise a network of a few samples would have a class if they belong to the
-    control and none if they belong to the treatment, and the arms would cover different networks.
+    The result must not depend on the assignment. Otherwise a network with few samples would have a class only if they
+    belong to the control, and the arms would cover different networks.
     """
     if not 0 < share_of_control < 1:
         return ibis.literal(share_of_control >= 1) & (segments >= MIN_SEGMENTS)
@@ -111,17 +109,17 @@ def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: 
 
 
 def loss_class(retransmits: IntegerValue, segments: IntegerValue, is_known: BooleanValue) -> IntegerValue:
-    """Number the class of a ratio of retransmissions."""
+    """Return the class of a retransmission ratio."""
     return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], is_known & (segments > 0))
 
 
 def size_class(size_bytes: IntegerValue) -> IntegerValue:
-    """Number the class of a size."""
+    """Return the class of a size."""
     return _class(size_bytes, [ibis.literal(size.least_bytes) for size in SIZES[1:]], size_bytes.notnull())
 
 
 def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, IntegerValue]:
-    """Number the classes that are asked for and are a property of the single transfer, from 0."""
+    """Return the requested classes that are properties of the single transfer, numbered from 0."""
     classes = {
         "hour": lambda: hour_of_day(rows["began_us"]),
         "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN_CLASS,
@@ -135,7 +133,7 @@ def hour_of_day(time_us: IntegerValue) -> IntegerValue:
 
 
 def whole(value: IntegerValue, unit: int) -> IntegerValue:
-    """Divide without a rest; exact in every engine, since both are far below 2^53."""
+    """Divide and discard the remainder; exact in every engine, since both numbers are far below 2^53."""
     return (value / unit).floor().cast("int64")
 
 

@@ -1,7 +1,7 @@
-"""Difference of the arms over the life of a connection: bytes acknowledged in its first second, in the two after it,
-and so on.
+"""Difference between the arms over the life of a connection: bytes acknowledged in its first second, in the next two
+seconds, and so on.
 
-Each span is compared among the connections that were open for all of it. Shah (2019) saw BBR's gain "only at the
+Each span is compared among the connections that were open for all of it. Shah (2019) found a gain of BBR "only at the
 start".
 """
 
@@ -21,16 +21,16 @@ from thalweg.advise.statistics.effects import Bootstrap, difference
 from thalweg.records.schema import CLOSE, UNKNOWN_TEXT
 
 SPANS = ((0, 1), (1, 3), (3, 10), (10, 30))
-"""Seconds from the opening."""
+"""Spans, in seconds since the connection opened."""
 
 MOVED = 1
-"""Minimum bytes in a span; a span without any shows nothing about the network."""
+"""Minimum bytes in a span; a span without transfers shows nothing about the network."""
 
 
 def lives(rows: Table, question: Question) -> Table:
     """Return the bytes of each connection after 1, 3, 10 and 30 s, for connections of at least a second.
 
-    Groups are of hours, or of pairs of turns, since there are few long connections.
+    Groups consist of hours, or of pairs of switchback periods, because there are few long connections.
     """
     closed = rows.filter(rows["kind"] == CLOSE, rows["acked_1s_bytes"].notnull(), arms.belongs(rows, question))
     began_us = arms.began(closed)
@@ -50,7 +50,7 @@ def lives(rows: Table, question: Question) -> Table:
 
 
 def throughput_counts(lives: Table) -> Table:
-    """Count throughputs of spans: columns span, arm, group, bucket; n, weight, total."""
+    """Count throughputs per span: columns span, arm, group, bucket; n, weight, total."""
     parts = []
     for number, (begin, end) in enumerate(SPANS):
         moved = lives[f"acked_{end}s_bytes"]

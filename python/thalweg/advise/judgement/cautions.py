@@ -1,4 +1,4 @@
-"""Cautions: reasons why apparently certain numbers may mislead."""
+"""Cautions: reasons why significant results may mislead."""
 
 import math
 import statistics
@@ -17,18 +17,18 @@ from thalweg.advise.statistics.balance import NOTABLE, TOO_MUCH
 from thalweg.advise.statistics.effects import Effect, adjusted
 
 OFTEN = 0.1
-"""Share of samples from which on both arms count as overlapping."""
+"""Minimum fraction of samples with overlapping arms for a caution."""
 
 MOSTLY_APART = 0.2
-"""If a smaller share of samples comes from networks with both arms, clients and not connections were assigned to arms.
-Only networks large enough to have both arms by chance count.
+"""If a smaller fraction of samples comes from networks with both arms, the assignment was by network and not by
+connection. Only networks that are large enough to have both arms by chance count.
 """
 
 NOTED = 0.005
-"""Minimum share of excluded samples that is mentioned."""
+"""Minimum fraction of excluded samples that is reported."""
 
 STRAY = 0.01
-"""Minimum share of the other arm in an interval that counts as one of both."""
+"""Minimum fraction of the other arm in an interval that counts as having both arms."""
 
 REVERSED = 0.01
 """A paradox needs effects of opposite sign that are larger than this (logarithm of the ratio)."""
@@ -37,7 +37,7 @@ MIN_LOSSY_SHARE = 0.001
 
 
 def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
-    """Warn about arms that differ, about paradoxes, and about losses without queues."""
+    """Warn about arms that differ, about Simpson's paradox, and about losses without queueing."""
     yield from _unlike(parts, question)
     for metric in overall.comparisons:
         yield from _paradox(metric, parts, overall, question)
@@ -45,8 +45,8 @@ def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterab
 
 
 def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | None:
-    """Return the common effect within parts, and half of its interval: the mean logarithm, each part whose arms can be
-    compared counting by n1 n0 / (n1 + n0).
+    """Return the common effect within parts, and half the width of its interval: the mean logarithm, weighted by n1 n0
+    / (n1 + n0) over the parts with comparable arms.
     """
     total = weights = squares = 0.0
     for comparison in _of(metric, parts):
@@ -72,12 +72,12 @@ def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
 
 
 def _logs(effect: Effect) -> tuple[float, float]:
-    """Return the logarithm of an effect, and half of its interval."""
+    """Return the logarithm of an effect, and half the width of its interval."""
     return math.log(effect.ratio), math.log(effect.high / effect.low) / 2
 
 
 def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
-    """Warn where both arms share bottlenecks; `found` is the row of `counts.meetings`."""
+    """Warn if the arms share bottlenecks; `found` is the row of `counts.meetings`."""
     n = found["n"]
     if n and found["met"] / n >= OFTEN:
         yield Caution(
@@ -90,12 +90,12 @@ def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
 
 
 def are_assigned_as_a_whole(places: Places) -> bool:
-    """Return whether networks, and not connections, seem to have been assigned to arms."""
+    """Return whether the assignment was apparently by network and not by connection."""
     return places.n_many > 0 and places.n_both / places.n_many < MOSTLY_APART
 
 
 def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
-    """Warn if networks were assigned as a whole; `asked` is the user's original question."""
+    """Warn if the assignment was by network; `asked` is the user's original question."""
     if asked.design.name != "ab" or asked.cluster == "prefix" or not are_assigned_as_a_whole(places):
         return
     done = (
@@ -113,7 +113,7 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
 
 
 def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> Iterable[Caution]:
-    """Warn about arms that were there at different times; `strata` are the rows of `counts.strata`."""
+    """Warn about arms that were active at different times; `strata` are the rows of `counts.strata`."""
     design = question.design
     if design.name == "ab" and (caution := _design_caution(strata, question)):
         yield caution
@@ -136,7 +136,7 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
 
 
 def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
-    """Name the design that fits where hours had one algorithm each."""
+    """Return a caution that names the matching design if each hour had only one algorithm."""
     if _one_arm_share(hours, STRAY) < 1 - OFTEN:
         return None
     is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
@@ -183,7 +183,7 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
 
 
 def _one_arm_share(strata: pl.DataFrame, stray: float) -> float:
-    """Return the share of samples from strata with one arm, and with no larger share than `stray` of the other one."""
+    """Return the fraction of samples in strata with one arm, where a share of the other arm up to `stray` is ignored."""
     arms = strata.group_by("stratum").agg(
         pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))
     )

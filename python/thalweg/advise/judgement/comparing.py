@@ -1,4 +1,4 @@
-"""From counts to parts: the comparisons, and the joint verdicts."""
+"""Compares the arms of each part from counts, and derives the joint verdicts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,12 +19,12 @@ MEDIAN_ALONE = (0.5,)
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts of one part or several."""
+    """Counts of one or several parts."""
 
     cells: pl.DataFrame
-    """PartValues: metric, arm, group, bucket; n, weight, total."""
+    """Values by part: metric, arm, group, bucket; n, weight, total."""
     mixes: pl.DataFrame
-    """Work: metric, arm, group; sums of sizes and round-trip times."""
+    """Work of the arms: metric, arm, group; sums of sizes and round-trip times."""
     queues: pl.DataFrame
     """Queueing delays of the control: is_lossy, group; n, sum, squares."""
     networks: ByMetric = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Counted:
 
     @property
     def n(self) -> int:
-        """Samples."""
+        """Number of samples."""
         return int(self.cells["n"].sum())
 
 
@@ -56,7 +56,7 @@ def compare(
     bootstrap: Bootstrap,
     at: Sequence[float] = MEDIAN_ALONE,
 ) -> list[Part]:
-    """Compare the arms of parts, which have no verdicts yet; `tables` are by the parts' values in each dimension."""
+    """Compare the arms of parts, without verdicts; `tables` are keyed by the parts' values in each dimension."""
     parts = []
     for values, counted in tables.items():
         compared: dict[str, Comparison] = {}
@@ -82,7 +82,7 @@ def compare(
 
 
 def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
-    """Return all parts with verdicts, by p-values adjusted for their number; the largest part comes first."""
+    """Return all parts with verdicts, from p-values adjusted for the number of tests; the largest part comes first."""
     parts = list(parts)
     p_values = {
         (part.names, metric): comparison.difference.median.p
@@ -103,7 +103,7 @@ def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
 
 
 def without_paradox(overall: Part, parts: Sequence[Part]) -> Part:
-    """Withdraw the verdict of a total that contradicts its parts."""
+    """Withdraw the verdict of the total if it contradicts its parts."""
     if not any(cautions.is_paradox(metric, parts, overall) for metric in overall.comparisons):
         return overall
     return replace(

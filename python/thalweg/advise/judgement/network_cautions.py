@@ -1,4 +1,4 @@
-"""Cautions about traffic of one or few networks, or with a pace set by receivers."""
+"""Cautions about traffic that is dominated by few networks or limited by receivers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,11 +8,11 @@ from thalweg.advise.question import Question
 from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 OFTEN = 0.1
-"""Minimum share of samples with a limit or a missing address for a caution."""
+"""Minimum fraction of receiver-limited samples, or of samples without an address, for a caution."""
 
 
 def of_networks(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
-    """Warn about classes that one or few networks decide, about unknown addresses, and about receivers."""
+    """Warn about classes that one or few networks dominate, about unknown addresses, and about receiver limits."""
     yield from _few(parts, question)
     yield from _carried(parts, question)
     yield from _unknown(overall)

@@ -1,8 +1,8 @@
-"""The samples: transfers and connections as small rows of whole numbers, made once from the records.
+"""The table of samples: transfers and connections as narrow integer rows, created once from the records.
 
-A transfer below the limit of size is a completion time; a larger one is a throughput. A connection is a throughput if
-its source marks no transfers: otherwise its bytes would count twice. This is determined once per source, so that no
-connection has to be searched among hundreds of millions. Connections that are still open do not count.
+A transfer below the size limit is a sample of completion time; a larger one is a sample of throughput. A connection is
+a sample of throughput if its source marks no transfers; otherwise its bytes would count twice. This is decided per
+source, which avoids a join over hundreds of millions of connections. Open connections are not samples.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ TIME = 0
 RATE = 1
 assert (TIME, RATE) == (False, True), "what is not small is a rate"
 METRICS = ("completion_time", "throughput")
-"""By their number."""
+"""Metrics, in the order of their numbers."""
 
 LOOKED_AT = 5_000_000
 """Above this number of rows, overlaps of the arms are checked in one of sixteen groups of clusters, and the mix and the
@@ -36,17 +36,17 @@ ONE_ROW_IN = 4
 
 LIMITS = 4
 NOT_LIMITED, LIMITED = 1, 2
-"""Codes of a receiver's limit, of `LIMITS`; 0: unknown."""
+"""Codes of `LIMITS` for whether the receiver limited a sample; 0: unknown."""
 
 LAST_MINUTE = 2**31 - 1
-"""In the year 6053: what has such a time has a wrong one."""
+"""The last valid minute, in the year 6053; later times are invalid."""
 
 HEAVIEST = 10_000
-"""A row stands for no more: sums have to fit into 64 bits."""
+"""Maximum weight of a row, so that sums fit into 64 bits."""
 
 
 def comparable_rows(engine: QueryEngine, rows: Table, question: Question, overview: Overview) -> Table:
-    """Return the rows that can be compared, with what all later steps need."""
+    """Return the rows that can be compared, with the columns that all later steps need."""
     comparable = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, overview))
     if question.without_receiver_limited:
         comparable = comparable.filter(~arms.is_receiver_limited(comparable).fill_null(False))
@@ -118,14 +118,14 @@ def samples(
     dimensions: Sequence[Dimension],
     overview: Overview,
 ) -> Table:
-    """Make the table of samples from what `comparable_rows` returns.
+    """Create the table of samples from the rows that `comparable_rows` returns.
 
-    It is stored, since every number of an answer is counted from it.
+    The table is materialised, because every number of an answer is computed from it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
     since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with 24
     bits, where checked), network (where overlaps are checked), and part (numbered by `parts`, where requested). The
-    stored ones are few and narrow: those of a hundred million rows just fit into memory. The others are derived from
+    stored columns are few and narrow, so that a hundred million rows just fit into memory. The others are derived from
     them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
@@ -172,7 +172,7 @@ def _with_derived(kept: Table, question: Question, overview: Overview) -> Table:
 
 
 def _has_turns(question: Question) -> bool:
-    """Return whether the design has turns, which may begin within a minute; hours do not."""
+    """Return whether the design has switchback periods, which may begin within a minute; hours do not."""
     return question.design.name == "switchback"
 
 
@@ -180,14 +180,14 @@ def _group(rows: Table, question: Question) -> IntegerValue:
     """Return the number of the group that a sample's cluster belongs to."""
     group = arms.group(rows["began_us"], rows["code"], question, rows["unit"])
     if question.cluster is None and question.clusters == "prefix":
-        # Samples without an address are not of one network: all that is known of their dependence is the hour.
+        # Samples without an address are clustered by hour, because their network is unknown.
         of_hour = arms.of_network_hour(rows["began_us"], rows["code"])
         group = ibis.ifelse(rows["address"] == UNKNOWN_TEXT, of_hour, group)
     return group
 
 
 def _watched_network(rows: Table, overview: Overview) -> IntegerValue:
-    """Return the number of the network where meetings of the arms are counted, and null elsewhere."""
+    """Return the number of the network where overlaps of the arms are counted, and null elsewhere."""
     is_watched = ibis.literal(True)
     if overview.rows > LOOKED_AT:
         is_watched = arms.of_network_hour(rows["began_us"], rows["code"]) % ONE_GROUP_IN == 0
@@ -195,14 +195,14 @@ def _watched_network(rows: Table, overview: Overview) -> IntegerValue:
 
 
 def _mark(rows: Table, looked_at: BooleanValue, overview: Overview) -> IntegerValue:
-    """Pack age, limit, whether a sample is looked at, and whether it had losses into a byte."""
+    """Pack into a byte: age, limit, whether the sample is checked, and whether it had losses."""
     is_lossy = (rows["retransmits"] > 0).fill_null(False)
     of_limit = since.age(rows["began_us"], overview.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])
     return (of_limit * 4 + looked_at.cast("int8") * 2 + is_lossy.cast("int8")).cast("int8")
 
 
 def _unpacked(mark: IntegerValue) -> dict[str, Value]:
-    """Return the columns that `_mark` has packed."""
+    """Return the columns that `_mark` packs."""
     return {
         "age": (mark >> ibis.literal(4, type="int32")).cast("int8"),
         "limit": ((mark >> ibis.literal(2, type="int32")) & (LIMITS - 1)).cast("int8"),
@@ -212,13 +212,13 @@ def _unpacked(mark: IntegerValue) -> dict[str, Value]:
 
 
 def _limit(is_limited: BooleanValue) -> IntegerValue:
-    """Number whether a receiver limited a sample."""
+    """Return the code of whether a receiver limited a sample."""
     return ibis.cases((is_limited.isnull(), 0), (is_limited, LIMITED), else_=NOT_LIMITED).cast("int8")
 
 
 def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
-    """Return which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
-    seconds.
+    """Return which rows are checked more closely: a subsample of large tables, selected by time, also if times are in
+    whole seconds.
     """
     if overview.rows <= LOOKED_AT:
         return ibis.literal(True)
@@ -227,7 +227,7 @@ def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
 
 
 def _possible(value: IntegerValue, looked_at: BooleanValue) -> NumericValue:
-    """Keep a number with 24 bits where it is checked; impossible values are excluded."""
+    """Return a number with 24 bits in checked rows; implausible values are excluded."""
     nothing = ibis.literal(None, type="float32")
     short = ibis.ifelse(value.between(0, buckets.LARGEST), value.cast("float32"), nothing)
     return ibis.ifelse(looked_at, short, nothing)

@@ -1,7 +1,7 @@
-"""Difference of the arms over the time since the activation: Shah (2019) saw a gain of BBR "only at the start".
+"""Difference between the arms over the time since the activation: Shah (2019) found a gain of BBR "only at the start".
 
-Spans are of whole days, so that each has all hours. In a before-after design, each span is compared with all of the
-time before the activation; in other designs with the control of the same span.
+Spans are whole days, so that each covers all hours of the day. In a before-after design, each span is compared with the
+entire time before the activation; in other designs, with the control in the same span.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ assert len(TITLES) == len(EDGES_DAYS) + 1, "every span has a title"
 
 
 def age(time_us: IntegerValue, activated_us: int) -> IntegerValue:
-    """Number the span since the activation that a time is in; earlier times are in the first one."""
+    """Return the span since the activation that contains a time; earlier times are in the first span."""
     edges = (activated_us + days * DAY_US for days in EDGES_DAYS)
     return sum(((time_us >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8")).cast("int8")
 
 
 def value_counts(samples: Table) -> Table:
-    """Count values per span, of the samples that are looked at: columns key, n, weight, total."""
+    """Count values of the checked samples per span: columns key, n, weight, total."""
     sampled = samples.filter(samples["is_looked_at"])
     key = sampled["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(sampled["cell"], sampled["bin"])
     named = sampled.select(key=key, weight=sampled["weight"], value=sampled["value"])
@@ -40,7 +40,7 @@ def value_counts(samples: Table) -> Table:
 def compared(
     counted: pl.DataFrame, question: Question, bootstrap: Bootstrap, metrics: Sequence[str]
 ) -> Iterator[Since]:
-    """Compare each span, where there are several."""
+    """Compare the arms in each span, if there are several."""
     cells = keys.unpacked(counted, "key", {"age": 0, **keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS})
     if cells["age"].n_unique() < 2:
         return

@@ -1,4 +1,4 @@
-"""Medians of both arms over time, which show when something changed."""
+"""Medians of both arms over time, to show changes."""
 
 import polars as pl
 
@@ -8,12 +8,12 @@ from thalweg.advise.judgement.samples import METRICS
 
 
 def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
-    """Return the median of each arm in each step, from the rows of `counts.over_time`."""
+    """Return the median of each arm in each time step, from the rows of `counts.over_time`."""
     cells = keys.unpacked(counted, "key", {"metric": 0, "arm": keys.ARMS, "bucket": keys.BUCKETS})
     names = ["step", "metric", "arm"]
     below = pl.col("weight").cum_sum().over(names) - pl.col("weight")
     total = pl.col("weight").sum().over(names)
-    # The class of the median: the last one below which less than half of the samples are.
+    # The median class is the last one with less than half of the weight below it.
     halves = (
         cells.sort([*names, "bucket"])
         .with_columns(n=pl.col("n").sum().over(names), is_first_half=below < total / 2)

@@ -1,8 +1,9 @@
 """Verdicts: the better algorithm in a part of the traffic, if the records show it, and the reason.
 
-The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if the two
+The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if median and mean
 disagree. A part with both small and large transfers gets the verdict of the metric that has one. If one algorithm is
-better for small and the other for large transfers, there is no verdict: the size is unknown when a connection opens.
+better for small and the other for large transfers, there is no verdict, because the size is unknown when a connection
+opens.
 """
 
 import math
@@ -23,7 +24,7 @@ WORDS = {
     "completion_time": ("less time", "more time", "takes"),
     "throughput": ("more throughput", "less throughput", "gets"),
 }
-"""Better, worse, and the verb."""
+"""Words for better and worse, and the verb, per metric."""
 
 PROPERTIES = {
     "size": "transfers are {:.2g} times as large",
@@ -32,24 +33,24 @@ PROPERTIES = {
 
 
 def with_verdict(compared: Comparison, p_adjusted: float | None, question: Question) -> Comparison:
-    """Judge one metric of one part."""
+    """Return the comparison of one metric with its verdict."""
     verdict, reason = _judged(compared, p_adjusted, question)
     return replace(compared, p_adjusted=p_adjusted, verdict=verdict, reason=reason)
 
 
 def is_testable(compared: Comparison, question: Question) -> bool:
-    """Return whether a comparison may become a verdict for an algorithm, and so counts among the tests."""
+    """Return whether a comparison can yield a verdict for an algorithm, and therefore counts as a test."""
     return not _lacking(compared, question) and not any(imbalance.is_too_much for imbalance in compared.imbalances)
 
 
 def has_enough_samples(compared: Comparison, question: Question) -> bool:
-    """Return whether both algorithms have enough samples, without regard to their quality."""
+    """Return whether both algorithms have enough samples, regardless of their quality."""
     effect = compared.difference
     return effect is not None and min(effect.treatment.n, effect.control.n) >= question.least_samples
 
 
 def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple[str, str]:
-    """Judge a part by all of its metrics."""
+    """Combine the comparisons of a part into one verdict and its reason."""
     verdicts = {comparison.verdict for comparison in comparisons.values()}
     winners = verdicts & {question.treatment, question.control}
     if len(winners) == 2:
@@ -130,7 +131,7 @@ def _median_text(metric: str, effect: Effect, question: Question) -> str:
 
 
 def _per_cent(share: float) -> str:
-    """Write a share: one digit behind the point below ten.
+    """Format a share as a percentage: one decimal below ten.
 
     >>> _per_cent(0.0712), _per_cent(0.12345), _per_cent(-0.002)
     ('7.1', '12', '-0.2')
@@ -141,7 +142,7 @@ def _per_cent(share: float) -> str:
 
 
 def _of_the_mean(metric: str, difference: Difference, question: Question) -> str:
-    """Return a remark if the mean has the opposite direction, because of a few slow samples."""
+    """Return a remark if the mean has the opposite direction because of a few slow samples."""
     median, mean = difference.median, difference.mean
     if not median or not mean or mean.overlaps(1.0) or (mean.ratio > 1) == (median.ratio > 1):
         return ""
@@ -156,7 +157,7 @@ def _unlike(imbalance: Imbalance, question: Question) -> str:
 
 
 def _more(effect: Effect, question: Question) -> str:
-    """Return a remark on the number of samples that would decide."""
+    """Return a remark on the number of samples that would be needed."""
     half = math.log(effect.high / effect.low) / 2
     times = (half / math.log1p(question.margin)) ** 2
     if times <= 1.5:

@@ -1,8 +1,8 @@
 """Checks that both arms got similar work: sizes of transfers, round-trip times of paths, and the relation of losses to
 queues.
 
-Differences are standardized: in standard deviations of the values' logarithms. Below 0.1 a difference is usually
-neglected (Austin 2009); beyond 0.25 no adjustment is trusted (Imbens and Rubin 2015, after Cochran).
+Differences are standardized: in standard deviations of the values' logarithms. A difference below 0.1 is usually
+neglected (Austin 2009); above 0.25 no adjustment is reliable (Imbens and Rubin 2015, after Cochran).
 """
 
 import math
@@ -34,7 +34,7 @@ SURE = 0.05
 MIN_LOSSY = 200
 """Minimum number of samples with losses for a statement about queues."""
 SMALL = 0.2
-"""Effect size below which losses count as unrelated to queues: a small one (Cohen 1988)."""
+"""Effect size below which losses count as unrelated to queues: Cohen's small effect (Cohen 1988)."""
 
 
 @dataclass(frozen=True)
@@ -42,39 +42,39 @@ class Imbalance:
     """Distribution of a property over the arms."""
 
     of: str
-    """size or rtt."""
+    """The property: `size` or `rtt`."""
     standardized: float
     """Treatment minus control, in standard deviations of the logarithm."""
     ratio: float
     """Ratio of treatment to control, of geometric means."""
     p: float
-    """Probability of a difference of at least this size if the arms are equal."""
+    """p-value of the difference."""
 
     @property
     def is_sure(self) -> bool:
-        """Return whether it is significant in a single test."""
+        """Return whether the difference is significant in a single test."""
         return self.p <= SURE
 
     @property
     def is_too_much(self) -> bool:
-        """Return whether the arms cannot be compared."""
+        """Return whether the difference is too large to compare the arms."""
         return self.is_sure and abs(self.standardized) > TOO_MUCH
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Relation of the control's losses to queues."""
+    """Relation of the control's losses to queueing."""
 
     n_lossy: int
     n_clean: int
     standardized: float
     """Queueing delay of samples with losses minus that of those without, in standard deviations of the logarithm."""
     high: float
-    """Upper end of its 95 % interval."""
+    """Upper end of the 95 % interval."""
 
     @property
     def follow_queues(self) -> bool | None:
-        """Return whether losses come with queues; None: there are too few to decide."""
+        """Return whether losses coincide with queues; None: too few losses to decide."""
         if min(self.n_lossy, self.n_clean) < MIN_LOSSY:
             return None
         if self.standardized > NOTABLE:
@@ -87,7 +87,7 @@ class _Compared:
     """The difference between two means of logarithms."""
 
     standardized: float
-    """In standard deviations."""
+    """Difference of the means, in standard deviations."""
     half: float
     """Compare means, with the same groups for uncertainty as for effects; None: one has no samples."""
     log: float
@@ -95,14 +95,14 @@ class _Compared:
 
 
 def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
-    """Compare the arms' work, from the rows of `counts.mix` of one part and metric."""
+    """Return the imbalances between the arms, from the rows of `counts.mix` of one part and metric."""
     imbalances_or_none = (_imbalance(rows, name, bootstrap) for name in MIXES)
     return [imbalance for imbalance in imbalances_or_none if imbalance is not None]
 
 
 def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
-    """Return the share of the treatment's and of the control's samples that receivers limited, from the rows of
-    `counts.mix` of one part and metric; None: it is not known of any.
+    """Return the receiver-limited fractions of the treatment's and of the control's samples, from the rows of
+    `counts.mix` of one part and metric; None: unknown for all samples.
     """
     sums = {arm: rows.filter(pl.col("arm") == arm).select("limit_n", "limit_sum").sum().row(0) for arm in ARMS}
     treatment, control = ((total - n) / n if n else None for n, total in (sums[arm] for arm in ARMS))
@@ -110,7 +110,7 @@ def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
 
 
 def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:
-    """Compare the control's queues with and without losses, from the rows of `counts.queues` of one part."""
+    """Compare the control's queueing delays with and without losses, from the rows of `counts.queues` of one part."""
     is_lossy = pl.col("is_lossy")
     lossy, clean = (_groups(rows.filter(which), "") for which in (is_lossy, ~is_lossy))
     comparison = _compared(lossy, clean, bootstrap)
@@ -129,7 +129,7 @@ def _imbalance(rows: pl.DataFrame, name: str, bootstrap: Bootstrap) -> Imbalance
 
 
 def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared | None:
-    """Compare means, with the same groups for uncertainty as for effects; None: one has no samples."""
+    """Compare two means, with the same groups for uncertainty as for effects; None if one has no samples."""
     if not one[:, 0].sum() or not other[:, 0].sum():
         return None
     all_groups = np.ones((1, GROUPS))
@@ -153,7 +153,7 @@ def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared |
 
 
 def _groups(rows: pl.DataFrame, of: str) -> Numbers:
-    """Return number, sum and squares per group."""
+    """Return count, sum and sum of squares per group."""
     places = rows["group"].to_numpy().astype(np.int64)
     sums = (rows[f"{of}{name}"].to_numpy() for name in ("n", "sum", "squares"))
     return np.column_stack([np.bincount(places, column, GROUPS) for column in sums])

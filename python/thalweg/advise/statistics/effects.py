@@ -1,15 +1,14 @@
-"""The difference of the arms, with its interval.
+"""The difference between the arms, with its interval.
 
-An effect is treatment over control: a ratio of medians, of other quantiles, or of means. Its uncertainty comes from
-a bootstrap over groups of clusters. A cluster is a set of dependent samples, such as one network's hour; its name alone
-determines which of 64 groups it belongs to. Since clusters are independent of each other, groups are too, and drawing
-groups estimates the same variance as drawing clusters (Kott 2001 on the delete-a-group jackknife; Chamandy et al.
-2012), while an engine only has to count 64 histograms. Both arms of a group are drawn together, so that common effects
-cancel.
+An effect is treatment over control: a ratio of medians, of other quantiles, or of means. Its uncertainty comes from a
+bootstrap over groups of clusters. A cluster is a set of dependent samples, such as one network's hour; its name alone
+determines which of 64 groups it belongs to. Clusters are independent, so groups are as well, and resampling groups
+estimates the same variance as resampling clusters (Kott 2001 on the delete-a-group jackknife; Chamandy et al. 2012). An
+engine then needs to count only 64 histograms. Both arms of a group are drawn together, so that common effects cancel.
 
 The interval is that of a normal logarithm, with the standard deviation of the replicates and Student's t: with a
-thousand replicates the percentiles themselves would be too coarse for p-values that must hold among many segments.
-Where a few groups have most of the samples, t counts as many groups of equal size as would weigh like them (Kish 1965;
+thousand replicates the percentiles themselves would be too coarse for p-values that must hold among many segments. If a
+few groups have most of the samples, the degrees of freedom of t follow from the effective number of groups (Kish 1965;
 Carter, Schnepel and Steigerwald 2017 on clusters of unequal sizes).
 """
 
@@ -35,15 +34,15 @@ MEDIAN = QUANTILES.index(0.5)
 FASTEST, SLOWEST = QUANTILES.index(0.05), QUANTILES.index(0.95)
 CONFIDENCE = 0.95
 MIN_DEGREES = 1.0
-"""Degrees of freedom: one group with nearly all of the weight leaves none, but t needs a positive number."""
+"""Minimum degrees of freedom; one group with nearly all of the weight would leave zero, but t needs a positive number.
+"""
 MIN_GROUPS = 20
-"""Minimum number of groups with a cluster for an estimate of the variance: some 24 clusters."""
+"""Minimum number of groups with a cluster for an estimate of the variance: about 24 clusters."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Treatment over control; `low` and `high` are its 95 % interval, `p` the probability of such a difference if the
-    arms are equal."""
+    """Ratio of treatment to control; `low` and `high` are its 95 % interval, `p` is its p-value."""
 
     ratio: float
     low: float
@@ -63,48 +62,48 @@ class Arm:
     stands_for: float
     mean: float
     quantiles: tuple[float, ...]
-    """At `QUANTILES`."""
+    """Values at `QUANTILES`."""
     groups: int
-    """Groups of clusters with a sample, of 64."""
+    """Number of groups with a sample, at most 64."""
     curve: tuple[tuple[float, float], ...]
-    """Points of the cumulative distribution: a value, and the share that is below it."""
+    """Points of the cumulative distribution: a value, and the fraction below it."""
 
     @property
     def median(self) -> float:
-        """What half of the samples are below."""
+        """Median of the samples."""
         return self.quantiles[MEDIAN]
 
     @property
     def jitter(self) -> float:
-        """Distance between the fastest and the slowest twentieth."""
+        """Difference between the 95th and the 5th percentile."""
         return self.quantiles[SLOWEST] - self.quantiles[FASTEST]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of one part under both arms."""
+    """Difference between the arms in one metric of one part."""
 
     treatment: Arm
     control: Arm
     quantiles: Mapping[float, Effect]
-    """At those of `QUANTILES` that were requested; empty if there are too few groups for an interval."""
+    """Effects at the requested quantiles; empty if there are too few groups for an interval."""
     mean: Effect | None
 
     @property
     def median(self) -> Effect | None:
-        """The effect by which is judged."""
+        """Effect on the median, which decides the verdict."""
         return self.quantiles.get(0.5)
 
 
 POINTS = 60
-"""Of a curve."""
+"""Maximum number of points of a curve."""
 
 
 class Bootstrap:
-    """Draws of groups: the same ones for every part, so that parts can be compared."""
+    """Bootstrap draws of groups, the same for every part, so that parts can be compared."""
 
     def __init__(self, question: Question) -> None:
-        """Prepare for a question's seed and replicates."""
+        """Prepare the draws for a question's seed and number of replicates."""
         self._question = question
         self._drawn: dict[bytes, Numbers] = {}
 
@@ -124,7 +123,7 @@ class Bootstrap:
 
 
 def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = (0.5,)) -> Difference | None:
-    """Compare the arms, from the rows of `counts.histogram` of one part and metric; None: an arm is not there."""
+    """Compare the arms, from the rows of `counts.histogram` of one part and metric; None if an arm is missing."""
     numbers = np.sort(cells["bucket"].unique().to_numpy()).astype(np.int64)
     arms = {arm: _table(cells.filter(pl.col("arm") == arm), numbers) for arm in (TREATMENT, CONTROL)}
     if any(not table.weights.any() for table in arms.values()):
@@ -138,7 +137,7 @@ def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = 
 def _effects(
     treatment: "_Table", control: "_Table", edges: Numbers, bootstrap: Bootstrap, at: Sequence[float]
 ) -> tuple[dict[float, Effect], Effect | None]:
-    """Estimate the effects on quantiles, and on the mean."""
+    """Estimate the effects on quantiles and on the mean."""
     is_there = treatment.is_there | control.is_there
     n = int(is_there.sum())
     if n < 2:
@@ -166,7 +165,7 @@ def _effect(log: float, sd: float, degrees: float) -> Effect:
 
 @dataclass(frozen=True)
 class _Table:
-    """One arm: weights per group and class, sums of values per group, rows per group."""
+    """Counts of one arm: weights per group and class, sums of values per group, rows per group."""
 
     weights: Numbers
     totals: Numbers
@@ -200,7 +199,7 @@ class _Table:
 def quantiles(
     weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES, draws: Numbers | None = None
 ) -> Numbers:
-    """Return logarithms of quantiles, within a class by interpolation.
+    """Return logarithms of quantiles, interpolated within a class.
 
     Each quantile's class is found by bisection, so that replicates need the sums of a few classes instead of all.
 
@@ -214,7 +213,7 @@ def quantiles(
         A row per replicate, a column per quantile.
     """
     draws = np.eye(len(weights)) if draws is None else draws
-    # Sums of whole numbers are exact in any order.
+    # Sums of integers are exact in any order.
     sums = np.ascontiguousarray(weights.cumsum(axis=1).T)
     totals = draws @ sums[-1]
     columns = []
@@ -253,20 +252,20 @@ def _summed(places: NDArray[np.int64], values: pl.Series, count: int) -> Numbers
 
 
 def half_of_interval(sd: float, degrees: float) -> float:
-    """Return half of the interval of an estimate, from its standard deviation and the degrees of freedom of that."""
+    """Return half the width of an interval, from the estimate's standard deviation and its degrees of freedom."""
     # `scipy.stats` returns the same, but takes a second to import.
     return float(special.stdtrit(degrees, 0.5 + CONFIDENCE / 2)) * sd
 
 
 def chance_of(value: float, sd: float, degrees: float) -> float:
-    """Return the probability that an estimate is as far from 0, or further, if it is 0."""
+    """Return the two-sided p-value of an estimate under the hypothesis that it is 0."""
     if sd > 0:
         return 2 * float(special.stdtr(degrees, -abs(value) / sd))
     return 1.0 if value == 0 else 0.0
 
 
 def equal_groups(rows: Numbers) -> float:
-    """Return the number of groups of equal size that would weigh like groups of these numbers of rows.
+    """Return the effective number of groups: the number of equal-sized groups with the same sum of squared shares.
 
     >>> equal_groups(np.array([10.0, 10.0, 0.0]))
     2.0
@@ -275,8 +274,8 @@ def equal_groups(rows: Numbers) -> float:
 
 
 def adjusted(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
-    """Adjust p-values for their number (Benjamini and Hochberg 1995): of those that are at most q, a share q is
-    expected to be false.
+    """Return the p-values adjusted for multiple tests (Benjamini and Hochberg 1995): of those that are at most q, an
+    expected fraction q is false.
 
     >>> {name: round(value, 3) for name, value in adjusted({"a": 0.01, "b": 0.04, "c": 0.5}).items()}
     {'a': 0.03, 'b': 0.06, 'c': 0.5}

@@ -1,7 +1,7 @@
 """The weight of each network in a part of the traffic, and its contribution to the effect.
 
-The sums per place exist already, since networks are classified by them: no row is read again. The effect without a
-network is that on the mean logarithm, whose sums can be subtracted; the numbers of classes of values are logarithms.
+The sums per destination already exist, because they classify the networks, so no row is read again. The effect without
+a network is measured on the mean logarithm, whose sums can be subtracted; the class numbers of values are logarithms.
 """
 
 import math
@@ -21,13 +21,13 @@ from thalweg.advise.statistics.networks import ByMetric, Heavy, Networks
 from thalweg.records.schema import UNKNOWN_TEXT
 
 NOTABLE_SHARE = 0.01
-"""Share of an arm's weight from which on a network is left out once. A smaller one cannot change a median much."""
+"""Minimum fraction of an arm's weight for a leave-one-out effect. A network with less cannot change a median much."""
 
 MOSTLY = 0.5
-"""Share of samples without an address from which on the number of networks is unknown."""
+"""Fraction of samples without an address above which the number of networks is unknown."""
 
 PER_MILLIARD = 1_000_000_000
-"""Shares are whole numbers of this unit, so that every engine gives the same sum of squares in 64 bits."""
+"""Unit of shares, which are integers, so that every engine returns the same 64-bit sum of squares."""
 
 DIVISIONS = 4
 """Divisions of the traffic that are described together: everything, two by classes, and parts."""
@@ -42,12 +42,12 @@ COLUMNS = [f"{arm}_{of}" for arm in OF_ARMS for of in SUMS]
 
 @dataclass(frozen=True)
 class OfParts:
-    """The networks of everything, of each class of destinations, and of each part."""
+    """The networks of the total, of each class of destinations, and of each part."""
 
     by_class: Mapping[tuple[str, ...], Mapping[int, ByMetric]]
-    """By the names of the dimensions, none for everything; then by the number of the class."""
+    """Networks by the names of the dimensions (empty for the total), then by the number of the class."""
     by_part: Mapping[int, ByMetric]
-    """By the number of the part, where parts are numbered and are wider than a network."""
+    """Networks by the number of the part, for numbered parts that are wider than a network."""
 
     def of_class(self, names: Sequence[str], values: Sequence[int]) -> ByMetric:
         """Return the networks of one class."""
@@ -56,7 +56,7 @@ class OfParts:
         return self.by_class[tuple(names)].get(number, {})
 
     def of_part(self, number: int, dimensions: Sequence[Dimension]) -> ByMetric:
-        """Return the networks of the part that has a number."""
+        """Return the networks of the part with a number."""
         networks = self.by_part if parts.are_asked(dimensions) else self.by_class[_names(dimensions)]
         return networks.get(number, {})
 
@@ -67,9 +67,7 @@ def are_within_one(dimensions: Sequence[Dimension]) -> bool:
 
 
 def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
-    """Describe the networks behind everything that is evaluated; parts with fewer samples than the minimum are
-    excluded.
-    """
+    """Describe the networks of everything that is evaluated, except parts with fewer samples than the minimum."""
     weights = engine.keep("network_weights", _weights(places, dimensions))
     requested = () if parts.are_asked(dimensions) else _names(dimensions)
     classes = list(dict.fromkeys([(), MAP, requested]))
@@ -92,8 +90,8 @@ def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
 
 
 def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
-    """Sum up what each network weighs in each class and part: columns place, part, metric, number, network, and of each
-    arm its weight and the weighted sum of the numbers of classes, which are logarithms.
+    """Sum the weights of each network in each class and part: columns place, part, metric, number, network, and for
+    each arm its weight and the weighted sum of class numbers, which are logarithms.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = places.counted.inner_join(where, [places.counted[name] == where[f"at_{name}"] for name in places.keys])
@@ -148,7 +146,7 @@ def _described(engine: QueryEngine, weights: Table, of_parts: int, min_weight: i
     heavies = engine.fetch(heavy).partition_by(by, as_dict=True) if len(rows) else {}
     networks_of_parts: dict[int, dict[int, Networks]] = {}
     for row in rows.iter_rows(named=True):
-        # DuckDB returns a sum of sums as a decimal number. Squares are empty where no network is known.
+        # DuckDB returns a sum of sums as a decimal. Squares are null if no network is known.
         sums = {column: int(number) for column, number in row.items() if number is not None}
         of_part = heavies.get((sums["key"], sums["metric"]))
         heavy_ones = tuple(_heavy(of_part, sums)) if of_part is not None else ()

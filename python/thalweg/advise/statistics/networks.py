@@ -1,8 +1,8 @@
 """The number of networks behind a comparison, and whether it depends on one of them.
 
-A class of destinations is wider than one network. If one network has most of its samples, any number of them is little
-evidence about the others. Two numbers show this: the effective number of networks (Kish 1965), and the effect without
-each network that has a notable share (leave-one-out).
+A class of destinations contains several networks. If one network has most of its samples, they are little evidence
+about the others. Two numbers show this: the effective number of networks (Kish 1965), and the effect without each
+network that has a notable share (leave-one-out).
 """
 
 import math
@@ -15,7 +15,7 @@ MIN_NETWORKS = 10.0
 """Effective number of networks below which a class of destinations gets no verdict."""
 
 MAJOR_SHARE = 0.5
-"""A network that adds more than this share of the effect carries it."""
+"""Fraction of the effect above which the contribution of a network dominates it."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Heavy:
 
     network: str
     share: float
-    """Share of the arm's weight, in the arm in which it is larger."""
+    """Fraction of the arm's weight, in the arm in which it is larger."""
     log_added: float | None
     """Contribution to the logarithm of the effect; None: without it an arm has no samples."""
 
@@ -38,17 +38,17 @@ class Networks:
     """The networks behind one metric of one part."""
 
     count: int
-    """Networks with a sample; samples without an address are of none."""
+    """Number of networks with a sample; samples without an address do not count."""
     effective: float | None
-    """Equivalent number of networks of equal weight, in the arm that has fewer; None: addresses are unknown."""
+    """Effective number of networks (Kish), in the arm that has fewer; None: addresses are unknown."""
     unknown_share: float
-    """Share of the weight that has no address."""
+    """Fraction of the weight without an address."""
     heavy: tuple[Heavy, ...]
-    """The largest share first."""
+    """Networks with a notable share, the largest first."""
 
     @property
     def are_few(self) -> bool:
-        """Whether they are too few to represent a class of destinations."""
+        """Whether there are too few networks to represent a class of destinations."""
         return self.effective is not None and self.effective < MIN_NETWORKS
 
     def carrier(self, effect: Effect) -> Heavy | None:
@@ -62,4 +62,4 @@ class Networks:
 
 
 ByMetric = Mapping[int, Networks]
-"""By the number of a metric."""
+"""Networks by the number of the metric."""

@@ -9,11 +9,11 @@ from thalweg.analysis.measuring.summary import summary
 from thalweg.results import Run
 
 COUNTS = ("connections", "starved")
-"""Measures that the cautions need."""
+"""Measures from which cautions are derived."""
 
 
 def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
-    """Return the cautions of a run: what was left out, repetitions that are copies, connections that starved.
+    """Return the cautions of a run: excluded experiments, repetitions that are copies, starved connections.
 
     Args:
         run: An open run directory.
@@ -23,7 +23,7 @@ def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
 
 
 def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
-    """Return a sentence for each flow with starved connections: how many, and at which point of the sweep most."""
+    """Return a sentence for each flow with starved connections: their number, and the sweep point with most of them."""
     counts = summary(run, measures=COUNTS) if measured is None else measured.filter(pl.col("measure").is_in(COUNTS))
     wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
     share = pl.col("starved") / pl.col("connections")

@@ -1,4 +1,4 @@
-"""Two runs compared, or two values of a swept key: the significant differences.
+"""Compares two runs, or two values of a swept key, and finds the significant differences.
 
     compare(open_run("runs/before"), open_run("runs/after"), tolerance=0.05).real
 
@@ -37,11 +37,11 @@ PARTS = {
     "jain",
     "copies_jain",
 }
-"""Measures that are a part of a whole: their change is a difference in points, that of others is relative."""
+"""Measures that are fractions: their change is a difference in percentage points; that of others is relative."""
 
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
-"""`too small`: real, and within the tolerance; `copies`: a side's repetitions are copies of one another; `too few`: too
-few repetitions to decide.
+"""`too small`: significant but within the tolerance; `copies`: one side's repetitions are copies of one another; `too
+few`: too few repetitions to decide.
 """
 
 ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not seen")
@@ -49,7 +49,7 @@ ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not see
 
 @dataclass(frozen=True)
 class MeasuredValue:
-    """A measure of one side."""
+    """Estimate of a measure on one side."""
 
     cc: str | None
     mean: Estimate
@@ -57,12 +57,12 @@ class MeasuredValue:
 
 
 Values = Mapping[int, Mapping[tuple[str | None, str], MeasuredValue]]
-"""By experiment, then flow and measure."""
+"""Values by experiment, then by flow and measure."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A measure of a flow, or of the path, at a point of both sides."""
+    """A measure of a flow, or of the path, compared at one point."""
 
     pair: pairs.Pair
     flow: str | None
@@ -72,19 +72,19 @@ class Compared:
     second: Estimate
     difference: Difference
     p: float | None
-    """Corrected for the number of tests."""
+    """p-value, corrected for the number of tests."""
     verdict: Verdict
     is_copied: bool = False
     """Whether the repetitions of at least one side are copies of one another."""
 
     @property
     def is_relative(self) -> bool:
-        """Whether the change is relative to the first value; else it is a difference of two fractions."""
+        """Whether the change is relative to the first value; otherwise it is a difference of two fractions."""
         return self.measure not in PARTS
 
     @property
     def change(self) -> tuple[float | None, float | None, float | None]:
-        """The change with the ends of its interval: 0.05 is 5 % more, or 5 points more."""
+        """The change and the ends of its interval: 0.05 is 5 % more, or 5 percentage points more."""
         difference = self.difference
         if not self.is_relative:
             return difference.value, difference.low, difference.high
@@ -94,7 +94,7 @@ class Compared:
 
     @property
     def size(self) -> float:
-        """Size of the change; a value instead of zero is larger than all others."""
+        """Absolute size of the change; infinite if the first value is zero."""
         change = self.change[0]
         return abs(change) if change is not None else inf if self.difference.value else 0.0
 
@@ -107,11 +107,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that was compared: the real differences first, and of these the largest."""
+    """Result of a comparison: real differences come first, in descending order of size."""
 
     rows: Sequence[Compared]
     alone: Sequence[str]
-    """Points and values that only one side has, as text."""
+    """Points and values that exist on one side only, as text."""
 
     @property
     def has_verdicts(self) -> bool:
@@ -139,8 +139,8 @@ def compare(
 ) -> Comparison:
     """Compare two runs, or within one run the values of a key of its sweep.
 
-    `tolerance` is the change, as a part of the first value (of a ratio: in points), that does not matter. Raises
-    `ThalwegError` if nothing can be compared, or a name is not known.
+    `tolerance` is the largest negligible change, as a fraction of the first value (for ratios: in points). Raises
+    `ThalwegError` if nothing can be compared, or a name is unknown.
     """
     if (second is None) == (by is None):
         raise ValueError("a comparison needs either a second run or a key")
@@ -181,7 +181,7 @@ def _values(run: Run, measures: Sequence[str]) -> Values:
 def _compare(
     paired: Sequence[pairs.Pair], first: Values, second: Values, flows: Collection[str]
 ) -> tuple[list[Compared], list[str]]:
-    """Join the rows of both sides; report rows that only one has."""
+    """Join the rows of both sides; return also the rows that exist on one side only."""
     rows: list[Compared] = []
     unmatched: list[str] = []
     for pair in paired:
@@ -203,7 +203,7 @@ def _compare(
 
 
 def _judged(rows: Sequence[Compared], tolerance: float) -> list[Compared]:
-    """Correct for the number of tests, judge, and sort."""
+    """Correct the p-values for the number of tests, assign verdicts, and sort."""
     corrected = iter(holm([row.p for row in rows if row.p is not None]))
     tested = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
     judged = [replace(row, verdict=_verdict(row, tolerance)) for row in tested]
@@ -220,7 +220,7 @@ def _verdict(row: Compared, tolerance: float) -> Verdict:
     _, low, high = row.change
     if low is not None and high is not None and -tolerance <= low and high <= tolerance:
         return "not seen"
-    # A single test would find it, its variation is unknown, or it may exceed the tolerance: more repetitions would
-    # decide.
+    # More repetitions would decide: a single test is significant, the variation is unknown, or the change may exceed
+    # the tolerance.
     looks_real = row.difference.p is not None and row.difference.p < 1 - CONFIDENCE
     return "too few" if looks_real or row.difference.low is None or tolerance > 0 else "not seen"

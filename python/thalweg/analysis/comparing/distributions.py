@@ -8,15 +8,16 @@ from thalweg.analysis.tables.flows import MICROSECONDS
 from thalweg.results import Run
 
 LIMIT = 101
-"""Maximum number of values of a distribution: every percent of it."""
+"""Maximum number of values of a distribution: its percentiles from 0 to 100."""
 
 GROUP = ["experiment", "flow"]
 
 
 def transfer_distributions(run: Run) -> pl.DataFrame:
-    """Distribute the transfers of all repetitions: experiment, flow, measure, values (a sorted list).
+    """Return the distribution of all transfers over the repetitions: experiment, flow, measure, values (a sorted list).
 
-    Measures: `completion_time` in s of completed transfers; `transfer_goodput` in bit/s, of unlimited ones too.
+    Measures: `completion_time` in s, for completed transfers; `transfer_goodput` in bit/s, also for unlimited
+    transfers.
     """
     flows = trustworthy(run, run.scan("flows"))
     times = flows.filter("completed").select(
@@ -30,7 +31,7 @@ def transfer_distributions(run: Run) -> pl.DataFrame:
 
 
 def rtt_distributions(run: Run) -> pl.DataFrame:
-    """Distribute the smoothed round-trip times (s) over the time series' samples of all repetitions.
+    """Return the distribution of smoothed RTTs (s), over the samples of the time series of all repetitions.
 
     Each sample of each connection counts once, so a value's share is a share of the connections' time.
     """
@@ -51,7 +52,7 @@ def _distribute(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def thinned(values: np.ndarray) -> list[float]:
-    """Sort values; of more than `LIMIT`, keep the percentiles from the smallest to the largest.
+    """Return sorted values; above `LIMIT` values, their percentiles from the minimum to the maximum.
 
     >>> thinned(np.array([3.0, 1.0, 2.0]))
     [1.0, 2.0, 3.0]

@@ -1,4 +1,4 @@
-"""The evidence behind the numbers of a run: all of its experiments, a part of them, or none."""
+"""The evidence behind the numbers of a run: all of its experiments, some of them, or none."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +13,7 @@ Extent = Literal["all", "part", "none"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Usable part of the plan, and a sentence about the rest."""
+    """Extent of the usable experiments, and a caution about the others."""
 
     extent: Extent
     caution: str | None = None
@@ -21,7 +21,7 @@ class Evidence:
 
 
 def evidence(run: Run) -> Evidence:
-    """Return the evidence that a run holds; experiments that a study did not need are not missed."""
+    """Return the evidence of a run; experiments that a study did not need do not count as missing."""
     extent = of_status(status(run))
     if extent.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():
         return extent
@@ -29,7 +29,7 @@ def evidence(run: Run) -> Evidence:
 
 
 def of_status(state: Status) -> Evidence:
-    """Return the evidence by the state of the experiments alone.
+    """Return the evidence from the state of the experiments alone.
 
     >>> of_status(Status(3, 3, [], []))
     Evidence(extent='all', caution=None)
@@ -56,5 +56,5 @@ def of_status(state: Status) -> Evidence:
 
 
 def are(count: int) -> str:
-    """Return the verb of a number of things."""
+    """Return "is" or "are" for a number of things."""
     return "is" if count == 1 else "are"

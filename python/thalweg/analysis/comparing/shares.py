@@ -1,4 +1,4 @@
-"""The CPU share that sending hosts got, compared with that of the scenario."""
+"""Compares the CPU share that sending hosts received with that of the scenario."""
 
 from dataclasses import dataclass
 
@@ -7,34 +7,34 @@ import numpy as np
 from thalweg.results import Run
 
 RECEIVED = "cpu_share_received"
-"""The engine's name of it; with several sending hosts, `cpu_share_received_of_NAME`."""
+"""Name of the engine's measurement; with several sending hosts, `cpu_share_received_of_NAME`."""
 
 MEASURES = ("cpu_share_asked", RECEIVED, "cpu_slice_median_us", "co_tenants_cpu_share")
-"""All that engines measure of it."""
+"""Measurements of engines about CPU shares."""
 
 
 @dataclass(frozen=True)
 class CpuShare:
-    """A sending host at all points where it has as much of a CPU."""
+    """A sending host, at all points with the same configured CPU share."""
 
     host: str
     slice_ns: int | None
-    """None: it has no share in slices."""
+    """Length of its slices; None: the share is not in slices."""
     period_ns: int | None
     co_tenants: int
     n: int
-    """Experiments."""
+    """Number of experiments."""
     received: float
-    """Part of the time in which it was on CPU, median of the experiments."""
+    """Fraction of time on CPU, median of the experiments."""
     largest: float
     slice_us: float | None
-    """Median length of slices for a process that always computes; None: not measured."""
+    """Median length of the slices of a process that never sleeps; None: not measured."""
     tenants: float | None
-    """Median share of the time in which its co-tenants, in total, were on CPU."""
+    """Median fraction of time in which its co-tenants, in total, were on CPU."""
 
 
 def is_of_a_share(name: str) -> bool:
-    """Return whether an engine's measure is about a share of a CPU.
+    """Return whether a measurement of an engine is about a CPU share.
 
     >>> is_of_a_share("cpu_share_received_of_left"), is_of_a_share("relay_cpu_percent")
     (True, False)
@@ -43,9 +43,9 @@ def is_of_a_share(name: str) -> bool:
 
 
 def shares(run: Run) -> list[CpuShare]:
-    """Return the CPU share that each sending host got, for each configured share, the largest first.
+    """Return the CPU share that each sending host received, for each configured share, the largest first.
 
-    Untrustworthy experiments count, as for all measurements of engines about themselves.
+    Untrustworthy experiments are included, as in all measurements of engines about themselves.
     """
     hosts = {
         (experiment["experiment"], experiment["repetition"]): experiment["hosts"]

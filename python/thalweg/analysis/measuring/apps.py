@@ -30,7 +30,7 @@ SCHEMA = MappingProxyType(
 
 
 def app_measures(flows: pl.DataFrame, apps: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per experiment, repetition and application, with a column per measure that may be empty.
+    """Return one row per experiment, repetition and application, with a column per measure, which may be null.
 
     Args:
         flows: The transfers.
@@ -75,7 +75,7 @@ def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pages(transfers: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean times until half of the objects of a page, and all of them, had arrived."""
+    """Return the mean times until half and all of the objects of a page had arrived."""
     ends = pl.col("end_us").filter("completed").sort()
     half = (pl.col("objects").first() + 1) // 2
     start = pl.col("start_us").min()

@@ -1,8 +1,8 @@
-"""Time of a flow to reach its share of the link, and to stay there.
+"""Time until a flow reaches its share of the link and stays there.
 
-The share that is available to a flow is the current rate of its direction's link less unresponsive background, evenly
-over the parallel copies of flows of that direction that are active then, times the flow's own copies. It is constant
-between changes: steps of the rate, background that starts or stops, copies that start or end.
+The share of a flow is the current rate of its direction's link, minus unresponsive background, divided by the number of
+active copies of flows in that direction, times the flow's own copies. It changes when the rate changes, when background
+starts or stops, and when copies start or end.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from thalweg.analysis.tables.window import Window
 from thalweg.results.plan_document import BackgroundDocument, ExperimentDocument, StepDocument
 
 TOLERANCE = 0.1
-"""Maximum deviation from the share, as a fraction of it."""
+"""Maximum deviation from the share, as a fraction of the share."""
 
 MEAN_US = 500_000
-"""Time over which a rate is taken: BBR's cycle of probing, eight round trips, is shorter than that up to 60 ms."""
+"""Averaging time of a rate; BBR's probing cycle of eight round trips is shorter for RTTs up to 60 ms."""
 
 STAY_US = 1_000_000
-"""Time for which the rate has to stay."""
+"""Minimum time for which the rate must stay within the tolerance."""
 
 
 def convergence_times(
@@ -52,7 +52,7 @@ def convergence_times(
 
 
 class _Shares:
-    """Shares of flows, from one change to the next."""
+    """Shares of flows, constant between changes."""
 
     def __init__(
         self, copies: Sequence[Copy], steps: Sequence[StepDocument], background: Sequence[BackgroundDocument]
@@ -72,7 +72,7 @@ class _Shares:
         self.changes = sorted(moments)
 
     def of(self, flow_copies: Sequence[Copy], at_us: float) -> float:
-        """Return the share of the copies `flow_copies` from `at_us` on, in bit/s."""
+        """Return the combined share of the copies `flow_copies` from `at_us` on, in bit/s."""
         rate = [bps for since, bps in self.steps if since <= at_us][-1]
         rate -= sum(bps for start, stop, bps in self.background if start <= at_us < stop)
         return rate * _active(flow_copies, at_us) / max(1, _active(self.copies, at_us))

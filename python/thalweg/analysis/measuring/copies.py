@@ -1,4 +1,4 @@
-"""Repetitions that are copies of one another: nothing random occurred, so their spread estimates nothing."""
+"""Repetitions that are copies of one another: nothing random occurred, so their spread is not an uncertainty."""
 
 from functools import lru_cache
 
@@ -9,7 +9,8 @@ from thalweg.results import Run
 from thalweg.results.columns import TABLES
 
 _LEFT_OUT = {*EXPERIMENT, "start_us", "end_us", "untrustworthy"}
-"""Columns that copies may differ in: a shift of the whole experiment in time is still a copy.
+"""Columns in which copies may differ: an experiment that is shifted in time is still a copy. Round-trip times are
+excluded as well, because such a shift changes their rounding to ticks.
 
 Round-trip times are left out, too: such a shift moves the ticks to which they are rounded.
 """
@@ -33,7 +34,9 @@ def caution(run: Run) -> str | None:
 
 @lru_cache(maxsize=8)
 def copied(run: Run) -> frozenset[int]:
-    """Return the points of the sweep with several trustworthy repetitions whose transfers are all alike.
+    """Return the sweep points with several trustworthy repetitions whose transfers are identical.
+
+    The result is cached for the latest runs, because it reads every table `flows` and has several callers.
 
     This reads every table `flows`, and several callers need it for one run: it is kept for the latest runs.
     """

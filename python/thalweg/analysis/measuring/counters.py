@@ -1,7 +1,7 @@
 """Counters of connections at any moment: bytes acknowledged, segments sent and retransmitted.
 
-The samples give the counters at moments, the table of transfers at each transfer's start and end; in between they are
-interpolated linearly. So a transfer shorter than the sampling interval is not lost.
+The samples hold the counters at their times, the table of transfers at each transfer's start and end; values in between
+are interpolated linearly. Transfers shorter than the sampling interval are therefore included.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from thalweg.analysis.tables.thin import Numbers
 
 CONNECTION = ["copy", "connection"]
 COUNTERS = ["acked_bytes", "segments", "retransmits"]
-"""Counters that samples and transfers have."""
+"""Counters in both samples and transfers."""
 
 SAMPLED = [*COUNTERS, "inflight_packets"]
 """Columns of the samples that are used here."""
@@ -31,13 +31,14 @@ class Connection:
     segments: Numbers
     retransmits: Numbers
     delivered: Numbers
-    """Segments that have arrived: sent, neither lost (each of those is retransmitted) nor in flight. Unlike
-    acked_bytes it does not wait for a hole to be filled."""
+    """Delivered segments: sent minus retransmitted minus in flight, because each lost segment is retransmitted. Unlike
+    acked_bytes, the count does not wait for a hole to be filled.
+    """
 
 
 @dataclass(frozen=True)
 class Copy:
-    """One of the parallel copies of a flow: its connections follow one another."""
+    """One of the parallel copies of a flow; its connections are consecutive."""
 
     flow: str
     cc: str
@@ -49,14 +50,14 @@ class Copy:
     direction: str = "down"
 
     def at(self, counter: str, moments_us: Numbers) -> Numbers:
-        """Return the sum of a counter over all its connections at each moment."""
+        """Return the sum of a counter over its connections at each time."""
         total = np.zeros(len(moments_us))
         for connection in self.connections:
             total += np.interp(moments_us, connection.t_us, getattr(connection, counter))
         return total
 
     def active_us(self, from_us: float, to_us: float) -> float:
-        """Return the share of a time in which it was active, including pauses between transfers."""
+        """Return the part of a time span, in us, in which the copy was active, including pauses between transfers."""
         return max(0.0, min(to_us, self.end_us) - max(from_us, self.start_us))
 
 
@@ -65,7 +66,7 @@ Copies = Mapping[tuple[int, int], Sequence[Copy]]
 
 
 def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
-    """Return the sum of a counter over several copies at each moment."""
+    """Return the sum of a counter over several copies at each time."""
     sums = np.zeros(len(moments_us))
     for copy in copies:
         sums += copy.at(counter, moments_us)
@@ -73,7 +74,7 @@ def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
 
 
 def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
-    """Return the copies of every flow that began, by experiment and repetition.
+    """Return the copies of every flow that started, by experiment and repetition.
 
     `samples` needs the columns `SAMPLED` only; both tables may hold many experiments.
     """
@@ -96,7 +97,7 @@ def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
 
 
 def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:
-    """Assemble the copies of each flow."""
+    """Group the copies by flow."""
     flows: dict[str, list[Copy]] = {}
     for copy in of_experiment:
         flows.setdefault(copy.flow, []).append(copy)
@@ -104,7 +105,7 @@ def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:
 
 
 def _knots(flows: pl.DataFrame, samples: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Return a row per connection and moment at which its counters are known; counters never decrease."""
+    """Return one row per connection and time at which its counters are known; counters never decrease."""
     ordered = flows.sort(*keys, "transfer")
     after = [pl.col(name).cum_sum().over(keys).alias(name) for name in COUNTERS]
     before = [(pl.col(name).cum_sum().over(keys) - pl.col(name)).alias(name) for name in COUNTERS]

@@ -1,8 +1,8 @@
 """Measures of the bottleneck, one value per experiment (or experiment and flow), from the table of the queue.
 
-Counters and the backlog are straight lines between samples.
+Counters and the backlog are interpolated linearly between samples.
 
-Left out: what a link that has no limit of rate could have carried; such a link has no utilisation.
+Limitation: a link without a rate limit has no capacity, and therefore no utilisation.
 """
 
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ from thalweg.analysis.tables.window import Window
 QUEUE_COLUMNS = [
     *EXPERIMENT, "link", "t_us", "sent_bytes", "capacity_bytes", "backlog_bytes", "dropped_packets", "marked_packets",
 ]  # fmt: skip
-"""Columns of the table of the queue that are used here."""
+"""Columns of the queue table that this module reads."""
 
 PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
 END_US = 1e6
-"""Length of the last part of the samples, whose rate is assumed after them."""
+"""Length of the final span of samples; its mean rate is assumed after the last sample."""
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """A link of one experiment at moments: counters so far, and the backlog."""
+    """Counters and backlog of one link in one experiment, over time."""
 
     t_us: Numbers
     sent_bytes: Numbers
     capacity_bytes: Numbers | None
-    """None: without limit."""
+    """Cumulative capacity; None: unlimited."""
     backlog_bytes: Numbers
     dropped_packets: Numbers
     marked_packets: Numbers
 
     def utilisation(self, start_us: float, end_us: float) -> float | None:
-        """Bytes sent over bytes possible between two moments; counters are straight lines between samples.
+        """Return bytes sent over bytes possible between two times, interpolated linearly between samples.
 
-        Moments before the first sample or after the last one are moved there.
+        Times outside the samples are clamped to the first or last sample.
         """
         if self.capacity_bytes is None:
             return None
@@ -52,7 +52,7 @@ class Bottleneck:
         return sent / possible if possible > 0 else None
 
     def within(self, window: Window) -> "Bottleneck | None":
-        """Return the part of it within a window; None where that has no length."""
+        """Return the part within a window; None if the overlap is empty."""
         start, end = max(window.from_us, self.t_us[0]), min(window.to_us, self.t_us[-1])
         if end <= start:
             return None
@@ -74,8 +74,8 @@ class Bottleneck:
     def waits_s(self, window: Window) -> Numbers:
         """Return the waiting time of a packet that had arrived at each sample within the window.
 
-        It ends when the link could have carried the backlog, at the rates from then on; after the last sample the rate
-        of the last second is assumed. Empty if the link is unlimited.
+        The wait ends when the link has had capacity for the backlog; after the last sample the mean rate of the last
+        second is assumed. Empty if the link is unlimited.
         """
         inside = (self.t_us >= window.from_us) & (self.t_us <= window.to_us)
         if self.capacity_bytes is None:
@@ -103,7 +103,7 @@ class Bottleneck:
 
 
 def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, int], Bottleneck]:
-    """Return a link of every experiment that has two samples of it or more, by experiment and repetition."""
+    """Return a link of every experiment that has at least two samples of it, by experiment and repetition."""
     links = {}
     of_link = queue.filter(pl.col("link") == link).sort(*EXPERIMENT, "t_us")
     for (experiment, repetition), rows in of_link.group_by(*EXPERIMENT, maintain_order=True):
@@ -120,7 +120,9 @@ def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, i
 
 
 def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -> pl.DataFrame:
-    """Return a row per experiment and repetition, with a column per measure of the path; the window has to overlap."""
+    """Return one row per experiment and repetition, with a column per measure of the path; the window must overlap the
+    samples.
+    """
     rows = []
     for (experiment, repetition), link in links.items():
         part = link.within(window)
@@ -148,7 +150,7 @@ def with_utilisation_while_active(
 ) -> pl.DataFrame:
     """Add `utilisation_while_active` to a table with `start_us`, `end_us` and `direction` per experiment and flow.
 
-    `links` are those of each direction.
+    `links` holds the links of each direction.
     """
     values = [
         link.utilisation(row["start_us"], row["end_us"])

@@ -1,8 +1,8 @@
-"""Rate of each flow relative to a fair and complete division of the path.
+"""Rate of each flow relative to its fair share of the path.
 
-The fair share is the max-min allocation of the link's rate, less unresponsive background, among everything that is
-active at a moment: each transfer, each page, and each copy of an application with its own rate. It changes as they
-start and end, and as the rate does.
+The fair share is the max-min allocation of the link's rate, minus unresponsive background, among all active transfers,
+pages, and copies of applications with their own rate. It changes when one of them starts or ends, and when the rate
+changes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ SCHEMA = {**dict.fromkeys(EXPERIMENT, pl.UInt64), "flow": pl.String, "max_min_sh
 
 
 def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[int, ExperimentDocument]) -> pl.DataFrame:
-    """Return `max_min_share` per experiment, repetition and flow; none where the link has no limit.
+    """Return `max_min_share` per experiment, repetition and flow; no rows for a link without a rate limit.
 
     Args:
         flows: The transfers.
@@ -48,7 +48,7 @@ def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[in
 
 
 def _available_rate(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
-    """Return since when (us) which rate of payload (bit/s) is left to TCP."""
+    """Return the payload rate that is left to TCP: the start times of its steps (us), and the rates (bit/s)."""
     since, rate = steps["t_us"].to_numpy().astype(np.float64), steps["rate_bps"].to_numpy()
     starts = [traffic["start_ns"] / MICROSECOND_NS for traffic in background]
     stops = [inf if traffic["stop_ns"] is None else traffic["stop_ns"] / MICROSECOND_NS for traffic in background]
@@ -62,10 +62,10 @@ def _available_rate(steps: pl.DataFrame, background: list[BackgroundDocument]) -
 def _shares(
     transfers: pl.DataFrame, demands: Mapping[str, float], times: Numbers, available: Numbers
 ) -> Iterator[tuple[str, float]]:
-    """Return each flow with the bytes that it got over those of its share."""
+    """Yield each flow with its bytes over the bytes of its fair share."""
     demand = pl.col("flow").replace_strict(demands, default=inf, return_dtype=pl.Float64).alias("demand")
     with_demand = transfers.with_columns(demand)
-    # A page counts as one, for any number of connections, and so does a copy of an application with its own rate.
+    # A page counts as one demand for any number of connections, and so does a copy of an application with its own rate.
     page = pl.col("item").fill_null(pl.int_range(pl.len()))
     unit = pl.when(pl.col("demand").is_finite()).then(0).otherwise(page).alias("together")
     active = with_demand.group_by("flow", "copy", "demand", unit, maintain_order=True).agg(

@@ -1,8 +1,8 @@
 """All measures with their units, declared once.
 
 A measure has one value per experiment (one point of the sweep, one repetition); `thalweg.analysis.measuring.summary`
-turns the repetitions' values into a mean with its uncertainty. docs/reference/analysis.md documents the same for users,
-and a test compares the two.
+computes their mean over the repetitions, with its uncertainty. docs/reference/analysis.md lists the same measures; a
+test compares the two.
 """
 
 from dataclasses import dataclass, replace
@@ -15,21 +15,21 @@ Unit = Literal["bit/s", "s", "ratio", "count", "1/s"]
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure."""
+    """Definition of a measure."""
 
     name: str
     title: str
-    """Name for headings."""
+    """Title for headings."""
     unit: Unit
     of: Literal["flow", "path"]
-    """Whether each flow has a value, or the path has one."""
+    """Whether the measure has one value per flow or one for the path."""
     about: str
     in_window: bool = False
     """Whether it can be computed within a window of the experiment, from the time series."""
 
     @property
     def better(self) -> Literal["more", "less", None]:
-        """Whether more of it is better, or less; None if that depends on the goal."""
+        """Whether larger or smaller values are better; None if that depends on the goal."""
         if self.name.removesuffix(UP) in _NEITHER:
             return None
         is_bad = self.unit == "s" or self.name.removesuffix(UP) in _BAD
@@ -381,7 +381,7 @@ UP_MEASURES: dict[str, Measure] = {
     for name in _BOTH_WAYS
     for measure in (MEASURES[name],)
 }
-"""Measures of the path's other direction."""
+"""Measures of the path's reverse direction."""
 
 MEASURES |= APP_MEASURES
 MEASURES |= UP_MEASURES

@@ -1,8 +1,8 @@
 """Synchronisation of BBR flows: times at which all of them are in ProbeRTT.
 
-A BBR flow whose smallest round-trip time is 10 s old goes to a window of 4 packets for 200 ms (ProbeRTT), so that the
-queue drains. If all flows of a link do so at the same moment, the queue is empty and all measure the path's own
-round-trip time; otherwise each measures the others' queue. The window shows it on every engine.
+A BBR flow whose minimum RTT is 10 s old reduces its window to 4 packets for 200 ms (ProbeRTT) to drain the queue. If
+all flows of a link do so at the same time, the queue empties and all measure the base RTT; otherwise each measures the
+others' queue. ProbeRTT is detected by the window, which every engine records.
 """
 
 import polars as pl
@@ -16,10 +16,10 @@ PROBE_RTT_PACKETS = 4
 
 
 def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """Return `probe_rtt_sync` per experiment and repetition with two or more BBR connections that were sampled.
+    """Return `probe_rtt_sync` per experiment and repetition with at least two sampled BBR connections.
 
-    It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; empty
-    if that never happens.
+    It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; null if
+    that never occurs.
     """
     bbr_flows = flows.filter(pl.col("cc") == ALGORITHM)
     names = bbr_flows.select(*EXPERIMENT, "flow").unique()
@@ -27,7 +27,7 @@ def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
         pl.struct("flow", "copy", "connection").n_unique().alias("connections"),
         pl.col("start_us").max().alias("last_start_us"),
     )
-    # A window after a retransmission timeout is small, too.
+    # The window is also small after a retransmission timeout.
     is_probing = (pl.col("cwnd_packets") <= PROBE_RTT_PACKETS) & (pl.col("ca_state") != "loss")
     probing = (
         samples.filter(is_probing)

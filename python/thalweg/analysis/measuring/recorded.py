@@ -1,4 +1,4 @@
-"""Whether a run has the inputs of a measure: some engines do not record everything."""
+"""Whether a run has the inputs of a measure; some engines do not record all columns."""
 
 import polars as pl
 
@@ -18,7 +18,7 @@ SOURCES = {
     **dict.fromkeys(FROM_SAMPLES, ("samples", "t_us")),
     **dict.fromkeys((*PATH_MEASURES, "utilisation_while_active"), ("queue", "t_us")),
 }
-"""Column without which a measure has no value; others are computed from columns that every engine fills."""
+"""Column that each measure requires; the other measures use columns that every engine fills."""
 
 
 def is_recorded(run: Run, measure: str) -> bool:

@@ -1,6 +1,6 @@
-"""Every measure of every experiment, over the whole of it or within a time.
+"""Every measure of every experiment, over its full duration or within a window.
 
-Experiments that are marked untrustworthy are left out; reports name them.
+Experiments that are marked untrustworthy are excluded; reports list them.
 """
 
 from collections.abc import Collection, Sequence
@@ -54,7 +54,7 @@ SAMPLE_COLUMNS = [
     "srtt_us",
     "ca_state",
 ]
-"""Columns of the samples that are used."""
+"""Columns of the samples that this module reads."""
 
 FROM_QUEUE = {*PATH_MEASURES, *UP_MEASURES, "utilisation_while_active"}
 """Measures that need the time series of the queue."""
@@ -65,10 +65,10 @@ def repetitions(
 ) -> pl.DataFrame:
     """Return measures of every trustworthy experiment: experiment, repetition, flow, cc, measure, unit, value.
 
-    Measures of the path have no flow and no cc. A measure without meaning in an experiment (the completion time of a
-    transfer that was not completed) has an empty value. With `window`, two times in s since the start of the
-    experiment, those that make sense within a time (`Measure.in_window`), from the time series; without, all.
-    `measures` are the names that are wanted; what none of them needs is not read.
+    Measures of the path have no flow and no cc. A measure that is undefined in an experiment, such as the completion
+    time of an incomplete transfer, has a null value. With `window` (two times in s since the start of the experiment),
+    only measures with `Measure.in_window` are returned, computed from the time series. `measures` are the requested
+    names; tables that none of them needs are not read.
     """
     part = Window.of(window)
     reader = _Reader(run, part, None if measures is None else set(measures), in_window=window is not None)
@@ -77,7 +77,7 @@ def repetitions(
 
 
 class _Reader:
-    """Reads a run and computes its values, a batch of experiments at a time."""
+    """Reads a run and computes its values, one batch of experiments at a time."""
 
     def __init__(self, run: Run, window: Window, measures: set[str] | None, *, in_window: bool) -> None:
         self.run, self.window, self.in_window = run, window, in_window
@@ -135,7 +135,7 @@ class _Reader:
         return _tidy([of_flows, of_path], self.wanted)
 
     def _of_shares_and_apps(self, flows: pl.DataFrame) -> list[pl.DataFrame]:
-        """Return the measures of fair shares and of applications that are wanted."""
+        """Return the requested measures of fair shares and of applications."""
         frames = []
         if "max_min_share" in self.wanted:
             frames.append(max_min_shares(flows, self.rates, self.planned))
@@ -144,12 +144,14 @@ class _Reader:
         return frames
 
     def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
-        """Return the copies of flows of sampled experiments: without samples, nothing is known between the ends."""
+        """Return the copies of flows in sampled experiments; without samples, counters between start and end are
+        unknown.
+        """
         sampled = flows.join(samples.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
         return copies(sampled, samples)
 
     def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
-        """Return measures of the changes of a flow's rate."""
+        """Return the requested measures of a flow's rate over time."""
         rows = []
         for (experiment, repetition), experiment_copies in of_experiments.items():
             planned = self.planned[experiment]
@@ -165,7 +167,7 @@ class _Reader:
 
 
 def _tidy(frames: Sequence[pl.DataFrame], measures: Sequence[str]) -> pl.DataFrame:
-    """Make a row per measure; measures of the path have neither flow nor cc."""
+    """Return one row per measure; measures of the path have neither flow nor cc."""
     keys = [*EXPERIMENT, "flow", "cc"]
     schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | dict.fromkeys(["flow", "cc", "measure"], pl.String)
     empty = pl.DataFrame(schema=schema | {"value": pl.Float64})

@@ -10,14 +10,14 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
 
 BIN_US = 100_000
-"""Bin of a goodput: several round trips of usual paths, and short enough to show a stall."""
+"""Length of a goodput bin: several round trips of typical paths, and short enough to show a stall."""
 
 MIN_BINS = 10
 """Minimum number of goodput samples for a meaningful variation."""
 
 
 def bin_us(sample_interval_us: int) -> int:
-    """Return the time over which a goodput is taken, a multiple of the time between samples.
+    """Return the length of a goodput bin, a multiple of the sampling interval.
 
     >>> bin_us(10_000), bin_us(30_000), bin_us(1_000_000)
     (100000, 120000, 1000000)
@@ -28,7 +28,7 @@ def bin_us(sample_interval_us: int) -> int:
 def stability(copies: Sequence[Copy], sample_interval_us: int, window: Window) -> float | None:
     """Return the coefficient of variation of a flow's goodput after its start-up, over bins within the window.
 
-    Start-up ends with the first bin in which the flow reaches its own mean goodput. None with too few bins.
+    Start-up ends with the first bin in which the flow reaches its own mean goodput. None if there are too few bins.
     """
     start, end = min(copy.start_us for copy in copies), max(copy.end_us for copy in copies)
     width = bin_us(sample_interval_us)

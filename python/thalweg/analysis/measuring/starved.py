@@ -5,13 +5,13 @@ import polars as pl
 from thalweg.analysis.tables.flows import EXPERIMENT, MICROSECONDS
 
 ROUND_TRIPS = 2
-"""Round trips of the empty path that a connection needs for its first byte: one to connect, one to deliver."""
+"""Minimum round trips of the empty path for the first byte: one for the handshake, one for the data."""
 
 
 def starved(flows: pl.DataFrame, base_rtts: pl.DataFrame) -> pl.DataFrame:
     """Return `connections` and `starved` per experiment, repetition and flow, from the table of transfers.
 
-    A connection that the end of the experiment left less than two round trips is not counted as starved.
+    A connection that started less than two round trips before the end of the experiment does not count as starved.
     """
     lasted_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
     connections = flows.group_by(*EXPERIMENT, "flow", "copy", "connection", maintain_order=True).agg(

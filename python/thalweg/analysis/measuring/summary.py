@@ -1,6 +1,6 @@
 """A run's numbers: the mean of each measure over the repetitions, with its uncertainty.
 
-Experiments that are marked untrustworthy are left out of the numbers; reports name them.
+Experiments that are marked untrustworthy are excluded; reports list them.
 """
 
 from collections.abc import Collection
@@ -15,17 +15,18 @@ from thalweg.analysis.tables.flows import EXPERIMENT
 from thalweg.results import Run
 
 ENDS = ("low", "high")
-"""Columns with the ends of the confidence interval."""
+"""Columns of the ends of the confidence interval."""
 
 
 def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the mean over repetitions of every measure, or of those that are named, tidy.
+    """Return the mean over repetitions of every measure, or of `measures`, in tidy form.
 
-    `values`, as returned by `repetitions`, avoid reading them again.
+    `values` is the result of `repetitions`, if it is already available.
 
-    Columns: experiment, the sweep's keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high
-    (95 % confidence interval, empty if n is 1 or the repetitions are copies of one another), median, copies (whether
-    they are). Rows are in the order of the sweep, then of the flows with the path last, then of the measures.
+    Columns: experiment, the sweep's keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high (95
+    % confidence interval, empty if n is 1 or the repetitions are copies of one another), median, copies (whether the
+    repetitions are copies). Rows are in the order of the sweep, then of the flows with the path last, then of the
+    measures.
     """
     by = ["experiment", "flow", "cc", "measure", "unit"]
     rows = summarise(repetitions(run, measures=measures) if values is None else values, by=by)
@@ -43,12 +44,12 @@ def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFr
 
 
 def flow_names(run: Run) -> list[str]:
-    """Names of the flows in the order of the scenario."""
+    """Return the names of the flows in the order of the scenario."""
     return list(dict.fromkeys(flow["name"] for experiment in run.plan["experiments"] for flow in experiment["flows"]))
 
 
 def trustworthy(run: Run, table: pl.LazyFrame) -> pl.LazyFrame:
-    """Leave out the rows of experiments that are marked untrustworthy."""
+    """Return the rows without those of experiments that are marked untrustworthy."""
     marked = {(mark.experiment, mark.repetition) for mark in run.untrustworthy}
     if not marked:
         return table

@@ -13,9 +13,9 @@ FLOW_MEASURES = ["goodput", "share", "retransmits", "retransmit_ratio"]
 
 
 def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a row per experiment, repetition and flow that was active within the window; and `jain` per experiment.
+    """Return one row per experiment, repetition and flow that was active within the window, and `jain` per experiment.
 
-    Shares and indices are those within one direction.
+    Shares and indices are computed within one direction.
     """
     rows: list[dict[str, int | float | str | None]] = []
     jains: list[tuple[int, int, float | None, float | None]] = []
@@ -60,6 +60,6 @@ def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFram
 
 
 def _done(copy: Copy, window: Window) -> dict[str, float]:
-    """Count the copy's traffic within the window."""
+    """Return the copy's traffic within the window."""
     edges = np.array([window.from_us, window.to_us])
     return {name: float(np.diff(copy.at(name, edges))[0]) for name in COUNTERS}

@@ -1,1 +1,1 @@
-"""Intervals and indices."""
+"""Confidence intervals, tests and fairness indices."""

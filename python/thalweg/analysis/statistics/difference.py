@@ -2,15 +2,14 @@
 
 Both come from independent repetitions with possibly different variances, so the difference has Welch's interval and
 test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval with the same degrees of freedom (E. C.
-Fieller, J. Royal Statistical Society B 16, 1954). Among many tests some would be false alarms: Holm's correction keeps
-the probability of any false alarm at 5 %, for any dependence between the tests (S. Holm, Scandinavian Journal of
-Statistics 6, 1979).
+Fieller, J. Royal Statistical Society B 16, 1954). Holm's correction keeps the probability of any false alarm among many
+tests at 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
-If neither side varies (a number that comes in steps), the spread is not informative. Then the probability is the
-smallest that a permutation test can give, and there is no interval.
+If neither side varies, as with a measure of discrete values, the spread is not informative. The p-value is then the
+smallest possible one of a permutation test, and there is no interval.
 
-Left out: repetitions of the same number share a seed in two runs of one scenario. What they have in common makes the
-true uncertainty smaller than the one given here, never larger.
+Limitation: repetitions with the same number share a seed in two runs of one scenario. This correlation makes the true
+uncertainty smaller than the reported one, never larger.
 """
 
 import math
@@ -20,23 +19,23 @@ from dataclasses import dataclass
 from thalweg.analysis.statistics.intervals import CONFIDENCE, Estimate, t_quantile
 
 SAME = 1e-9
-"""Difference, as a part of the larger value, below which two numbers differ by how computers add only."""
+"""Relative difference below which two numbers differ only by rounding."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of the second of two means to the first; unknown values are None."""
+    """Difference of two means, second minus first; unknown values are None."""
 
     value: float
     low: float | None
     """Lower end of the 95 % interval; None if a side has one repetition only, or neither varies and they differ."""
     high: float | None
     p: float | None
-    """Probability of a difference of at least this size if both are equal."""
+    """p-value of the difference."""
     ratio: float | None
     """The second over the first; None if the first is not above 0."""
     ratio_low: float | None
-    """Lower end of its 95 % interval; also None if the first may be 0: then there is no upper end."""
+    """Lower end of its 95 % interval; None also if the first may be 0, because there is then no upper end."""
     ratio_high: float | None
 
 
@@ -59,7 +58,7 @@ def difference(first: Estimate, second: Estimate) -> Difference:
 
 
 def half_width(first: Estimate, second: Estimate) -> float | None:
-    """Return half the width of the 95 % interval of the difference of two means; None where one has no interval.
+    """Return half the width of the 95 % interval of the difference of two means; None if it has no interval.
 
     >>> half_width(Estimate(3, 2.0, 2.0, 2.0, 2.0), Estimate(3, 1.0, 1.0, 1.0, 1.0))
     0.0
@@ -71,7 +70,7 @@ def half_width(first: Estimate, second: Estimate) -> float | None:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Correct the probabilities of many tests: those below 0.05 have, all together, a 5 % probability of a false alarm.
+    """Correct the p-values of several tests (Holm): the probability of any false alarm below 0.05 is at most 5 %.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -97,7 +96,7 @@ def _p(first: Estimate, second: Estimate, value: float) -> float:
     v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
     if _is_same(first, second):
         return 1.0
-    from scipy import special  # takes 0.2 s to import, and reports of one run do not compare
+    from scipy import special  # Importing scipy takes 0.2 s, and reports of one run need no tests.
 
     return float(2 * special.stdtr(_freedom(first, second, v, w), -abs(value) / math.sqrt(v + w)))
 
@@ -121,12 +120,12 @@ def _quantile(first: Estimate, second: Estimate, v: float, w: float) -> float:
 
 
 def _freedom(first: Estimate, second: Estimate, v: float, w: float) -> float:
-    """Return the degrees of freedom by Welch and Satterthwaite; `v` and `w` are the variances of the two means."""
+    """Return the degrees of freedom (Welch and Satterthwaite); `v` and `w` are the variances of the two means."""
     return (v + w) ** 2 / (v**2 / (first.n - 1) + w**2 / (second.n - 1))
 
 
 def _variance_of_mean(estimate: Estimate) -> float | None:
-    """Derive it from Student's interval."""
+    """Return the variance of a mean, derived from its Student interval."""
     quantile = t_quantile(estimate.n)
     if estimate.high is None or quantile is None:
         return None

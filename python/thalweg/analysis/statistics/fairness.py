@@ -14,7 +14,7 @@ from thalweg.analysis.tables.flows import BITS, EXPERIMENT, MICROSECONDS
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """Return (sum of x)^2 / (n * sum of x^2): 1 if all rates are equal, 1/n if one has everything.
+    """Return (sum of x)^2 / (n * sum of x^2): 1 if all rates are equal, 1/n if one flow has the entire rate.
 
     None for fewer than two, or if all are 0.
 
@@ -42,7 +42,7 @@ def evenness(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rates(flows: pl.DataFrame) -> pl.DataFrame:
-    """Return the goodput of each copy over its own time; a copy that lasted no time has none."""
+    """Return the goodput of each copy over its own duration; null if the duration is zero."""
     active_us = pl.col("end_us").max() - pl.col("start_us").min()
     goodput = pl.when(active_us > 0).then(pl.col("acked_bytes").sum() * BITS * MICROSECONDS / active_us)
     rates = flows.group_by(*EXPERIMENT, "flow", "copy", "direction", maintain_order=True).agg(goodput.alias("rate"))

@@ -8,8 +8,9 @@ Algorithms", HotNets 2019, sec. 3.
 def harm(value: float, solo: float, more_is_better: bool) -> float | None:
     """Return the fraction of its solo performance that a flow loses beside a competitor: 0 none, 1 all.
 
-    `value` is its performance beside the competitor, `solo` its performance alone, both in the same unit. Below 0 it
-    gained. None where there was nothing to lose: a goodput of 0 alone, a completion time of 0 beside the competitor.
+    `value` is its performance beside the competitor, `solo` its performance alone, both in the same unit. A negative
+    value is a gain. None if the reference is zero: a goodput of 0 alone, or a completion time of 0 beside the
+    competitor.
 
     >>> harm(5e6, solo=20e6, more_is_better=True)  # goodput
     0.75

@@ -2,8 +2,8 @@
 
 The repetitions of an experiment are independent draws (each has its own seed), so their mean has a Student t interval:
 mean +- t(0.975, n - 1) * s / sqrt(n), with s the sample standard deviation (n - 1). It assumes that the mean of n
-repetitions is about normal; with few repetitions of a skewed measure it is a rough guide. It is not clipped: a ratio's
-interval may pass 1. One repetition has no interval.
+repetitions is about normal; with few repetitions of a skewed measure it is a rough guide. It is not clipped, so a
+ratio's interval may exceed 1. A single repetition has no interval.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,9 @@ T_QUANTILES = (
     2.0796138447276795, 2.0738730679040254, 2.0686576104190486, 2.0638985616280245, 2.0595385527532972,
     2.0555294386428735, 2.0518305164802846, 2.0484071417952454, 2.045229642132703, 2.0422724563012378,
 )  # fmt: skip
-"""Student t quantiles at 0.975 for 1, 2, ... degrees of freedom, as `scipy.special.stdtrit` returns them. Few
-runs have more repetitions, and importing scipy takes 0.15 CPU seconds of the 1 s that a report takes."""
+"""Student t quantiles at 0.975 for 1, 2, ... degrees of freedom, equal to those of `scipy.special.stdtrit`. Few runs
+have more repetitions, and importing scipy takes 0.15 s of the 1 s of CPU time of a report.
+"""
 
 METHOD = "mean over repetitions with its 95 % confidence interval (Student t on the repetitions' values)"
 """The method in words, for reports."""
@@ -31,7 +32,7 @@ METHOD = "mean over repetitions with its 95 % confidence interval (Student t on 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over `n` values; `low` and `high` are None when there is no interval."""
+    """A mean over `n` values; `low` and `high` are None if there is no interval."""
 
     n: int
     mean: float
@@ -52,7 +53,7 @@ def t_quantile(n: int) -> float | None:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Estimate the mean of one value or more.
+    """Estimate the mean of at least one value.
 
     >>> estimate([1.0, 2.0, 3.0])
     Estimate(n=3, mean=2.0, low=-0.484..., high=4.484..., median=2.0)
@@ -64,7 +65,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def summarise(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return n, mean, low, high and median of the column `value` for each group; empty values are left out."""
+    """Return n, mean, low, high and median of the column `value` for each group; null values are excluded."""
     present = values.drop_nulls("value")
     aggregates = [
         pl.len().alias("n"),

@@ -11,7 +11,7 @@ from thalweg.analysis.tables.thin import Numbers
 
 
 def max_min(rate: float, demands: Sequence[float]) -> list[float]:
-    """Return the rate of each flow, in the unit of `rate`: no flow can have more without taking from one with less.
+    """Return the rate of each flow, in the unit of `rate`: no flow can get more without reducing one with less.
 
     >>> max_min(10.0, [1.0, float("inf"), float("inf")])
     [1.0, 4.5, 4.5]
@@ -25,7 +25,7 @@ def max_min(rate: float, demands: Sequence[float]) -> list[float]:
 
 
 def allocate(rates: Numbers, demands: Numbers, counts: Numbers) -> Numbers:
-    """Return what a flow of each demand gets while each rate lasts.
+    """Return the rate of a flow of each demand, for each step of the shared rate.
 
     Args:
         rates: The rate to share, by time; shape (times,).

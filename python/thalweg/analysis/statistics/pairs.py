@@ -1,4 +1,4 @@
-"""Pairs of points of one run, or of two: those that differ only in the compared key."""
+"""Pairs of sweep points, of one run or of two, that differ only in the compared key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class Pair:
     """Two points that are compared."""
 
     point: PointValues
-    """Sweep values of both."""
+    """Sweep values that both points share."""
     first: int
-    """Number of the experiment on the first side."""
+    """Index of the experiment on the first side."""
     second: int
     values: tuple[SweptValue, SweptValue] | None = None
-    """Within one run: the values that the key by which it is compared has on both sides."""
+    """Values of the compared key on both sides; None when two runs are compared."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Pairing:
 def of_runs(first: Run, second: Run) -> Pairing:
     """Pair the points of two runs by the keys of their sweeps.
 
-    Raises `ThalwegError` if no point of the one belongs to one of the other.
+    Raises `ThalwegError` if no points match.
     """
     keys = [key for key in first.sweep_keys if key in second.sweep_keys]
     sides = [_points(run, keys) for run in (first, second)]
@@ -75,7 +75,7 @@ def of_runs(first: Run, second: Run) -> Pairing:
 def within(run: Run, key: str) -> Pairing:
     """Pair the points of a run that differ in one key of the sweep: its first value with each of the others.
 
-    Raises `ThalwegError` if the sweep does not have the key with several values.
+    Raises `ThalwegError` if the sweep does not contain the key with at least two values.
     """
     points = run.points()
     values = points[key].unique(maintain_order=True).to_list() if key in run.sweep_keys else []
@@ -102,7 +102,7 @@ def within(run: Run, key: str) -> Pairing:
 
 
 def _points(run: Run, keys: Sequence[str], fixed: PointValues | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
-    """Return the numbers of the points by the values of some keys."""
+    """Return the indices of the points, grouped by the values of some keys."""
     numbers: dict[tuple[SweptValue, ...], list[int]] = {}
     for row in run.points().to_dicts():
         if all(row[key] == value for key, value in (fixed or {}).items()):

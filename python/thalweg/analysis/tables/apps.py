@@ -1,4 +1,4 @@
-"""The applications of a run's flows, as its plan has them."""
+"""The applications of a run's flows, from its plan."""
 
 from math import inf
 
@@ -12,7 +12,7 @@ SECOND_NS = 1e9
 
 
 def has_apps(run: Run) -> bool:
-    """Return whether some flow of the run is an application."""
+    """Return whether any flow of the run is an application."""
     return any("app" in flow["load"] for point in run.plan["experiments"] for flow in point["flows"])
 
 
@@ -30,7 +30,7 @@ def apps(run: Run) -> pl.DataFrame:
 
 
 def demand_bps(flow: FlowDocument) -> float:
-    """Return the maximum long-run rate of the payload of a copy of a flow, in bit/s; infinite without a limit."""
+    """Return the maximum long-run payload rate of one copy of a flow, in bit/s; infinite if unlimited."""
     app = flow["load"].get("app")
     return inf if app is None else _demand_bps(app)
 

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Sequence
 from thalweg.results import Run
 
 BATCH_BYTES = 8_000_000
-"""Bytes of files that are read at once; in memory they are ten to twenty times as many."""
+"""Maximum bytes of files that are read at once; in memory they take ten to twenty times as much."""
 
 BATCH_EXPERIMENTS = 500
-"""Maximum number of experiments that are read at once: each has a file of every table."""
+"""Maximum number of experiments that are read at once, because each has one file per table."""
 
 
 def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
-    """Return the ids of complete, trustworthy experiments, as many at a time as have `max_bytes` in `tables`.
+    """Yield batches of ids of complete, trustworthy experiments, with at most `max_bytes` in `tables` each.
+
+    A larger experiment is a batch of its own.
 
     An experiment with more is a batch of its own.
     """

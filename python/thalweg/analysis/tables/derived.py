@@ -1,7 +1,7 @@
-"""Quantities derived from the resolved plan of a sweep point: the path in numbers, independent of the scenario's
+"""Quantities derived from the resolved plan of a sweep point: numeric path properties, independent of the scenario's
 notation.
 
-A key that has no meaning at a point (the rate of a link without limit) is empty there.
+A key that is undefined at a point, such as the rate of an unlimited link, is null there.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from thalweg.results.plan_document import (
 )
 
 PACKET_BYTES = 1500
-"""Bytes of a full-sized packet, IP header included: a capacity in packets is converted with this size."""
+"""Bytes of a full-sized packet, including the IP header; capacities in packets are converted with this size."""
 SECOND_NS = 1e9
 """Nanoseconds in a second."""
 MICROSECOND_NS = 1000
@@ -43,23 +43,23 @@ KEYS = {
     "cpu_slice_s": "How long that host is on CPU at a time, in s.",
     "cpu_period_s": "Time from the start of a slice to that of the next one, in s: `cpu_slice_s` over `cpu_share`.",
 }
-"""The derived keys with their meaning, as docs/reference/analysis.md has them."""
+"""Derived keys and their descriptions, as in docs/reference/analysis.md."""
 
 
 def derived(run: Run) -> pl.DataFrame:
-    """Return a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
+    """Return one row per sweep point: `experiment` and the derived keys, in the order of the scenario."""
     return derived_from(run.plan)
 
 
 def derived_from(plan: PlanDocument) -> pl.DataFrame:
-    """Return the same from a plan in run.json."""
+    """Return the derived keys of a plan in run.json, one row per sweep point."""
     points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}
     rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
 
 
 def rate_bps(link: LinkDocument, plan: PlanDocument) -> float | None:
-    """Return the rate that a BDP counts in, in bit/s; None where the link has no limit."""
+    """Return the rate that defines a BDP, in bit/s; None for an unlimited link."""
     capacity = link["capacity"]
     if capacity["kind"] == "steps":
         return float(capacity["steps"][0]["rate_bps"])
@@ -75,7 +75,7 @@ def rate_bps(link: LinkDocument, plan: PlanDocument) -> float | None:
 
 
 def _profile_rates(link: LinkDocument, plan: PlanDocument) -> tuple[list[tuple[int, float]], int | None]:
-    """Return the rates of a link's profile with their times in ns, and its period."""
+    """Return the rates of a link's profile with their start times in ns, and its period."""
     profile = plan.get("profiles", {})[str(link.get("profile"))]
     points = profile["points"]
     rates = [(point["at_ns"], float(rate)) for point in points if (rate := point["rate_bps"]) is not None]
@@ -85,7 +85,7 @@ def _profile_rates(link: LinkDocument, plan: PlanDocument) -> tuple[list[tuple[i
 def rates(run: Run) -> pl.DataFrame:
     """Return the changes of both links' rates in order of time: experiment, direction, t_us (since when), rate_bps.
 
-    A trace has its mean rate from the start on; a link without limit has no rate.
+    A trace is represented by its mean rate; an unlimited link has no rows.
     """
     plan = run.plan
     points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}
@@ -156,17 +156,20 @@ def _steps(link: LinkDocument, plan: PlanDocument) -> list[tuple[int, float]]:
 
 
 def room_bytes(buffer: BufferDocument) -> float:
-    """Return the capacity of a queue."""
+    """Return the capacity of a queue, in bytes."""
     return float(buffer["bytes"] if buffer["kind"] == "bytes" else buffer["packets"] * PACKET_BYTES)
 
 
 def mean_loss(loss: LossDocument) -> float:
-    """Return the mean ratio of lost packets.
+    """Return the mean loss ratio.
+
+    The two states of a Gilbert-Elliott model are weighted by the number of packets in them (Gilbert 1960, Elliott
+    1963).
 
     Of two states, each weighs as much as packets are in it (Gilbert 1960, Elliott 1963).
     """
     if loss["kind"] == "bernoulli":
         return float(loss["ratio"])
     transition = loss["p"] + loss["r"]
-    bad = loss["p"] / transition if transition > 0 else 0.0  # it begins in the good state, and stays
+    bad = loss["p"] / transition if transition > 0 else 0.0  # The model begins in the good state and stays there.
     return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])

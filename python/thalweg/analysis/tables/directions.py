@@ -15,7 +15,7 @@ LINKS: Mapping[Direction, LinkName] = {"down": "forward", "up": "reverse"}
 """The link that carries the data of each direction."""
 
 UP = "_up"
-"""Ending of the measures of path.reverse."""
+"""Suffix of the measures of path.reverse."""
 
 
 def of_flow(flow: FlowDocument | BackgroundDocument) -> Direction:
@@ -28,14 +28,14 @@ def of_flow(flow: FlowDocument | BackgroundDocument) -> Direction:
 
 
 def has_up(run: Run) -> bool:
-    """Return whether flows or background traffic of the run go up."""
+    """Return whether flows or background traffic of the run use the reverse direction."""
     return any(
         traffic.get("up") for point in run.plan["experiments"] for traffic in (*point["flows"], *point["background"])
     )
 
 
 def with_direction(flows: pl.DataFrame) -> pl.DataFrame:
-    """Fill in the direction of transfers: tables have none where every flow goes down."""
+    """Fill in the direction of transfers; the column is missing if every flow goes down."""
     if "direction" not in flows.columns:
         return flows.with_columns(pl.lit("down").alias("direction"))
     return flows.with_columns(pl.col("direction").fill_null("down"))

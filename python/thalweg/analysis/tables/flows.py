@@ -15,10 +15,10 @@ MIN_FOR_QUARTILES = 4
 
 
 def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per experiment, repetition and flow, with a column per measure; empty where it has no meaning.
+    """Return one row per experiment, repetition and flow, with a column per measure, null where undefined.
 
-    `start_us` and `end_us` say when the flow was active: from its first start to its last end. `direction` is the
-    flow's; shares are those of one direction.
+    `start_us` and `end_us` bound the time in which the flow was active. Shares are computed within the flow's
+    `direction`.
     """
     flows = with_direction(flows)
     active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
@@ -54,12 +54,12 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _known_sum(column: str) -> pl.Expr:
-    """Return the sum; without a value if a transfer has none, such as the retransmissions of QUIC."""
+    """Return the sum; null if a transfer has no value, such as the retransmissions of QUIC."""
     return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum().cast(pl.Float64))
 
 
 def _weighted(column: str) -> pl.Expr:
-    """Return the mean of the transfers' values in s, each weighted with the segments that it sent."""
+    """Return the mean of the transfers' values in s, weighted by the segments sent."""
     is_known = pl.col(column).is_not_null() & (pl.col("segments") > 0)
     weight = pl.col("segments").filter(is_known)
     return _ratio((pl.col(column).filter(is_known) * weight).sum(), weight.sum() * MICROSECONDS)

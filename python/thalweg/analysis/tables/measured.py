@@ -12,9 +12,9 @@ class OwnMeasure:
     """One measurement of an engine about itself, in each experiment."""
 
     name: str
-    """The engine's name of it, including the unit, as in `relay_lateness_p99_us`."""
+    """The engine's name of the measurement, including the unit, as in `relay_lateness_p99_us`."""
     n: int
-    """Experiments that have it."""
+    """Number of experiments that have it."""
     median: float
     largest: float
 
@@ -22,7 +22,7 @@ class OwnMeasure:
 def measured(run: Run) -> list[OwnMeasure]:
     """Return each measurement of the engine, in the order of first report.
 
-    Untrustworthy experiments count: these numbers show the reason.
+    Untrustworthy experiments are included, because these measurements show why they are untrustworthy.
     """
     values: dict[str, list[float]] = {}
     for experiment in run.measured:

@@ -1,4 +1,4 @@
-"""Measures of the state of connections at moments: window, data in flight, round-trip time."""
+"""Measures of the sampled state of connections: window, data in flight, round-trip time."""
 
 import polars as pl
 
@@ -10,8 +10,8 @@ from thalweg.analysis.tables.window import Window
 def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFrame, window: Window) -> pl.DataFrame:
     """Return a row per experiment, repetition and flow that was sampled within the window.
 
-    `rates` has the links' rates by experiment and direction from moments on, `rtts` direction and RTT of the empty
-    path by experiment and flow.
+    `rates` has the changes of the links' rates by experiment and direction; `rtts` has the direction and the RTT of the
+    empty path by experiment and flow.
     """
     by = [*EXPERIMENT, "flow"]
     inside = samples.lazy().filter(pl.col("t_us").is_between(window.from_us, window.to_us))

@@ -1,7 +1,7 @@
-"""Time series of single experiments, reduced for drawing.
+"""Time series of single experiments, downsampled for drawing.
 
-Rates are means over equal bins, so their area is the bytes that were acknowledged; everything else is thinned with its
-peaks kept.
+Rates are means over equal bins, so that their integral is the number of acknowledged bytes; other quantities are
+thinned so that peaks remain.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ from thalweg.results import Run
 
 CONNECTION = ["copy", "connection"]
 UNLIMITED_BPS = 2**64 - 1
-"""Pacing rate of a connection that has none yet: the largest number there is, as in Linux."""
+"""Pacing rate of a connection before its first one is set: the maximum value, as in Linux."""
 
 BATCH = 32
 """Number of experiments whose tables are in memory at once."""
@@ -35,11 +35,11 @@ class SampledQuantity:
     unit: Literal["bit/s", "s", "B", "BDP", "packets", ""]
     about: str
     column: str = ""
-    """Column in the samples; empty: it is computed, or in another table."""
+    """Column in the samples; empty: the quantity is computed, or in another table."""
     size: float = 1.0
     """Size of one `unit` in the column's unit."""
     key: str = ""
-    """Its key in the table of the algorithm's state."""
+    """Key of the quantity in the table of the algorithm's state."""
 
 
 QUANTITIES: dict[str, SampledQuantity] = {
@@ -67,10 +67,10 @@ QUANTITIES: dict[str, SampledQuantity] = {
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: the points that stay after thinning."""
+    """A curve: the points that remain after thinning."""
 
     name: str
-    """Its subject: a flow, `queue` or `queue_up`."""
+    """Subject of the curve: a flow, `queue` or `queue_up`."""
     t_s: list[float]
     value: list[float]
 
@@ -82,13 +82,13 @@ class Series:
     experiment: int
     repetition: int
     lines: dict[str, list[Line]]
-    """The curves of each of `QUANTITIES` that was asked for, in its unit; none where it was not recorded."""
+    """Curves of each requested quantity, in its unit; empty if it was not recorded."""
     drops_s: list[float]
-    """Moments of drops at a full queue, thinned to one per bin."""
+    """Times of drops at a full queue, thinned to one per bin."""
     connections: int
-    """Connections that were sampled."""
+    """Number of connections that were sampled."""
     connections_drawn: int
-    """Connections that have a line."""
+    """Number of connections that are drawn."""
 
 
 def series(
@@ -100,8 +100,8 @@ def series(
 ) -> list[Series]:
     """Read the time series of the experiments `chosen` (experiment and repetition), in their order.
 
-    A curve keeps about `limit` points, and so do the connections of one flow together. Of a flow with more than
-    `max_connections` connections, evenly spread ones have lines. Incomplete experiments have no curves.
+    A curve has about `limit` points, and so have all connections of one flow together. If a flow has more than
+    `max_connections` connections, an evenly spaced selection is drawn. Incomplete experiments have no curves.
     """
     pairs = list(chosen)
     ids = {
@@ -117,7 +117,7 @@ def series(
 
 
 class _Reader:
-    """The rows of a few experiments, by experiment."""
+    """Rows of a batch of experiments, by experiment."""
 
     def __init__(self, run: Run, ids: list[str], quantities: Collection[str]) -> None:
         samples = run.scan("samples", ids).select(
@@ -140,7 +140,7 @@ class _Reader:
 
 
 class _Parts:
-    """A table cut by experiment."""
+    """A table partitioned by experiment."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._parts = frame.partition_by(EXPERIMENT, as_dict=True, maintain_order=True)
@@ -151,7 +151,7 @@ class _Parts:
 
 
 def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Add what is in flight in BDPs, as the measure `inflight_bdp` counts them; empty where a link has no rate."""
+    """Add the data in flight in BDPs, defined as for the measure `inflight_bdp`; null for a link without a rate."""
     bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
     ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
     return (
@@ -197,10 +197,11 @@ def _experiment_series(
 
 
 def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[pl.DataFrame]:
-    """Repeat the values of one key at each sample of their connection, so that a curve is flat where nothing changes.
+    """Repeat the values of one key at each sample of their connection, so that a curve is flat while the value is
+    constant.
 
-    The table of the algorithm's state has a row where a value changes; runs of older engines have one for each sample,
-    and are returned as they are.
+    The state table has one row per change of a value. Older engines wrote one row per sample; these rows are returned
+    unchanged.
 
     Args:
         connections: The rows of each connection, by time: `copy`, `connection`, `t_us`, `value`.
@@ -223,7 +224,7 @@ def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[
 
 
 def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
-    """Return a line per connection; the longer a connection, the more of the points it gets."""
+    """Return one line per connection; the number of points is proportional to the length of the connection."""
     points = sum(connection.height for connection in connections)
     return [
         _thinned(flow, connection, column, size, max(4, limit * connection.height // max(1, points)))
@@ -232,7 +233,7 @@ def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, siz
 
 
 def spread(items: list[T], limit: int) -> list[T]:
-    """Choose at most `limit` items, the first and the last among them, as far apart from one another as can be.
+    """Choose at most `limit` evenly spaced items, including the first and the last.
 
     >>> spread([0, 1, 2, 3, 4, 5, 6], 3)
     [0, 3, 6]
@@ -243,7 +244,7 @@ def spread(items: list[T], limit: int) -> list[T]:
 
 
 def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
-    """Return the rate (bit/s) at which the flow's bytes were acknowledged, all its connections together, in equal bins.
+    """Return the rate (bit/s) at which the flow's bytes were acknowledged, summed over its connections, in equal bins.
 
     Bytes between two samples of a connection are spread evenly over the time between them; those before a connection's
     first sample are excluded, since their start is unknown.

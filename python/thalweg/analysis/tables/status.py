@@ -24,16 +24,16 @@ class Status:
     failures: list[Failure]
     untrustworthy: list[Untrustworthy]
     not_needed: int = 0
-    """Experiments that were planned, and that a study could do without."""
+    """Planned experiments that a study did not need."""
 
     @property
     def missing(self) -> int:
-        """Experiments that are neither finished nor failed: the run was interrupted, or still runs."""
+        """Number of experiments that are neither finished nor failed: the run was interrupted, or is still running."""
         return self.expected - self.finished - len(self.failures) - self.not_needed
 
 
 def status(run: Run) -> Status:
-    """Return the progress of the run; a failure with a later successful attempt does not count."""
+    """Return the progress of the run; a failure that a later attempt repaired does not count."""
     finished = set(run.finished_ids)
     last = {event["id"]: event for event in run.events if event["event"] == "failed" and "id" in event}
     failures = [

@@ -1,4 +1,4 @@
-"""The keys of a sweep as axes: which have an order of their own, and how their values are sorted."""
+"""The keys of a sweep as axes: which are ordered, and how their values are sorted."""
 
 import re
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ import polars as pl
 
 from thalweg.results.plan_document import SweptValue
 
-# Units by what they measure. A key whose values all measure the same is sorted by quantity ("0.5bdp" before "10bdp").
-# thalweg.scenario.text.quantities reads the same units exactly; analysis uses no scenarios, and floats are enough.
+# Units by quantity. A key whose values all have the same quantity is sorted numerically ("0.5bdp" before "10bdp").
+# thalweg.scenario.text.quantities parses the same units exactly; analysis does not import scenarios, and floats
+# suffice.
 _UNITS: dict[str, tuple[str, float]] = {
     "bps": ("rate", 1), "kbps": ("rate", 1e3), "Mbps": ("rate", 1e6), "Gbps": ("rate", 1e9),
     "B": ("size", 1), "kB": ("size", 1e3), "MB": ("size", 1e6), "GB": ("size", 1e9),
@@ -22,12 +23,14 @@ _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(\S+?)\s*")
 
 @dataclass(frozen=True)
 class Axis:
-    """A key of the sweep with its values in the order in which they are shown."""
+    """A key of the sweep with its values in display order."""
 
     key: str
     values: Sequence[SweptValue]
     is_ordered: bool
-    """Whether the values are numbers or quantities of one kind, sorted as such; else they keep the scenario's order."""
+    """Whether the values are numbers or quantities of one kind and sorted numerically; otherwise they keep the
+    scenario's order.
+    """
 
 
 def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:

@@ -1,4 +1,4 @@
-"""Thinning: fewer points that draw the same curve."""
+"""Thinning: reduces the points of a curve but preserves its shape."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,10 +7,10 @@ Numbers = npt.NDArray[np.float64]
 
 
 def peaks(t: Numbers, y: Numbers, limit: int) -> npt.NDArray[np.intp]:
-    """Choose at most `limit` indices (at least 4), including the ends and the extremes.
+    """Choose at most `limit` indices (at least 4), including both ends and the extremes.
 
-    The time is cut into equal bins; of each the smallest and the largest value stay. A spike of one sample therefore
-    survives, which a mean or every n-th sample would lose.
+    The time is split into equal bins; the minimum and the maximum of each bin are kept. A spike of one sample is
+    therefore preserved, unlike with a mean or every n-th sample.
     """
     if len(t) <= limit:
         return np.arange(len(t))

@@ -1,4 +1,4 @@
-"""A time within an experiment."""
+"""A time window within an experiment."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ class Window:
 
     @classmethod
     def of(cls, window: tuple[float, float] | None) -> "Window":
-        """Take seconds; None is all of the experiment. Raises `ThalwegError` if the window has no length."""
+        """Create a window from two times in seconds; None is the entire experiment. Raises `ThalwegError` if it is
+        empty.
+        """
         if window is None:
             return WHOLE
         from_s, to_s = window
@@ -32,4 +34,4 @@ class Window:
 
 
 WHOLE = Window(0.0, math.inf)
-"""All of the experiment."""
+"""The entire experiment."""
