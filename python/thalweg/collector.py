@@ -1,4 +1,4 @@
-"""Pauses Python's garbage collector while many objects are made that have no cycles."""
+"""Pauses Python's garbage collector while many objects without reference cycles are created."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause garbage collection: it would scan all objects again and again, which takes as long as making them."""
+    """Pause garbage collection, which would scan all objects repeatedly and take as long as creating them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,6 +1,7 @@
 """Finds `thalweg-engine` and queries the capabilities of its engines on this machine.
 
-This module knows no engine by name except the default: `thalweg-engine capabilities --json` lists what each honours.
+The default is the only engine that this module knows by name; `thalweg-engine capabilities --json` lists what each
+supports.
 """
 
 import json
@@ -25,10 +26,10 @@ DEFAULT = "sim"
 """Default engine, which has no requirements."""
 
 FORMAT = 1
-"""Form of the answer to `capabilities` that is understood here."""
+"""Supported format version of the output of `capabilities`."""
 
 ANSWER_WITHIN_S = 60
-"""Timeout for the binary's capabilities; it probes the machine, and does not measure."""
+"""Timeout for the binary's capabilities; it probes the machine, but runs no measurement."""
 
 PLAYED = "thalweg-engine policy simulate: "
 """Prefix of the binary's messages about policies that it cannot simulate."""
@@ -45,10 +46,10 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Lack:
-    """A congestion control that an engine could have on this machine."""
+    """A congestion control that an engine lacks now, but could have on this machine."""
 
     why: str
-    """Reason."""
+    """Reason why it is missing."""
     hint: str
     """Remedy."""
 
@@ -65,13 +66,13 @@ class Engine:
     algorithms: Mapping[str, Algorithm]
     honours: frozenset[str]
     is_real_time: bool = False
-    """Whether a second of an experiment takes a second."""
+    """Whether an engine runs in real time: a second of an experiment takes a second."""
     lacks: Mapping[str, Lack] = field(default_factory=dict)
-    """Congestion controls that it could have here, and does not have now."""
+    """Congestion controls that the engine lacks now, but could have on this machine."""
 
     @property
     def reason(self) -> str:
-        """Reason why it cannot run here, in one line; empty if it can."""
+        """Reason why the engine cannot run here, in one line; empty if it can."""
         return self._why_not()[0]
 
     @property
@@ -152,10 +153,10 @@ def capabilities(name: str | None = None) -> Capabilities:
 
 
 def live(seconds: int) -> Live:
-    """Let the binary observe this machine and its connections.
+    """Monitor this machine and its connections with the binary.
 
-    Raises `ThalwegError` if there is no binary or its answer is invalid, also if the kernel does not list its
-    connections.
+    Raises `ThalwegError` if there is no binary or its output is invalid, for example because the kernel does not list
+    its connections.
     """
     binary = find()
     answer = _run_binary(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
@@ -167,10 +168,9 @@ def live(seconds: int) -> Live:
 
 
 def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> PlayedPolicies:
-    """Let the binary simulate policies, all if none is named.
+    """Simulate policies with the binary; an empty list selects all policies.
 
-    A price of 1 means that retransmitting a tenth of all segments is as bad as a completion time that is a tenth
-    longer.
+    With a price of 1, retransmitting a tenth of all segments costs as much as a completion time that is a tenth longer.
 
     Raises `ThalwegError` if there is no binary, its answer is invalid, or there is no such policy.
     """

@@ -1,4 +1,4 @@
-"""JSON output of `thalweg-engine`, as far as its keys are used here.
+"""JSON output of `thalweg-engine`, limited to the keys that are used here.
 
 The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in crates/lab/src/live, `Summary` in
 crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 
 class EngineEvent(TypedDict):
-    """A line of what a run prints, or of its journal; which keys it has depends on `event`."""
+    """An event that a run prints, or a line of its journal; its keys depend on `event`."""
 
     event: str
     id: NotRequired[str]
@@ -32,12 +32,12 @@ class EngineEvent(TypedDict):
 
 
 def is_event(line: JsonValue) -> TypeGuard[EngineEvent]:
-    """Return whether a line of JSON is an event."""
+    """Return whether a JSON value is an event."""
     return isinstance(line, dict) and "event" in line
 
 
 class LiveMachine(TypedDict):
-    """The machine at work."""
+    """CPU state of the machine during the measurement."""
 
     cpus: int
     steal_percent: float | None
@@ -80,7 +80,7 @@ class LiveMissed(TypedDict):
 
 
 class Live(TypedDict):
-    """Observations of the binary about this machine and its connections."""
+    """Measurements of the binary on this machine and its connections."""
 
     lasted_ms: int
     machine: LiveMachine
@@ -91,14 +91,14 @@ class Live(TypedDict):
 
 
 class PolicySpread(TypedDict):
-    """A number over many worlds."""
+    """Distribution of a number over the simulated populations."""
 
     median: float
     worst_decile: float
 
 
 class PolicySummary(TypedDict):
-    """Scores of a policy in many worlds."""
+    """Scores of a policy over the simulated populations."""
 
     policy: str
     regret_percent: PolicySpread
@@ -126,7 +126,7 @@ class AlgorithmCapability(TypedDict):
 
 
 class LackCapability(TypedDict):
-    """A congestion control that an engine could have."""
+    """A congestion control that an engine lacks now, but could have on this machine."""
 
     name: str
     why: str

@@ -1,7 +1,7 @@
-"""Errors for users: what was found, where, what was expected, and what to type next.
+"""Errors for users: the value found, its location, the expected value, and what to type next.
 
-A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. Everything else that
-is raised is a defect of thalweg.
+A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. Any other exception
+is a bug in thalweg.
 """
 
 import errno
@@ -27,7 +27,7 @@ class Exit(IntEnum):
     NO_EVIDENCE = 5
     """There is no evidence: nothing could be compared or evaluated, or no experiment of a run can be used."""
     INCOMPLETE = 6
-    """A part of the evidence is missing: experiments are untrustworthy, failed or not finished, and left out."""
+    """Some evidence is missing: experiments are untrustworthy, failed or not finished, and were excluded."""
     CHECK_BROKEN = 7
     """A check of `--check` does not hold: its interval is beyond the bound."""
     NOT_SETTLED = 8
@@ -47,7 +47,7 @@ class Source:
     column: int | None = None
 
     def __str__(self) -> str:
-        """Write the place as compilers do.
+        """Return the location in the format of compilers.
 
         >>> str(Source("itc.toml", 7))
         'itc.toml:7'
@@ -58,7 +58,7 @@ class Source:
 class ThalwegError(Exception):
     """One mistake.
 
-    `code` is a stable slug; `place` is the key (`flow.medium.rtt`) or the path concerned.
+    `code` is a stable slug; `place` is the affected key (`flow.medium.rtt`) or path.
 
     >>> error = ThalwegError("no-file", "there is no file `itc.toml`", hint="see `ls`")
     >>> print(error.text())
@@ -66,7 +66,8 @@ class ThalwegError(Exception):
       hint: see `ls`
     """
 
-    # Eight parameters: each is a part of the output and is passed by name, and few errors have all of them.
+    # There are eight parameters because each is a part of the output; all are passed by name, and few errors use all of
+    # them.
     def __init__(
         self,
         code: str,
@@ -79,7 +80,7 @@ class ThalwegError(Exception):
         source: Source | None = None,
         exit_code: Exit = Exit.USAGE,
     ) -> None:
-        """Describe the mistake; `message` is one line without a full stop."""
+        """Create an error; `message` is one line without a full stop."""
         super().__init__(message)
         self.code = code
         self.message = message
@@ -96,7 +97,7 @@ class ThalwegError(Exception):
         return (self,)
 
     def text(self) -> str:
-        """Write the error for a terminal, without colour."""
+        """Return the error as text for a terminal, without colour."""
         lines = [f"error[{self.code}]: {self.message}"]
         if self.source:
             lines.append(f"  --> {self.source}")
@@ -129,13 +130,13 @@ _SHORTAGES = {
     errno.ENOMEM: "close other programs; ulimit -v shows a limit of this process",
     errno.EAGAIN: "close other programs, or raise the limit of processes: ulimit -u, or TasksMax= in a systemd unit",
 }
-"""Remedies for exhausted resources, by the error of the system. A full disk has a separate exit code."""
+"""Remedies for exhausted resources, by errno. A full disk has a separate exit code."""
 
 
 def shortage(error: OSError) -> ThalwegError | None:
-    """Return the error of a resource that is used up, or `None` if the system reports something else.
+    """Return the error for an exhausted resource, or `None` for any other system error.
 
-    Ask it before an error of the system is explained as a missing program or a damaged file.
+    Call this before a system error is explained as a missing program or a damaged file.
 
     >>> shortage(OSError(errno.EMFILE, "Too many open files")).exit_code
     <Exit.TEMPORARY: 75>
@@ -150,7 +151,7 @@ def shortage(error: OSError) -> ThalwegError | None:
 
 
 def shortage_behind(error: BaseException) -> ThalwegError | None:
-    """Return the error of a resource that is used up, where a library reports it in words of its own.
+    """Return the error for an exhausted resource that a library reports with its own message; otherwise `None`.
 
     >>> shortage_behind(RuntimeError("can't start new thread")).exit_code
     <Exit.TEMPORARY: 75>
@@ -174,7 +175,7 @@ class ThalwegErrors(ThalwegError):
     """Several mistakes, found together."""
 
     def __init__(self, errors: Sequence[ThalwegError]) -> None:
-        """Bundle `errors`, at least one, in the order in which they are to be read."""
+        """Bundle `errors`, at least one, in display order."""
         first = errors[0]
         super().__init__(first.code, first.message, place=first.place, exit_code=first.exit_code)
         self._errors = tuple(errors)
@@ -185,5 +186,5 @@ class ThalwegErrors(ThalwegError):
         return self._errors
 
     def text(self) -> str:
-        """Write every error, with an empty line between two."""
+        """Return every error as text, separated by empty lines."""
         return "\n\n".join(error.text() for error in self._errors)

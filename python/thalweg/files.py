@@ -1,4 +1,4 @@
-"""Reads files that others name, without waiting for a pipe or filling the memory."""
+"""Reads user-supplied files without blocking on a pipe or exhausting memory."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from pathlib import Path
 from thalweg.errors import ThalwegError
 
 LARGEST_TEXT = 16 * 10**6
-"""Bytes of a scenario or a configuration: a hundred times the largest that a person writes."""
+"""Maximum size of a scenario or a configuration: a hundred times the largest hand-written one."""
 
 
 def read_regular(file: Path, limit: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Policy files: which congestion control for which destination, as docs/reference/policy.md describes them.
+"""Policy files: map destinations to congestion controls, as docs/reference/policy.md describes.
 
 Studies write them from the results of a paper, `thalweg advise` from the records of live servers; an agent applies
 either.
@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FORMAT = 1
-"""Version of the file: readers reject unknown ones."""
+"""Format version of the file; readers reject unknown versions."""
 
 FIRST_LINE = "# Which algorithm for which path; the first rule that applies decides. docs/reference/policy.md"
 
 
 @dataclass(frozen=True)
 class Between:
-    """A condition on a number, bounds included."""
+    """A condition on a number; the bounds are inclusive."""
 
     at_least: float | None = None
     at_most: float | None = None
 
 
 Condition = Between | Sequence[str]
-"""On a number, or one of some names."""
+"""A condition on a number, or a list of accepted names."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """An algorithm, and for which destinations."""
+    """An algorithm, and the conditions of its destinations."""
 
     name: str
     algorithm: str
@@ -41,14 +41,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class LeftOutRule:
-    """A rule that is not written, and why."""
+    """A rule that is not written, and the reason."""
 
     name: str
     why: str
 
 
 def text(source: str, default: str, rules: Sequence[Rule | LeftOutRule]) -> str:
-    """Write a policy file."""
+    """Return the text of a policy file."""
     lines = [FIRST_LINE, f"format = {FORMAT}", f"source = {_text(source)}", f"default = {_text(default)}"]
     for rule in rules:
         lines += ["", *(_rule(rule) if isinstance(rule, Rule) else [f"# Left out: {rule.name} ({rule.why})"])]
@@ -83,5 +83,5 @@ def _condition(condition: Condition) -> str:
 
 
 def _text(value: str) -> str:
-    """Write a text as TOML takes it: JSON's escapes are a part of TOML's."""
+    """Return a string in TOML; JSON's escapes are valid in TOML."""
     return json.dumps(" ".join(value.split()), ensure_ascii=False)

@@ -1,21 +1,22 @@
 """Text from data, made safe to print: no control character reaches a terminal, no cell of CSV starts a formula.
 
-Names of flows, reasons of engines, log lines and file names are data: anyone may have written them.
+Names of flows, reasons of engines, log lines and file names are untrusted data.
 """
 
 import re
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 but tab and newline, DEL, C1, line separators, characters that turn the direction of text, lone surrogates."""
+"""C0 except tab and newline, DEL, C1, line separators, characters that change the direction of text, lone surrogates.
+"""
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""First characters of a cell that a spreadsheet takes for a formula, or skips before one."""
+"""First characters of a cell that a spreadsheet interprets as a formula, or ignores before one."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|-inf")
 
 
 def lines(text: str) -> str:
-    """Escape the control characters of a text of several lines; tabs and newlines stay.
+    """Escape the control characters of a multi-line text, except tabs and newlines.
 
     >>> lines("red: \\x1b[31m\\r\\nnext")
     'red: \\\\x1b[31m\\\\x0d\\nnext'
@@ -33,7 +34,7 @@ def value(text: str) -> str:
 
 
 def json_text(text: str) -> str:
-    r"""Escape the control characters that `json.dumps` leaves as they are; only strings contain any.
+    r"""Escape the control characters that `json.dumps` does not; they occur only within strings.
 
     >>> json_text('["\x9b2J"]')
     '["\\u009b2J"]'
@@ -42,7 +43,7 @@ def json_text(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    r"""Return a text cell of CSV that no spreadsheet evaluates; a number stays one.
+    r"""Return a text cell of CSV that no spreadsheet evaluates; numbers are unchanged.
 
     >>> csv_cell("=1+1"), csv_cell("-5.5"), csv_cell("cubic"), csv_cell("\x1b[2J")
     ("'=1+1", '-5.5', 'cubic', '\\x1b[2J')
@@ -52,7 +53,7 @@ def csv_cell(text: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Write a value of a scenario as it stands there.
+    """Return a value of a scenario as it is written there.
 
     >>> [plain(value) for value in ("1bdp", 0.01, 2.0, True)]
     ['1bdp', '0.01', '2', 'true']

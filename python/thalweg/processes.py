@@ -1,4 +1,4 @@
-"""Shared code of layers that start programs or leave files: none of them outlives thalweg."""
+"""Process handling for layers that start programs or create files, so that neither outlives thalweg."""
 
 import ctypes
 import signal
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h: a signal for when the parent dies."""
+"""Option of prctl(2), from linux/prctl.h, that requests a signal when the parent process dies."""
 
 
 def ends_with_parent() -> Callable[[], None]:
-    """Return a function for new processes that requests SIGTERM when this process dies, even of a SIGKILL.
+    """Return a function for new processes that requests SIGTERM when this process dies, even from SIGKILL.
 
-    Without it an engine or a compiler would continue unnoticed, and keep its folder locked.
+    Without it an engine or a compiler would continue in the background and keep its folder locked.
     """
     library = ctypes.CDLL(None)
 
@@ -26,7 +26,7 @@ def ends_with_parent() -> Callable[[], None]:
 
 @contextmanager
 def asked_to_end() -> Iterator[None]:
-    """Handle SIGTERM and SIGHUP like Ctrl-C, so that they also leave nothing behind.
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that they also clean up.
 
     Python delivers signals only to the main thread; in other threads this does nothing.
     """

@@ -150,7 +150,9 @@ class _Findings:
 
 
 def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -> _Findings:
-    """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the other queries."""
+    """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the
+    other queries.
+    """
     engine, question, sampled = samples.engine, samples.question, samples.made
     strata = samples.fetch(counts.strata(sampled), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)

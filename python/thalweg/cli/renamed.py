@@ -1,4 +1,4 @@
-"""Renamed options: the earlier name is rejected with a hint that shows the present one."""
+"""Renamed options: an earlier name is rejected with a hint that shows the current one."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -7,14 +7,14 @@ from thalweg.cli import helped, typed
 from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
-    from typer._click import Context  # typer has a copy of click, and its own `typer.Context` is narrower
+    from typer._click import Context  # typer contains a copy of click, and its own `typer.Context` is narrower
 
 RENAMED = {"--html": "--out", "--output": "--out"}
-"""Earlier names of options, and their present names."""
+"""Current names of options, by their earlier names."""
 
 
 class Command(helped.Command):
-    """A subcommand that refuses earlier names of its options, and returns the command to type instead."""
+    """A subcommand that rejects earlier names of its options and suggests the correct command."""
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse `args`, the words after the subcommand.

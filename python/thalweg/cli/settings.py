@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE`: values as TOML has them, quotes optional for texts."""
+"""Parses `--set KEY=VALUE`: values are TOML, and quotes are optional for texts."""
 
 import tomllib
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from thalweg.scenario.document import Value
 
 
 def parse(settings: Sequence[str]) -> dict[str, Value]:
-    """Read settings.
+    """Parse settings.
 
     >>> parse(["path.buffer=2bdp", "path.loss=0.01", 'name="x"'])
     {'path.buffer': '2bdp', 'path.loss': 0.01, 'name': 'x'}
@@ -45,4 +45,4 @@ def _value(text: str, setting: str) -> Value:
             expected="a number, a text, or true or false",
             hint="several values to try belong to [sweep] in the scenario",
         )
-    return text  # what TOML takes for a date or a time of day
+    return text  # TOML would parse this text as a date or a time of day

@@ -1,4 +1,4 @@
-"""Runs a plan here or on a cluster: the same work, the same run directory.
+"""Executors: run a plan on this machine or on a cluster, with the same experiments and the same run directory.
 
     outcome = execute(Work(plan, Path("runs/mine"), binary=engine.find()), "dask://scheduler:8786")
 
@@ -44,14 +44,14 @@ def check(executor: str) -> None:
 
 
 def execute(work: Work, executor: str = DEFAULT) -> Outcome:
-    """Run what is missing of a plan.
+    """Run the missing experiments of a plan.
 
     Args:
         work: The plan, the run directory, and the listener for events.
         executor: `local`, `dask://HOST:PORT` (of a Dask scheduler), or `slurm`.
 
     Returns:
-        What came of it, as `thalweg.run.execute` returns it.
+        The outcome, as `thalweg.run.execute` returns it.
 
     Raises:
         ThalwegError: If there is no such executor, it cannot be reached, a worker cannot run the plan, or what

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 CONNECT_WITHIN_S = 10
 WORKERS_WITHIN_S = 10
-"""Timeout for the first worker: a cluster may have been started just before."""
+"""Timeout for the first worker, because a cluster may have just been started."""
 
 SHARDS_PER_SLOT = 4
-"""Shards for each thread of the workers: the last ones to finish keep few threads waiting."""
+"""Shards per thread of the workers: enough that few threads are idle while the last shards finish."""
 
 LOOK_EVERY_S = 1.0
 NO_WORKER_S = 60.0
@@ -101,7 +101,7 @@ def _connected(address: str) -> "Iterator[Client]":
 
 
 def _check_workers(client: "Client", work: Work, address: str) -> None:
-    """Reject a cluster with a worker that could not run the plan, or would get different results."""
+    """Reject a cluster with a worker that cannot run the plan or would return different results."""
     import cloudpickle
 
     with suppress(TimeoutError):
@@ -149,7 +149,7 @@ def _submitted(
     version = engine.choose(name, engine.capabilities(name)).version
     unique = uuid.uuid4().hex[:8]
     text = zlib.compress(work.plan.model_dump_json().encode(), worker.LEVEL)
-    # A separate task: workers fetch the plan from each other, and it is computed again if it is lost.
+    # The plan is a separate task: workers fetch it from each other, and it is computed again if it is lost.
     plan = client.submit(worker.compressed, text, key=f"thalweg-plan-{unique}", pure=False)
     return [
         client.submit(
@@ -166,7 +166,7 @@ def _submitted(
 def _results(
     client: "Client", futures: "Sequence[Future[worker.Returned]]", address: str
 ) -> Iterator[tuple[int, worker.Returned]]:
-    """Yield results of workers as they arrive, and release them."""
+    """Yield the results of workers as they arrive, and release them on the cluster."""
     from distributed import wait
 
     waiting = {future: number for number, future in enumerate(futures)}

@@ -1,4 +1,4 @@
-"""The executor `local`: the engine of this machine, on its cores."""
+"""The executor `local`: the engine of this machine, on all its cores."""
 
 from thalweg import run
 from thalweg.executors.work import Work
@@ -6,7 +6,7 @@ from thalweg.run import Outcome
 
 
 def execute(work: Work) -> Outcome:
-    """Run the work here."""
+    """Run the work on this machine."""
     return run.execute(
         work.plan,
         work.out,

@@ -1,6 +1,7 @@
-"""Properties of a worker, from a function that runs there before any work, also where thalweg is not installed.
+"""Detects a worker's properties, with a function that runs on the worker before any work, even if thalweg is not
+installed.
 
-Dask sends it by value, so it must not use other names of this module or of thalweg.
+Dask serialises the function by value, so it must not use other names of this module or of thalweg.
 """
 
 from typing import TypedDict
@@ -10,15 +11,15 @@ class Probe(TypedDict):
     """Properties of a worker."""
 
     thalweg: str
-    """Version; empty: not installed."""
+    """Version of thalweg; empty if it is not installed."""
     engine: str
-    """Version of the engine's results; empty without an engine."""
+    """Version of the engine's results; empty if the engine is missing."""
     why: str
     """Reason why the engine is missing."""
 
 
 def probe(engine_name: str) -> Probe:
-    """Find thalweg and its engine on the worker that runs this."""
+    """Detect thalweg and its engine on the worker that runs this function."""
     try:
         from thalweg import __version__, engine
         from thalweg.errors import ThalwegError

@@ -1,4 +1,6 @@
-"""Shared code of all clusters: missing experiments, their division into shards, and merging into the run directory."""
+"""Shared code of the cluster executors: lists missing experiments, splits them into shards, and merges these into the
+run directory.
+"""
 
 import json
 import subprocess
@@ -14,15 +16,15 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 
 MAX_SHARD = 500
-"""Number of experiments in a shard: the loss if a worker dies, and the unit of transfer."""
+"""Maximum number of experiments in a shard, which is the unit of transfer and is lost if a worker dies."""
 
 ENDS = ("finished", "failed")
 REPLAYED = (*ENDS, "untrustworthy")
-"""Events of a shard that the listener receives once the shard has been merged."""
+"""Events of a shard that are passed to the listener once the shard has been merged."""
 
 
 class Joined:
-    """The run directory of a plan that shards are merged into."""
+    """The run directory of a plan, into which shards are merged."""
 
     def __init__(self, work: Work) -> None:
         """Create the run directory, or check that the existing one belongs to this plan.
@@ -52,9 +54,9 @@ class Joined:
         )
 
     def split(self, shards: int) -> list[list[ExperimentKey]]:
-        """Split what is missing: every N-th experiment is one shard, as `--shard I/N` of the engine has it.
+        """Split the missing experiments: shard I of N gets every N-th experiment, as with the engine's `--shard I/N`.
 
-        So every shard has its part of what takes long, which neighbours in a sweep mostly share.
+        Adjacent experiments of a sweep take similar time, so this distributes the long ones evenly over the shards.
         """
         count = self._work.shards or max(shards, -(-len(self.missing) // MAX_SHARD))
         return [shard for first in range(count) if (shard := self.missing[first::count])]
@@ -65,7 +67,7 @@ class Joined:
         Raises `ThalwegError` if the shard is of another version of results, or the run directory cannot be written.
         """
         _merge(self._work.binary, self._work.out, folder)
-        # For a shard that was started over, the last end of an experiment counts.
+        # If a shard was restarted, only the last end event of an experiment counts.
         last = {(event["id"], event["event"] in ENDS): event for event in events if event["event"] in REPLAYED}
         for event in last.values():
             self.outcome.note(event)
@@ -78,7 +80,7 @@ class Joined:
 
 
 def refuse_real_time(work: Work, executor: str) -> None:
-    """Refuse engines that work in real time: shards on one machine would disturb each other's measurements."""
+    """Reject engines that run in real time: shards on one machine would disturb each other's measurements."""
     from thalweg import engine
 
     name = work.plan.engine
@@ -94,7 +96,7 @@ def refuse_real_time(work: Work, executor: str) -> None:
 
 
 def events_of(lines: str) -> list[EngineEvent]:
-    """Read the events that an engine has printed, except an incomplete last line."""
+    """Parse the events that an engine has printed; an incomplete last line is ignored."""
     events = []
     for line in lines.splitlines():
         try:
@@ -107,7 +109,7 @@ def events_of(lines: str) -> list[EngineEvent]:
 
 
 def refusal(event: EngineEvent, where: str, code: int = Exit.FAILED) -> ThalwegError:
-    """Return the error that an engine reported on another machine."""
+    """Return the error for an event of an engine on another machine."""
     codes = {int(exit_code) for exit_code in Exit}
     return ThalwegError(
         event["code"],

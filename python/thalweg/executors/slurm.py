@@ -23,19 +23,19 @@ from thalweg.run import Outcome
 from thalweg.scratch import Scratch
 
 SHARDS = 16
-"""Default number of tasks of the array: the number of nodes is unknown."""
+"""Default number of tasks in the array, because the number of nodes is unknown."""
 
 MAX_ATTEMPTS = 3
 """Maximum number of submissions of a task."""
 
 LOOK_EVERY_S = 1.0
 END_WITHIN_S = 15.0
-"""Timeout for tasks to end once the job is cancelled."""
+"""Timeout for tasks to exit after the job is cancelled."""
 
 PROGRAMS = ("sbatch", "squeue", "scancel")
 
 NO_PROGRAM = 127
-"""Exit code of a shell for a missing program."""
+"""Exit code of a shell if the program is missing."""
 
 
 def check() -> None:
@@ -86,7 +86,7 @@ def execute(work: Work) -> Outcome:
 
 
 def _script(work: Work, folder: Path) -> str:
-    """Write the script of a task; its exit code is written to a file, which is complete or absent."""
+    """Return the script of a task; it writes its exit code to a file, which is either complete or absent."""
     engine, directory = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
     return f"""#!/bin/sh
 cd {directory} || exit 1
@@ -103,12 +103,12 @@ echo $code >"$n.code.part" && mv "$n.code.part" "$n.code"
 
 @dataclass
 class _Job:
-    """Array jobs over the same folder: the first one, and those of tasks that had to be submitted again."""
+    """Array jobs over the same folder: the first one, and those of resubmitted tasks."""
 
     folder: Path
     cpus: int
     waiting: set[int]
-    """Tasks without a result yet."""
+    """Tasks that have no result yet."""
     attempts: dict[int, int] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
 
@@ -116,16 +116,16 @@ class _Job:
         """Submit all tasks, and yield each as it ends."""
         self._submit(self.waiting)
         while self.waiting:
-            queued = self._queued()  # before the files: a task that has left the queue has written its file
+            queued = self._queued()  # before the files: a dequeued task has written its file
             yield from self._ended()
             if lost := self.waiting - queued:
-                time.sleep(LOOK_EVERY_S)  # a shared file system may show a file late
+                time.sleep(LOOK_EVERY_S)  # a shared file system may show a file with delay
                 yield from self._ended()
                 self._again(lost & self.waiting)
             time.sleep(LOOK_EVERY_S if self.waiting else 0)
 
     def stopped(self) -> Iterator[int]:
-        """Cancel all tasks, and yield those that have written something."""
+        """Cancel all tasks, and yield those that have written results."""
         self.cancel()
         deadline = time.monotonic() + END_WITHIN_S
         while self._queued() and time.monotonic() < deadline:
@@ -170,7 +170,7 @@ class _Job:
         try:
             lines = _slurm(["squeue", "--noheader", "--array", "--format=%K", f"--jobs={','.join(self.ids)}"])
         except ThalwegError as error:
-            if "Invalid job id" in (error.found or ""):  # all of them ended some minutes ago
+            if "Invalid job id" in (error.found or ""):  # Slurm forgets a job a few minutes after its end
                 return set()
             raise
         return {int(line) for line in lines.split() if line.isdigit()}

@@ -1,4 +1,4 @@
-"""The input of executors."""
+"""The work of an executor: a plan, and the options of its run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from thalweg.engine_output import EngineEvent
 from thalweg.plan import Plan
 
 ExperimentKey = tuple[int, int]
-"""An experiment's point and repetition."""
+"""Point and repetition of an experiment."""
 
 
 def _ignore(event: EngineEvent) -> None:
-    """Ignore an event."""
+    """Discard an event."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """A plan, with the place and options of its run."""
+    """A plan with its run directory and options."""
 
     plan: Plan
     out: Path
@@ -25,12 +25,13 @@ class Work:
     binary: Path
     """The engine of this machine."""
     threads: int | None = None
-    """Experiments at a time: on this machine, or in each shard. None: one per CPU here, one in a shard."""
+    """Experiments that run in parallel on this machine, or in each shard. None: one per CPU for `local`, one per shard.
+    """
     command: Sequence[str] = ()
     """The user's command, which the run directory stores."""
     listener: Callable[[EngineEvent], None] = _ignore
     """Called with every event."""
     due: Sequence[ExperimentKey] | None = None
-    """Experiments to run now; None: the whole plan."""
+    """Experiments to run; None: the entire plan."""
     shards: int | None = None
-    """Number of shards; None: the executor decides. `local` has none."""
+    """Number of shards; None: the executor decides. `local` ignores it."""

@@ -1,4 +1,4 @@
-"""The code of a Dask worker: runs the engine in a temporary folder and returns its files to the caller."""
+"""Code that runs on a Dask worker: it runs the engine in a temporary folder and returns its files to the caller."""
 
 import io
 import tarfile
@@ -13,7 +13,7 @@ from thalweg.executors.work import ExperimentKey
 from thalweg.scratch import Scratch
 
 LEVEL = 1
-"""Compression level: the tables are compressed already, and run.json is repetitive."""
+"""Compression level. A low one suffices: the tables are already compressed, and run.json is repetitive."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Shard:
     due: tuple[ExperimentKey, ...]
     threads: int | None
     result_version: str
-    """Version of the engine's results that the caller has."""
+    """Version of the caller's engine results."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class Returned:
     """The run directory, as a compressed tar file."""
     events: tuple[EngineEvent, ...] = ()
     error: str = ""
-    """Empty: the engine ran."""
+    """Error message; empty if the engine ran."""
     error_code: str = ""
     hint: str = ""
 
 
 def compressed(plan: bytes) -> bytes:
-    """Return a compressed plan; Dask stores the result on workers, and computes it again if a worker dies."""
+    """Return a compressed plan; Dask stores it on workers, and computes it again if a worker dies."""
     return plan
 
 
 def run_on_worker(plan: bytes, shard: Shard) -> Returned:
-    """Run a shard in the folder of the Dask worker that runs this; Dask removes the folder of a worker that died."""
+    """Run a shard in the folder of the current Dask worker; Dask removes the folder of a dead worker."""
     from distributed import get_worker
 
     return run_shard(plan, shard, str(get_worker().local_directory))
@@ -87,7 +87,7 @@ def run_shard(plan: bytes, shard: Shard, folder: str) -> Returned:
 
 
 def packed(folder: Path) -> bytes:
-    """Pack a run directory."""
+    """Return a run directory as an archive."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=LEVEL) as archive:
         archive.add(folder, arcname=".")
@@ -101,7 +101,7 @@ def unpack(archive: bytes, folder: Path) -> None:
 
 
 def engine_name(plan: bytes) -> str:
-    """Read the name of a plan's engine without reading its experiments.
+    """Return the name of a plan's engine without parsing its experiments.
 
     >>> engine_name(zlib.compress(b'{"format":1,"engine":"sim","name":"x"}'))
     'sim'
@@ -111,5 +111,5 @@ def engine_name(plan: bytes) -> str:
 
 
 def versions(name: str, worker_version: str, local_version: str) -> str:
-    """Describe two engines whose results differ."""
+    """Describe the mismatch of two engines whose results differ."""
     return f"its engine {name} has results of version {worker_version}, and this machine's has {local_version}"

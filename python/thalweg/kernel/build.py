@@ -1,8 +1,8 @@
 """Builds a kernel: source, configuration, compiler; then one folder with the complete result.
 
 The same source, options and compiler produce the same program, byte for byte: it does not contain the time, place and
-user of the build. So a kernel is identified by a key over those three, and results of the engine with it stay
-comparable.
+user of the build. A key over source, options and compiler therefore identifies a kernel, and results of the engine with
+it stay comparable.
 """
 
 import datetime
@@ -25,12 +25,12 @@ from thalweg.kernel.store import Kernel
 from thalweg.processes import asked_to_end
 
 RECIPE = "1"
-"""Incremented when the steps below produce a different program from the same source, options and compiler."""
+"""Incremented when the build steps change the program for the same source, options and compiler."""
 
 KEY_DIGITS = 12
 
 STEP = re.compile(r"^  [A-Z]+ +(\S+\.o)\b")
-"""Line that make prints for an object."""
+"""Line that make prints for each object file."""
 
 
 class BuildListener(Protocol):
@@ -52,9 +52,9 @@ class Order:
     suite: str | None = None
     """Suite of the distribution for the source package; None: apt's own sources."""
     config: Path | None = None
-    """Options on top of ours."""
+    """Options that are added to those of the engine."""
     jobs: int | None = None
-    """Compilers at a time; none: one for each core."""
+    """Parallel compilers; None: one per core."""
     is_forced: bool = False
     """Build even if the kernel exists."""
 
@@ -66,14 +66,14 @@ class Built:
     kernel: Kernel
     is_new: bool
     notes: list[str]
-    """Offered options that the kernel lacks."""
+    """Optional features that the kernel lacks."""
 
 
 def build(order: Order, listener: BuildListener) -> Built:
     """Build a kernel, unless it exists, and make the engine use it.
 
     Raises `ThalwegError` if a requirement is missing, an option has no effect, another build is running, or make fails;
-    and `KeyboardInterrupt` after a signal. In all these cases only the log of the build is left.
+    raises `KeyboardInterrupt` after a signal. In all these cases only the log of the build remains.
     """
     registers_bytes = registers.size_bytes()
     fragments = [Fragment.ours()]
@@ -102,7 +102,7 @@ def build(order: Order, listener: BuildListener) -> Built:
 
 
 def _source(order: Order, lists: Path, listener: BuildListener) -> KernelSource:
-    """Find the source of an order; `lists` is a folder for apt, needed until the source is unpacked."""
+    """Return the source for an order; `lists` is a folder for apt, needed until the source is unpacked."""
     if order.tree:
         return SourceTree.find(order.tree)
     if not order.suite:
@@ -153,7 +153,7 @@ class _Build:
         return self.folder / "objects"
 
     def _make(self, tree: Path) -> list[str]:
-        """Return the call of make, which all targets share; the tree is not written."""
+        """Return the make command that all targets share; it does not write to the tree."""
         for path in (tree, self.folder):
             if re.search(r"[\s:]", str(path)):
                 raise ThalwegError(
@@ -185,7 +185,7 @@ class _Build:
         commands.run([*make, f"-j{jobs}", "linux"], "compiling the kernel", log, folder=self.folder, listener=listen)
 
     def _collect(self, key: str, source_sha256: str) -> Kernel:
-        """Collect the result in a folder, and move that to its final path."""
+        """Collect the results in a folder, and move it to its final path."""
         made = self.folder / "made"
         made.mkdir()
         linux, config = made / store.BINARY, made / store.CONFIG
@@ -217,7 +217,7 @@ def _key(source: KernelSource, options: dict[str, str], registers_bytes: int) ->
 
 
 def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
-    """Explain that no program would run in a kernel of this source on this machine."""
+    """Return the error that no program would run in a kernel of this source on this machine."""
     return ThalwegError(
         "small-registers",
         f"this machine's programs have {registers_bytes} bytes of registers, `{tree}` saves {registers.USUAL_BYTES}",
@@ -228,12 +228,12 @@ def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
 
 
 def _built_kernel(key: str) -> Kernel | None:
-    """Find a kernel by its key; one whose program was changed since does not count."""
+    """Return the kernel with a key; one whose program was modified later is ignored."""
     return next((kernel for kernel in store.kernels() if kernel.name.endswith(f"-{key}") and kernel.is_whole()), None)
 
 
 def _explained(error: OSError) -> ThalwegError:
-    """Explain a refusal by the system during a build."""
+    """Convert a system error of a build to an error for users."""
     what = f"`{error.filename}`" if error.filename else f"`{store.place()}`"
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return ThalwegError(

@@ -1,7 +1,7 @@
-"""Starts the programs of a build, with their output in one log, and terminates them when thalweg exits.
+"""Starts the programs of a build, logs their output to one file, and terminates them when thalweg exits.
 
 Each gets a separate process group. A Ctrl-C therefore reaches only thalweg, which terminates the whole group, including
-compilers that make has started; and if thalweg dies, the kernel terminates the program that it started.
+compilers that make has started; If thalweg dies, the kernel terminates the program that thalweg started.
 """
 
 import os
@@ -18,7 +18,7 @@ from thalweg.kernel.toolchain import disk_is_full, elsewhere
 from thalweg.processes import ends_with_parent
 
 SHOWN = 20
-"""Number of log lines in an error: gcc's message about a mistake, and its caller."""
+"""Number of log lines in an error: enough for gcc's message and its context."""
 
 GRACE_S = 5
 """Timeout for programs to exit after SIGTERM."""
@@ -58,7 +58,7 @@ class Log:
         self._opened.close()
 
     def failed(self, action: str, code: int) -> ThalwegError:
-        """Explain why a program failed, with the end of the log."""
+        """Return the error for a failed program, with the end of the log."""
         if disk_is_full(iter(self._last)):
             return ThalwegError(
                 "no-space",
@@ -96,7 +96,7 @@ def run(
 
 
 def read(command: Sequence[str]) -> str | None:
-    """Run a program that changes nothing; return its output, None if it fails."""
+    """Run a program without side effects; return its output, or None if it fails."""
     try:
         process = subprocess.run(command, env=environment(), capture_output=True, text=True, errors="replace")
     except OSError:

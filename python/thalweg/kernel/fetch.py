@@ -1,7 +1,7 @@
-"""Fetches the kernel of a distribution's package for guests: no root, and nothing is installed.
+"""Fetches a kernel for guests from a distribution's package, without root and without installing anything.
 
-apt finds, fetches and checks the package, dpkg-deb unpacks it. Only modules that a sending host can need are kept; most
-of the package is drivers of devices that guests lack.
+apt finds, downloads and verifies the package; dpkg-deb unpacks it. Only modules that a sending host can need are kept;
+most of the package consists of drivers for devices that guests do not have.
 """
 
 import datetime
@@ -23,7 +23,7 @@ from thalweg.kernel.source import AptPackage, printed
 from thalweg.processes import asked_to_end
 
 PACKAGE = "linux-image-cloud-amd64"
-"""Package that depends on the distribution's own kernel for virtual machines: the quickest to boot."""
+"""Default package, which depends on the distribution's kernel for virtual machines. That kernel boots fastest."""
 
 PROGRAMS = {"apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg"}
 
@@ -45,7 +45,7 @@ KEPT = (
 """Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and their dependencies."""
 
 NAME_DIGITS = 8
-"""Digits of a checksum behind a release that two packages share."""
+"""Digits of the checksum that are appended to a release if two packages share it."""
 
 
 class FetchListener(Protocol):
@@ -66,8 +66,8 @@ class Fetched:
 def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced: bool = False) -> Fetched:
     """Fetch the kernel of a package, unless it exists, and make guests use it.
 
-    `package` may be one that only depends on a kernel's. `suite`, such as bookworm-backports, need not be among apt's
-    sources. Raises `ThalwegError` if a requirement is missing or a step fails; then only the log is left.
+    `package` may be a metapackage that depends on a kernel package. `suite`, such as bookworm-backports, need not be
+    among apt's sources. Raises `ThalwegError` if a requirement is missing or a step fails; then only the log remains.
     """
     _check_programs()
     try:
@@ -102,7 +102,7 @@ def _check_programs() -> None:
 
 
 def _find(package: str, suite: str | None, options: Sequence[str]) -> AptPackage:
-    """Ask apt for a package, or for the kernel's that it depends on."""
+    """Look up a package in apt, or the kernel package that it depends on."""
     depends = commands.read(["apt-cache", *options, "depends", package]) or ""
     named = re.search(r"Depends: (linux-image-\S+)", depends)
     name = named[1] if named else package
@@ -166,7 +166,7 @@ def _keep_modules(modules: Path, target: Path) -> None:
 
 
 def _name(release: str, found: AptPackage) -> str:
-    """Return the release, with a part of the checksum if another package of the same release exists."""
+    """Return the release, with a part of the checksum if another package with the same release exists."""
     there = {kernel.name: kernel for kernel in guests.kernels()}.get(release)
     if there is None or there.package_sha256 == found.checksum:
         return release
@@ -175,7 +175,7 @@ def _name(release: str, found: AptPackage) -> str:
 
 @contextmanager
 def _fetching() -> Iterator[Path]:
-    """Return a new folder to fetch into, and remove it at the end; only one fetch runs at a time."""
+    """Yield a new folder for a fetch, and remove it afterwards; only one fetch runs at a time."""
     with (guests.place() / "lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in guests.place().glob(f"{guests.FETCHING}*/"):
@@ -189,7 +189,7 @@ def _fetching() -> Iterator[Path]:
 
 
 def _explained(error: OSError) -> ThalwegError:
-    """Explain a refusal by the system during a fetch."""
+    """Convert a system error of a fetch to an error for users."""
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = error.filename or guests.place()
     return ThalwegError(

@@ -1,8 +1,8 @@
 """Kconfig fragments: read, merged, and checked against the resulting configuration.
 
 Kconfig silently drops options that it cannot set: those whose dependencies are off, or that this version lacks. A
-kernel without CONFIG_TCP_CONG_BBR would then be detected only by the first experiment, and one without CONFIG_HZ=250
-never. So every requested option is checked in the result.
+missing CONFIG_TCP_CONG_BBR would then be detected only by the first experiment, and a missing CONFIG_HZ=250 never.
+Therefore every requested option is checked in the resulting configuration.
 """
 
 import os
@@ -17,10 +17,10 @@ from thalweg.errors import Source, ThalwegError, ThalwegErrors
 OFF = "n"
 
 OFFERED = ("CONFIG_TCP_CONG_", "CONFIG_NET_SCH_")
-"""Options that a tree may lack: flows then cannot use that algorithm or queue, and all else works."""
+"""Optional options: without one, flows cannot use that algorithm or queue, but everything else works."""
 
 TICKS = "CONFIG_HZ"
-"""Ticks per second. UML's Kconfig fixes them; `wrapper` overrides it."""
+"""Option for timer ticks per second. UML's Kconfig fixes it; `wrapper` overrides it."""
 
 _SET = re.compile(r"(CONFIG_\w+)=(\S.*)")
 _UNSET = re.compile(r"#\s*(CONFIG_\w+) is not set")
@@ -28,7 +28,7 @@ _UNSET = re.compile(r"#\s*(CONFIG_\w+) is not set")
 
 @dataclass(frozen=True)
 class Fragment:
-    """Options with their values as Kconfig writes them, in their order."""
+    """Options and their values in Kconfig syntax, in order."""
 
     name: str
     options: Mapping[str, str]
@@ -55,7 +55,7 @@ class Fragment:
 
 
 def parse(text: str, name: str) -> Fragment:
-    """Read a fragment; a later line has precedence over an earlier one.
+    """Parse a fragment; a later line takes precedence over an earlier one.
 
     Raises `ThalwegErrors` for malformed lines.
 
@@ -84,9 +84,9 @@ def parse(text: str, name: str) -> Fragment:
 
 
 def merged(fragments: list[Fragment]) -> dict[str, str]:
-    """Merge fragments; the last one that names an option decides.
+    """Merge fragments; the last one that sets an option takes precedence.
 
-    Raises `ThalwegErrors` if one turns off an option of the first one, the engine's, that is required.
+    Raises `ThalwegErrors` if a fragment disables a required option of the first one, the engine's fragment.
     """
     base, *others = fragments
     mistakes = [
@@ -107,14 +107,16 @@ def merged(fragments: list[Fragment]) -> dict[str, str]:
 
 
 def write(options: Mapping[str, str]) -> str:
-    """Write options as Kconfig reads them."""
+    """Return options in Kconfig syntax."""
     return "".join(
         f"# {option} is not set\n" if value == OFF else f"{option}={value}\n" for option, value in options.items()
     )
 
 
 def wrapper(kconfig: str, ticks: str) -> str:
-    """Return a tree's top Kconfig with a definition of HZ that comes before the one of UML, which knows only 100.
+    """Return a tree's top-level Kconfig with a definition of HZ before that of UML, which allows only 100.
+
+    Kconfig uses the first of several defaults; the tree itself is unchanged.
 
     Of several defaults Kconfig uses the first; the tree itself is unchanged.
     """
@@ -126,7 +128,7 @@ def wrapper(kconfig: str, ticks: str) -> str:
 def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
     """Compare the requested options with the resulting configuration.
 
-    Returns missing optional ones, as text. Raises `ThalwegErrors` for missing required ones.
+    Returns the missing optional ones, as text. Raises `ThalwegErrors` for missing required ones.
     """
     holds = parse(config, "").options if config else {}
     requested = merged(fragments)
@@ -163,7 +165,7 @@ def _lost(option: str, why: str, source: Source | None) -> ThalwegError:
 
 
 def _described(tree: Path, options: set[str]) -> Iterator[tuple[str, str]]:
-    """Find options in the Kconfig files of a tree: of each that exists, what it depends on."""
+    """Search a tree's Kconfig files for options; yield each option that exists, with its dependencies."""
     names = "|".join(option.removeprefix("CONFIG_") for option in options)
     entry = re.compile(rf"^(?:menu)?config ({names})\n((?:[ \t].*\n|\n)*)", flags=re.MULTILINE)
     for folder, folders, file_names in os.walk(tree):

@@ -1,4 +1,4 @@
-"""The store of guests' kernels, and the selection of the one that guests run.
+"""The store of guest kernels, and the selection of the default one.
 
     ~/.cache/thalweg/vm/kernels/6.1.0-56-cloud-amd64/    `vmlinuz`, `modules` and `kernel.json`
     ~/.cache/thalweg/vm/current                          a link to the selected one
@@ -21,7 +21,7 @@ MODULES_VARIABLE = "THALWEG_VM_MODULES"
 """Environment variable that names the folder of its modules."""
 
 FORMAT = 1
-"""Form of kernel.json."""
+"""Format version of kernel.json."""
 
 IMAGE = "vmlinuz"
 MODULES = "modules"
@@ -31,7 +31,7 @@ FETCHING = "fetch-"
 
 @dataclass(frozen=True)
 class GuestKernel(KeptKernel):
-    """A kernel that was fetched."""
+    """A fetched kernel for guests."""
 
     package_sha256: str
     image_sha256: str
@@ -44,12 +44,12 @@ class GuestKernel(KeptKernel):
 
     @property
     def target(self) -> Path:
-        """Target of the link if guests run this kernel."""
+        """Target of the link if this kernel is selected."""
         return Path("kernels", self.name)
 
     @property
     def image(self) -> Path:
-        """What boots."""
+        """Path of the bootable image."""
         return self.folder / IMAGE
 
     @property
@@ -58,21 +58,21 @@ class GuestKernel(KeptKernel):
         return self.folder / MODULES
 
     def is_whole(self) -> bool:
-        """Return whether the image is the one that was fetched."""
+        """Return whether the image is unchanged since it was fetched."""
         try:
             return store.sha256(self.image) == self.image_sha256
         except OSError:
             return False
 
     def describe(self) -> None:
-        """Write kernel.json; the last file of a fetch."""
+        """Write kernel.json, which is the last file of a fetch."""
         fields = {name: value for name, value in asdict(self).items() if name != "folder"}
         description = {"format": FORMAT, "image": IMAGE, "modules": MODULES} | fields
         (self.folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
 def place() -> Path:
-    """Return the folder of all that guests need; it need not exist."""
+    """Return the folder of the store; it need not exist."""
     return store.place().with_name("vm")
 
 
@@ -101,7 +101,7 @@ def current() -> GuestKernel | None:
 
 
 def keep(finished: Path, name: str) -> GuestKernel:
-    """Move a finished folder to its place, and replace an existing one."""
+    """Move a finished folder to its final path, replacing an existing one."""
     target = place() / "kernels" / name
     target.parent.mkdir(parents=True, exist_ok=True)
     kernel = read(store.replace(finished, target))

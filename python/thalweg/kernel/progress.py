@@ -1,4 +1,4 @@
-"""Progress of a build: a bar if standard error is a terminal, else a line for each phase."""
+"""Progress of a build: a bar if standard error is a terminal, otherwise one line per phase."""
 
 from types import TracebackType
 
@@ -12,10 +12,10 @@ OBJECTS = 620
 
 
 class KernelProgress:
-    """Shows the parts of a build as they come; use it as a context manager."""
+    """Shows the phases and steps of a build; use it as a context manager."""
 
-    # Its bar starts and stops like that of thalweg.run.Progress. They share no base class: neither of the two layers
-    # may use the other, and they update their bars in different ways.
+    # The bar starts and stops like that of thalweg.run.Progress. The classes share no base class, because neither layer
+    # may import the other, and they update their bars differently.
 
     def __init__(self, console: Console) -> None:
         """Write to `console`, which is standard error."""
@@ -24,7 +24,7 @@ class KernelProgress:
         self._bar: Bar | None = None
 
     def __enter__(self) -> "KernelProgress":
-        """Start showing."""
+        """Start the display."""
         if self._console.is_terminal:
             columns = (
                 TextColumn("{task.description}"),
@@ -40,7 +40,7 @@ class KernelProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop showing."""
+        """Stop the display."""
         if self._bar:
             self._bar.stop()
 
@@ -52,7 +52,7 @@ class KernelProgress:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def step(self, name: str) -> None:
-        """Show that an object is being made; the total is a guess, which the count never passes."""
+        """Count a built object; the total is an estimate, which the count never exceeds."""
         self._done += 1
         if self._bar:
             self._bar.update(self._task, completed=min(self._done, OBJECTS - 1), total=OBJECTS, name=name[-40:])

@@ -1,9 +1,9 @@
-"""The size of a processor's registers, which user-mode Linux must know at build time.
+"""The size of a processor's register state, which user-mode Linux needs at build time.
 
-Newer versions query the machine. Linux 6.1 saves at most 2696 bytes of a program's floating-point and vector registers,
-those of AVX-512. The machine's kernel restores them only as a whole, and with AMX (Intel, since 2023) they are 11008
-bytes: every program in the guest then ends at once. So the number in the source is replaced by this machine's, and the
-guest's stacks, on which they are saved, become larger.
+Newer versions query the machine. Linux 6.1 saves at most 2696 bytes of floating-point and vector registers, enough for
+AVX-512. The host's kernel restores only the complete state, which has 11008 bytes with AMX (Intel, since 2023): every
+program in the guest then exits immediately. Therefore the size in the source is replaced by this machine's, and the
+guest's stacks, which hold the saved registers, are enlarged.
 """
 
 import ctypes
@@ -16,13 +16,13 @@ from pathlib import Path
 from thalweg.kernel.fragment import Fragment
 
 USUAL_BYTES = 2696
-"""Linux's maximum where its source has a constant."""
+"""Maximum size in versions of Linux whose source has a constant."""
 
 PLACE = Path("arch/x86/um/user-offsets.c")
 NUMBER = re.compile(rf"(DEFINE_LONGS\(HOST_FP_SIZE, ){USUAL_BYTES}(\);)")
 
 STACK_ORDER = "4"
-"""Pages of a stack as a power of two: a stack holds the registers of a program, and of one that was interrupted."""
+"""log2 of the number of pages of a stack, which holds the registers of a program and of an interrupted one."""
 
 PTRACE_ATTACH, PTRACE_DETACH, PTRACE_GETREGSET = 16, 17, 0x4204
 NT_X86_XSTATE = 0x202
@@ -35,7 +35,7 @@ class _Buffer(ctypes.Structure):
 
 
 def size_bytes() -> int:
-    """Query the size of a program's registers from the machine's kernel; USUAL_BYTES if it does not report it."""
+    """Query the size of a program's register state from the host's kernel; USUAL_BYTES if it is not reported."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
     libc.ptrace.restype = ctypes.c_long
@@ -64,7 +64,7 @@ def is_too_small(tree: Path, needed_bytes: int) -> bool:
 
 
 def enlarge(tree: Path, needed_bytes: int) -> None:
-    """Write the number of bytes that are needed into a source of ours."""
+    """Replace the size in an unpacked source with the required one."""
     text = (tree / PLACE).read_text(encoding="utf-8")
     (tree / PLACE).write_text(NUMBER.sub(rf"\g<1>{needed_bytes}\g<2>", text), encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """The source of a kernel: the distribution's source package, or a developer's own tree.
 
-Both identify themselves before anything is fetched or built, so that an existing kernel is recognised at once.
+Both provide an identity before anything is fetched or built, so that an existing kernel is detected immediately.
 """
 
 import hashlib
@@ -20,22 +20,22 @@ META = "linux-source"
 """Package that depends on the one with the source of the distribution's own kernel."""
 
 OLDEST = (6, 1)
-"""Oldest kernel that is built: older ones' virtual time was not tried."""
+"""Oldest supported kernel version; virtual time was not tested with older ones."""
 
 PARTS = ("Makefile", "Kconfig", "arch/um/Kconfig", "scripts/Makefile.build")
-"""Files that every kernel's source with user-mode Linux has."""
+"""Files that every kernel source with user-mode Linux contains."""
 
 TIME_TRAVEL = "UML_TIME_TRAVEL_SUPPORT"
 
 LEFT_OUT = {"": {".git", "Documentation"}, "tools": {"testing"}}
-"""Folders of a tree that its checksum excludes, because no program is built from them. Of `arch` only ARCHITECTURES
-count.
+"""Folders of a tree that its checksum excludes, because no program is built from them. Of `arch`, only ARCHITECTURES
+are included.
 """
 
 ARCHITECTURES = {"um", "x86"}
 
 CONFIGURED = (".config", "include/config", "arch/um/include/generated")
-"""Files that a build inside the tree leaves, and because of which make refuses a build outside of it."""
+"""Files of a build inside the tree; if they exist, make refuses to build outside of it."""
 
 
 class KernelSource(Protocol):
@@ -43,17 +43,17 @@ class KernelSource(Protocol):
 
     @property
     def about(self) -> str:
-        """Description, for kernel.json and for people."""
+        """Description of the source, for kernel.json and for users."""
 
     @property
     def identity(self) -> str:
-        """Its checksum, if it is known before it is fetched."""
+        """Checksum of the source, if it is known before the source is fetched."""
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
-        """Return the tree and the SHA-256 of the source; `folder` is for what is fetched."""
+        """Return the tree and the SHA-256 of the source; `folder` is for fetched files."""
 
     def check_unchanged(self) -> None:
-        """Raise `ThalwegError` if the source is another one than at the beginning."""
+        """Raise `ThalwegError` if the source has changed since the start of the build."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,18 @@ class SourcePackage(AptPackage):
     """The distribution's source package, which apt fetches without root and without installing it."""
 
     options: tuple[str, ...] = ()
-    """Options of apt with which it finds the package."""
+    """apt options that find the package."""
 
     @property
     def identity(self) -> str:
-        """The checksum of the package in apt's lists, which apt compares with what it fetched."""
+        """Checksum of the package in apt's lists, which apt verifies."""
         return self.checksum
 
     @classmethod
     def find(cls, options: Sequence[str] = ()) -> "SourcePackage":
-        """Ask apt, with these options, for the source of the distribution's kernel.
+        """Look up the source of the distribution's kernel in apt, with these options.
 
-        Raises `ThalwegError` if apt has none.
+        Raises `ThalwegError` if apt does not find it.
         """
         depends = commands.read(["apt-cache", *options, "depends", META]) or ""
         named = re.search(rf"Depends: ({META}-[\w.]+)", depends)
@@ -106,7 +106,7 @@ class SourcePackage(AptPackage):
         return cls(name, *found, options=tuple(options))
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
-        """Fetch the package and unpack it twice: it contains an archive."""
+        """Fetch the package and unpack it; the package contains a second archive."""
         commands.run(["apt-get", *self.options, "download", self.name], f"fetching {self.name}", log, folder=folder)
         package = next(folder.glob(f"{self.name}_*.deb"))
         checksum = store.sha256(package)
@@ -120,7 +120,7 @@ class SourcePackage(AptPackage):
         return tree, checksum
 
     def check_unchanged(self) -> None:
-        """Do nothing: the unpacked files are private."""
+        """Do nothing, because no other process uses the unpacked files."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class SourceTree:
         return self.folder, self.identity
 
     def check_unchanged(self) -> None:
-        """Check that the tree did not change during the build: the kernel would mix two versions."""
+        """Check that the tree did not change during the build; otherwise the kernel would mix two versions."""
         if tree_sha256(self.folder) != self.identity:
             raise ThalwegError(
                 "changed-tree",
@@ -167,7 +167,9 @@ class SourceTree:
 
 
 def check(tree: Path) -> None:
-    """Check whether a folder is the source of a kernel that can be built.
+    """Check that a folder is a kernel source that can be built.
+
+    Raises `ThalwegError` if it is not.
 
     Raises `ThalwegError` if not.
     """
@@ -212,8 +214,8 @@ def version_of(tree: Path) -> str | None:
 def tree_sha256(tree: Path) -> str:
     """Return one checksum over names and contents of all files of a tree from which a program can be built.
 
-    That reads a gigabyte: three seconds if it is cached, ten if not. Timestamps and git's object ids would be faster,
-    but neither covers the content of uncommitted files.
+    This reads a gigabyte: three seconds if it is cached, ten if not. Timestamps and git's object ids would be faster,
+    but do not cover the content of uncommitted files.
     """
     whole = hashlib.sha256()
     for folder, folders, names in os.walk(tree):
@@ -228,7 +230,7 @@ def tree_sha256(tree: Path) -> str:
         )
         for name in sorted(names):
             file = Path(folder, name)
-            if name in LEFT_OUT.get(inside, ()):  # in a further worktree `.git` is a file
+            if name in LEFT_OUT.get(inside, ()):  # in an additional worktree `.git` is a file
                 continue
             if file.is_symlink():
                 content = str(file.readlink()).encode()
@@ -268,7 +270,7 @@ def printed(line: str) -> tuple[str, str, int] | None:
 
 
 def _about(tree: Path) -> str:
-    """Describe a tree: where, which version, and which commit if git knows."""
+    """Describe a tree: its path, version, and commit if it is a git repository."""
     git = ["git", "--no-optional-locks", "-C", str(tree)]
     inside = commands.read([*git, "rev-parse", "--show-toplevel"])
     described = commands.read([*git, "describe", "--always"])

@@ -26,7 +26,7 @@ VARIABLE = "THALWEG_UML_KERNEL"
 """Environment variable that names the folder of the kernel to run, in place of `current`."""
 
 FORMAT = 1
-"""Form of kernel.json."""
+"""Format version of kernel.json."""
 
 BINARY = "linux"
 DESCRIPTION = "kernel.json"
@@ -37,7 +37,7 @@ BUILDING = "build-"
 
 @dataclass(frozen=True)
 class KeptKernel(ABC):
-    """A kernel in the cache: its path, and the common content of kernel.json."""
+    """A kernel in the cache: its path, and the fields that all kernel.json files share."""
 
     folder: Path
     release: str
@@ -45,13 +45,13 @@ class KeptKernel(ABC):
 
     @property
     def name(self) -> str:
-        """Its name in `thalweg kernel use`."""
+        """Name of the kernel in `thalweg kernel use`."""
         return self.folder.name
 
     @property
     @abstractmethod
     def link(self) -> Path:
-        """The link to the kernel that runs."""
+        """Symbolic link to the selected kernel."""
 
     @property
     @abstractmethod
@@ -59,14 +59,14 @@ class KeptKernel(ABC):
         """Target of the link if this kernel is selected."""
 
     def use(self) -> None:
-        """Make the engine use this kernel; at every moment `link` points to the old one or the new one."""
+        """Select this kernel; the update of `link` is atomic."""
         new = self.link.with_name(f".{self.link.name}-{os.getpid()}")
         new.unlink(missing_ok=True)
         new.symlink_to(self.target)
         new.replace(self.link)
 
     def remove(self) -> None:
-        """Remove this kernel, its description first; afterwards no kernel is the default if this one was."""
+        """Remove this kernel, its description first; if it was the default, there is no default afterwards."""
         if self.link.is_symlink() and self.link.readlink() == self.target:
             self.link.unlink()
         (self.folder / DESCRIPTION).unlink()
@@ -75,7 +75,7 @@ class KeptKernel(ABC):
 
 @dataclass(frozen=True)
 class Kernel(KeptKernel):
-    """A kernel that was built."""
+    """A kernel that was built for virtual time."""
 
     source_sha256: str
     config_sha256: str
@@ -84,7 +84,7 @@ class Kernel(KeptKernel):
 
     @property
     def link(self) -> Path:
-        """The link to the kernel that the engine uses."""
+        """Symbolic link to the kernel that the engine uses."""
         return place() / "current"
 
     @property
@@ -93,14 +93,14 @@ class Kernel(KeptKernel):
         return Path(self.name)
 
     def is_whole(self) -> bool:
-        """Return whether the program is the one that was built; the engine runs no other."""
+        """Return whether the program is unchanged since it was built; the engine runs no other."""
         try:
             return sha256(self.folder / BINARY) == self.linux_sha256
         except OSError:
             return False
 
     def describe(self) -> None:
-        """Write kernel.json; the last file of a build."""
+        """Write kernel.json, which is the last file of a build."""
         fields = {name: value for name, value in asdict(self).items() if name != "folder"}
         text = json.dumps({"format": FORMAT} | fields, indent=2) + "\n"
         (self.folder / DESCRIPTION).write_text(text, encoding="utf-8")
@@ -179,7 +179,7 @@ def replace(finished: Path, target: Path) -> Path:
 
 @contextmanager
 def building() -> Iterator[Path]:
-    """Return a new folder to build in, and remove it at the end; only one build runs at a time.
+    """Yield a new folder for a build, and remove it afterwards; only one build runs at a time.
 
     Remains of killed builds are removed first. Raises `ThalwegError` if another build is running.
     """

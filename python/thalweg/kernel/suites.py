@@ -1,4 +1,6 @@
-"""Looks at a suite of the distribution that is not among apt's sources, without root and without changing them."""
+"""Queries a suite of the distribution that is not among apt's sources, without root and without changing
+the sources.
+"""
 
 import platform
 from pathlib import Path
@@ -37,7 +39,7 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
     form = "$(SITE)|$(RELEASE)"
     said = commands.read(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]) or ""
     lines = [line.split("|") for line in said.splitlines() if line.count("|") == 1]
-    # Security updates have a separate archive, without the other suites.
+    # Security updates have a separate archive, which lacks the other suites.
     sites = [site for site, release in lines if "-" not in release] or [site for site, _ in lines]
     if not sites:
         raise ThalwegError(

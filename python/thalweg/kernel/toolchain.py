@@ -1,4 +1,4 @@
-"""Requirements of a build: programs, headers, disk space. All missing ones are reported at once."""
+"""Checks the requirements of a build: programs, headers, disk space. All missing ones are reported together."""
 
 import platform
 import shutil
@@ -17,13 +17,13 @@ PROGRAMS = {
     "bc": "bc",
     "gzip": "gzip",
 }
-"""Programs that a build of a kernel starts, each with the Debian package that has it; Debian always has the others."""
+"""Programs that a kernel build needs, each with its Debian package; other programs are always installed on Debian."""
 
 UNPACKING = {"apt-get": "apt", "dpkg": "dpkg", "tar": "tar", "xz": "xz-utils"}
 """Additional requirements for fetching and unpacking the distribution's source package."""
 
 HEADER = "sys/ptrace.h"
-"""A header of the C library: user-mode Linux is a program of this machine."""
+"""A header of the C library, because user-mode Linux is a program of the host."""
 
 BUILD_BYTES = 300 * 10**6
 """Disk space for the objects of a build, with a margin."""
@@ -33,7 +33,9 @@ SOURCE_BYTES = 1900 * 10**6
 
 
 def check(folder: Path, *, needs_source: bool) -> None:
-    """Find everything that a build in `folder` requires.
+    """Check everything that a build in `folder` requires.
+
+    Raises `ThalwegError` that lists all missing requirements.
 
     Raises `ThalwegError` that names all that is missing.
     """
@@ -95,7 +97,7 @@ def _check_disk(folder: Path, needed: int) -> None:
 
 
 def elsewhere() -> str:
-    """Describe how to build in another folder."""
+    """Describe how to build in a folder on another file system."""
     return "free some, or build elsewhere: XDG_CACHE_HOME=/other/place thalweg kernel build (runs need it as well)"
 
 

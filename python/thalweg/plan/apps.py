@@ -1,4 +1,4 @@
-"""Applications of a plan: every parameter, with the defaults for those that a scenario does not set."""
+"""Applications of a plan: all parameters, with defaults for those that a scenario does not set."""
 
 from thalweg.plan import models as plan
 from thalweg.scenario import models
@@ -62,7 +62,7 @@ def _rpc(table: models.AppTable) -> plan.AppRpc:
     sizes_bytes = _sizes(table, "rpc")
     per_second = rules_app.arrivals(quantities.arrival_rate(table.rate or DEFAULTS["rate"]), sizes_bytes)
     return plan.AppRpc(
-        # A gap of zero would make everything arrive at once; a nanosecond is the resolution of the clock.
+        # A gap of zero would make everything arrive at the same time; a nanosecond is the resolution of the clock.
         mean_gap_ns=max(1, round(NANOS / per_second)),
         sizes_bytes=sizes_bytes,
         connections=table.connections or CONNECTIONS["rpc"],

@@ -1,4 +1,4 @@
-"""Whether the repetitions of a point will be copies of one another: nothing in the plan draws random numbers."""
+"""Detects points whose repetitions will be copies of one another, because nothing in the plan is random."""
 
 from thalweg.engine import Engine
 from thalweg.plan.models import (
@@ -16,7 +16,7 @@ from thalweg.plan.models import (
 )
 
 RANDOM_CC = ("bbr", "cdg")
-"""First letters of the algorithms that draw random numbers: BBR the phase in which it probes, CDG when it backs off."""
+"""Prefixes of the algorithms that draw random numbers: BBR for its initial probing phase, CDG for its backoff."""
 
 
 def warning(plan: Plan, engine: Engine) -> str | None:
@@ -51,7 +51,9 @@ def is_random(experiment: Experiment) -> bool:
 
 
 def _is_jitter_felt(experiment: Experiment) -> bool:
-    """Return whether a random start matters: one sized transfer, alone on a constant path, is only shifted."""
+    """Return whether a random start has an effect; a single sized transfer on a constant path is only
+    shifted in time.
+    """
     flow, *others = experiment.flows
     is_constant = all(
         isinstance(link.capacity, CapacityUnlimited)
@@ -70,7 +72,7 @@ def _is_link_random(link: Link) -> bool:
 
 
 def _is_flow_random(flow: Flow) -> bool:
-    """Return whether a flow is random; an algorithm from a file counts as random."""
+    """Return whether a flow is random; an algorithm from a file is assumed to be."""
     sizes = len(set(flow.load.sizes_bytes)) if isinstance(flow.load, LoadSizes) else 1
     return (
         flow.cc.startswith(RANDOM_CC) or flow.cc_file is not None or isinstance(flow.repeat, RepeatPoisson) or sizes > 1

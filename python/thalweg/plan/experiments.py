@@ -1,4 +1,4 @@
-"""From a scenario to its plan."""
+"""Converts a scenario to a plan."""
 
 from collections.abc import Mapping
 
@@ -16,9 +16,10 @@ FORMAT = 1
 
 
 def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Plan:
-    """Resolve every experiment of a checked scenario, in the order of its sweep; all repetitions of a point together.
+    """Resolve every experiment of a checked scenario, in the order of its sweep; the repetitions of a point are
+    consecutive.
 
-    Raises `ThalwegErrors` if `engine` does not honour something; `others` are searched for an engine that does.
+    Raises `ThalwegErrors` if `engine` does not support a setting; the error names engines of `others` that do.
     """
     raw = document.raw
     if errors := honours.check(document, document.swept, engine, others):

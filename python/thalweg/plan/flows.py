@@ -1,4 +1,4 @@
-"""Flows, resolved: what each connection carries, and which connections follow the first."""
+"""Resolves flows: the load of each connection, and which connections follow the first."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ NANOS = 10**9
 
 
 CC_OF_PROGRAMS = "program"
-"""Label of flows whose scenario does not name the algorithm of their programs."""
+"""Label of flows whose programs choose the algorithm themselves."""
 
 
 def resolve_flows(flows: Sequence[models.Flow], folder: Path) -> list[plan.Flow]:
-    """Resolve the flows; files of congestion controls and programs are looked up in `folder`."""
+    """Resolve the flows; relative paths of congestion controls and programs are relative to `folder`."""
     wanted_ports = [(flow.program.port, flow.count) for flow in flows if flow.program is not None]
     ports = iter(rules_program.ports(wanted_ports))
     return [_flow(flow, folder, 0 if flow.program is None else next(ports)) for flow in flows]
@@ -67,7 +67,7 @@ def _program(program: models.Program, folder: Path, port: int) -> plan.Program:
 
 
 def _command(text: str, folder: Path) -> list[str]:
-    """Split a command; a program that is named by a relative path is looked up in `folder`."""
+    """Split a command; a relative path of its program is relative to `folder`."""
     program, *arguments = rules_program.split(text)
     return [str((folder / program).absolute()) if "/" in program else program, *arguments]
 
@@ -81,11 +81,11 @@ def _ready(ready: models.ProgramReady) -> plan.Ready:
 
 
 LARGEST_FILE = 64 * 10**6
-"""Bytes of a kernel module or an eBPF object, debug information included."""
+"""Maximum size of a kernel module or an eBPF object, including debug information."""
 
 
 def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
-    """Return the file's identity and content hash: a different content is a different experiment."""
+    """Return the file's identity and content hash; different content means a different experiment."""
     kind: plan.CcFileKind = "bpf" if table.bpf is not None else "module"
     file = (folder / (table.bpf or table.module or "")).absolute()
     return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(read_regular(file, LARGEST_FILE)).hexdigest())
@@ -113,7 +113,7 @@ def _repeat(repeat: models.Repeat | None, load: plan.Load) -> plan.Repeat:
         return plan.RepeatGap(gap_ns=quantities.time(repeat.gap), until=repeat.until, count=repeat.count)
     rate = quantities.arrival_rate(repeat.rate or "")
     gap = 1 / rate.arrivals if isinstance(rate, PerSecond) else _mean_bytes(load) * 8 / rate
-    # A gap of zero would make everything arrive at once; a nanosecond is the resolution of the clock.
+    # A gap of zero would make everything arrive at the same time; a nanosecond is the resolution of the clock.
     return plan.RepeatPoisson(mean_gap_ns=max(1, round(gap * NANOS)), until=repeat.until, count=repeat.count)
 
 

@@ -1,8 +1,9 @@
-"""Requests that an engine does not support are errors that name the engines that do: there are no silent fallbacks.
+"""Checks that an engine supports all settings. Otherwise the error names the engines that do; there are no silent
+fallbacks.
 
-An engine lists the keys that it honours (`path.rate`, `host.*.sndbuf_max`), and for keys with choices, the choices
-(`path.queue=fifo`, `flow.cc=name`; for a trace the format, `path.trace=csv`). A key that no engine lists is declared
-but not implemented yet.
+An engine lists the supported keys (`path.rate`, `host.*.sndbuf_max`), and for keys with choices, the choices
+(`path.queue=fifo`, `flow.cc=name`; for a trace the format, `path.trace=csv`). A key that no engine lists is not
+implemented yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,15 +20,15 @@ from thalweg.scenario.text import words
 from thalweg.scenario.values import table, tables
 
 NAMED = ("host", "cc_params")
-"""Tables with the user's names as keys."""
+"""Tables whose keys are chosen by the user."""
 
 
 def check(
     document: Document, swept: Mapping[str, Sequence[Value]], engine: Engine, others: Mapping[str, Engine]
 ) -> list[ThalwegError]:
-    """Find settings that `engine` does not honour at the points of the document's sweep; each mistake once.
+    """Return an error for each setting that `engine` does not support at the points of the document's sweep.
 
-    Whether a value is honoured depends only on its key, so every value is checked once instead of at every point.
+    Support for a value depends only on its key, so every value is checked once instead of at every point.
     """
     base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
     for address, values in swept.items():
@@ -54,7 +55,7 @@ def check(
 
 
 def wrong_algorithms(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:
-    """Find congestion controls, and parameters of these, that `engine` does not have.
+    """Return errors for congestion controls, and their parameters, that `engine` lacks.
 
     The document need not be valid: its malformed flows and sweeps are skipped.
     """
@@ -86,7 +87,7 @@ def _algorithms(
 
 
 def pattern(key_path: KeyPath) -> str:
-    """Write a key path as engines list it.
+    """Return a key path in the notation of engines.
 
     >>> pattern(("host", "sender", "sndbuf_max")), pattern(("path", "steps", 3, "at"))
     ('host.*.sndbuf_max', 'path.steps.at')
@@ -112,7 +113,7 @@ def _leaves(value: TomlValue, key_path: KeyPath) -> Iterator[tuple[KeyPath, Toml
 
 
 def _honoured_value(key_path: KeyPath, value: TomlValue, folder: Path) -> TomlValue:
-    """Return the value that an engine has to honour: for a trace its format, `csv` or `mahimahi`; else the value."""
+    """Return the value to check: for a trace its format, `csv` or `mahimahi`; otherwise the value."""
     if key_path[0] != "path" or key_path[-1] != "trace" or not isinstance(value, str):
         return value
     return "csv" if isinstance(traces.read(folder / value), traces.Conditions) else "mahimahi"
@@ -139,7 +140,7 @@ def _honoured(
 
 
 def _refused(key_path: KeyPath, engine: Engine) -> KeyPath:
-    """Return the outermost table around a key of which the engine honours nothing, or else the key."""
+    """Return the outermost table around a key of which the engine supports nothing, or else the key."""
     while len(key_path) > 2:
         around = key_path[:-1] if isinstance(key_path[-2], str) else key_path[:-2]
         if any(honour.startswith(f"{pattern(around)}.") for honour in engine.honours):
@@ -149,7 +150,7 @@ def _refused(key_path: KeyPath, engine: Engine) -> KeyPath:
 
 
 def _choice(key: str, value: TomlValue) -> str:
-    """Write a choice as engines list it: an algorithm by name is `flow.cc=name`, whatever the name."""
+    """Return a choice in the notation of engines; any algorithm name is `flow.cc=name`."""
     return "flow.cc=name" if key == "flow.cc" else f"{key}={value if isinstance(value, str) else show(value)}"
 
 
@@ -219,7 +220,7 @@ def _no_algorithm(name: str, address: str, engine: Engine, others: Mapping[str, 
 
 
 def _place_in_file(error: ThalwegError, document: Document) -> KeyPath:
-    """Find the key path that an error is about: in the sweep if that sets it, else the key."""
+    """Return the key path that an error refers to: the key in the sweep if the sweep sets it, else the key."""
     address = str(error.place)
     if address in document.swept:
         return ("sweep", address)

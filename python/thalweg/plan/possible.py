@@ -17,20 +17,21 @@ class Possible:
     """A plan without the points that the engine cannot run."""
 
     points: list[Experiment]
-    """An experiment of each point of the sweep, whether or not the engine can run it."""
+    """One experiment for each point of the sweep, whether or not the engine can run it."""
     plan: Plan | None
-    """None: the engine can run none of them."""
+    """The plan; None if the engine can run no point."""
     reasons: dict[int, str]
-    """Points that the engine cannot run, with the reasons."""
+    """Reasons why the engine cannot run a point, by point."""
 
 
 def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], *, any_cc: bool = False) -> Possible:
     """Plan the part of a checked scenario that `engine` can run.
 
-    With `any_cc`, congestion controls that no engine has here count as lacking instead of as mistakes: an engine that
-    has them may not run on this machine. Raises `ThalwegErrors` if the engine lacks anything but congestion controls.
+    With `any_cc`, congestion controls that no engine has here are excluded instead of reported as mistakes: an engine
+    that has them may not run on this machine. Raises `ThalwegErrors` if the engine lacks anything but congestion
+    controls.
     """
-    # As if the engine had every known algorithm.
+    # This treats the engine as if it had every known algorithm.
     algorithms = _named(document) if any_cc else {}
     for other in (*engines.values(), engine):
         algorithms |= other.algorithms

@@ -12,21 +12,21 @@ from thalweg.scenario.text import quantities
 LIMITS_PACKETS = MappingProxyType(
     {"codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240, "fq": 10000, "dualpi2": 10000, "cake": 10240}
 )
-"""Default limits; sch_codel.c, sch_fq_codel.c and so on in Linux."""
+"""Default limits in packets, from sch_codel.c, sch_fq_codel.c and so on in Linux."""
 
 FRAME_BYTES = 1514
-"""Full frame in Linux's disciplines, Ethernet header included: the default quantum."""
+"""Full-sized frame in Linux's disciplines, including the Ethernet header: the default quantum."""
 
 MEMORY_LIMIT_BYTES = 32 << 20
 
 PIE_ALPHA, PIE_BETA = 2, 20
-"""Sixteenths of 1/s."""
+"""Defaults of pie, in sixteenths of 1/s."""
 
 DUALPI2_ALPHA, DUALPI2_BETA = 0.16, 3.2
-"""1/s."""
+"""Defaults of dualpi2, in 1/s."""
 
 RED_AVPKT_BYTES, RED_PROBABILITY = 1000, 0.02
-"""tc-red(8)."""
+"""Defaults of red, from tc-red(8)."""
 
 FIFO = plan.QueueFifo()
 
@@ -148,7 +148,7 @@ def _cake(table: models.QueueTable) -> plan.QueueCake:
 
 
 def _red(table: models.QueueTable, limit_bytes: int, rate_bps: Fraction | None) -> plan.QueueRed:
-    """Resolve red as tc does: max is a quarter of the limit or 3 min, min a third of max."""
+    """Resolve red as tc does: max is a quarter of the limit or 3 min, and min is a third of max."""
     set_min = quantities.size(table.min) if table.min else None
     max_bytes = _size(table.max, 3 * set_min if set_min else max(1, limit_bytes // 4))
     min_bytes = set_min or max(1, max_bytes // 3)

@@ -1,6 +1,6 @@
-"""One point of the sweep, resolved: no units to parse, no defaults to guess.
+"""Resolves one point of the sweep: all units are parsed, and all defaults are filled in.
 
-The point has been checked: all values that are read here exist and are well-formed.
+The point has been checked, so that all values exist and are well-formed.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,8 @@ NO_LIMIT_BYTES = 2**31 - 1
 """Default socket buffers and queues: the maximum of tcp_wmem and tcp_rmem in Linux."""
 
 REORDER_RTT_SHARE = 8
-"""A packet that is held back without a delay of its own waits for this part of path.rtt: RACK's window is a quarter."""
+"""A reordered packet without an explicit delay is held back for path.rtt divided by this; RACK's window is a quarter.
+"""
 
 DEFAULT_REVERSE = models.Reverse()
 
@@ -50,14 +51,14 @@ class PointFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Resolved:
-    """Common part of all repetitions of a point."""
+    """The part of an experiment that all repetitions of a point share."""
 
     fields: PointFields
 
     def experiment(
         self, *, experiment: int, repetition: int, sweep: dict[str, plan.SweepValue], seed: int
     ) -> plan.Experiment:
-        """Make one experiment of the point."""
+        """Return one experiment of the point."""
         return plan.Experiment(**self.fields, experiment=experiment, repetition=repetition, sweep=sweep, seed=seed)
 
 
@@ -65,16 +66,16 @@ class Resolver:
     """Resolves the points of one sweep; values that several points share are resolved once."""
 
     def __init__(self, folder: Path, traces: Traces) -> None:
-        """Look up relative names of traces in `folder`; `traces` collects those that are used."""
+        """Resolve relative paths of traces in `folder`; `traces` collects the traces that are used."""
         self._folder = folder
         self._traces = traces
         self._parts = self._resolvers()
         self._known: dict[tuple[str, int], tuple[TomlValue, PointFields]] = {}
         self._reverse: tuple[tuple[models.Reverse, int, tuple[Point, ...]], plan.Link] | None = None
-        """The last reverse direction with its round-trip time and its delays, and the resolved link."""
+        """The last reverse direction, with its round-trip time, its delays, and the resolved link."""
 
     def resolve(self, raw: Raw) -> Resolved:
-        """Resolve a point, as `sweep.scenarios` returns it."""
+        """Resolve a point from `sweep.scenarios`."""
         fields: PointFields = {}
         if iperf3.is_chosen(raw):
             raw = {**raw, "flow": [iperf3.with_programs(flow) for _, flow in values.tables(raw, "flow")]}
@@ -82,14 +83,14 @@ class Resolver:
             value = raw.get(key)
             at = key, id(value)
             if at not in self._known:
-                # The value is kept, so that its id is not reused.
+                # The value is referenced here, so that its id is not reused.
                 self._known[at] = value, resolve(_read(key, raw))
             fields |= self._known[at][1]
         fields["start_jitter_ns"] = in_time(_read("start_jitter", raw), fields["rtt_ns"])
         return Resolved(fields)
 
     def _resolvers(self) -> dict[str, Callable[[Any], PointFields]]:
-        """Return how each key of the scenario's top is resolved that depends on no other."""
+        """Return the resolver of each top-level key that depends on no other key."""
         return {
             "duration": lambda text: {"duration_ns": _optional(quantities.time, text)},
             "sample_interval": lambda text: {"sample_interval_ns": quantities.time(text)},
@@ -130,14 +131,14 @@ def _adapter(key: str) -> TypeAdapter[Any]:
 
 
 def _read(key: str, raw: Raw) -> Any:
-    """Return the value of a key of the scenario's top as its model, or its default."""
+    """Return the value of a top-level key as its model, or its default."""
     if key in raw:
         return _adapter(key).validate_python(raw[key])
     return models.Scenario.model_fields[key].get_default(call_default_factory=True)
 
 
 def in_time(text: str, rtt_ns: int) -> int:
-    """Return a time or a number of round-trip times in nanoseconds, rounded down.
+    """Convert a time or a multiple of the round-trip time to nanoseconds, rounded down.
 
     >>> in_time("0.5rtt", 45_000_001)
     22500000
@@ -152,11 +153,11 @@ class _Delay:
 
     at_start_ns: int
     steps: list[Point]
-    """Its changes."""
+    """Changes of the delay."""
 
 
 def _rtt_steps(steps: list[models.Step]) -> tuple[list[Point], list[Point]]:
-    """Return how the delays of both directions change where steps set the round-trip time."""
+    """Return the changes of the delays of both directions if steps set the round-trip time."""
     rtts = [(quantities.time(step.at), quantities.time(step.rtt)) for step in steps if step.rtt is not None]
     forth = [Point(at, delay_ns=rtt // 2) for at, rtt in rtts]
     back = [Point(at, delay_ns=rtt - rtt // 2) for at, rtt in rtts]
@@ -202,7 +203,9 @@ def _aggregation(aggregation: models.Aggregation | None) -> plan.Aggregation | N
 
 
 def _profile(link: models.Path | models.Reverse, folder: Path, traces: Traces, delay: _Delay) -> str | None:
-    """Add how the delay and the loss of a link change, or all that a CSV says; return the name, or None."""
+    """Add the changes of a link's delay and loss, or of all values from a CSV; return the name of the
+    profile, or None.
+    """
     if link.trace is not None and (conditions := traces.add(folder / link.trace).conditions):
         return traces.add_profile(conditions.points, conditions.period_ns)
     points = {point.at_ns: point for point in delay.steps}
@@ -219,7 +222,7 @@ def _profile(link: models.Path | models.Reverse, folder: Path, traces: Traces, d
 def _capacity(
     link: models.Path | models.Reverse, folder: Path, traces: Traces
 ) -> tuple[plan.Capacity, Fraction | None]:
-    """Return the capacity, and the rate that a BDP counts in."""
+    """Return the capacity, and the rate that defines a BDP."""
     if link.rate is not None:
         return _constant(link.rate)
     steps = [
@@ -248,7 +251,7 @@ def _buffer(text: str, rate_bps: Fraction | None, rtt_ns: int) -> plan.Buffer:
     buffer = quantities.buffer(text)
     if isinstance(buffer, PacketCount):
         return plan.BufferPackets(packets=buffer.packets)
-    # Nothing queues if the rate is unlimited, so the capacity does not matter there.
+    # If the rate is unlimited, packets do not queue and the buffer's capacity has no effect.
     room = values.room_bytes(buffer, rate_bps, rtt_ns)
     return plan.BufferBytes(bytes=NO_LIMIT_BYTES if room is None else room)
 
@@ -261,7 +264,7 @@ def _loss(loss: models.Loss) -> plan.Loss:
 
 
 def _reorder(reorder: models.Reorder, rtt_ns: int) -> tuple[float, int]:
-    """Return the ratio of packets that are held back, and for how long."""
+    """Return the ratio of packets that are held back, and the time."""
     if isinstance(reorder, models.ReorderTable):
         return reorder.ratio, in_time(reorder.delay, rtt_ns)
     return reorder, rtt_ns // REORDER_RTT_SHARE

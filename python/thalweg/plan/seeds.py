@@ -1,7 +1,7 @@
-"""One seed per experiment.
+"""Derives one seed per experiment.
 
-It is a hash of the scenario's seed, the sweep's values at the point, and the number of the repetition; not of the
-point's number. So values can be added to a sweep or removed, and all other experiments stay the same.
+It is a hash of the scenario's seed, the sweep's values at the point, and the repetition number, but not of the index of
+the point. Values can therefore be added to a sweep or removed without changing the other experiments.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from thalweg.scenario.document import Value
 
 SEED_BITS = 53
-"""Seeds are whole numbers that JSON readers hold exactly even where all numbers are doubles."""
+"""Number of bits of a seed, so that JSON readers with doubles represent it exactly."""
 
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
@@ -32,5 +32,5 @@ def derive(seed: int, assignment: Mapping[str, Value], repetition: int) -> int:
 
 
 def number(value: Value) -> Value:
-    """Write whole numbers as the others are: 1 and 1.0 are one point of a sweep."""
+    """Normalise whole numbers: 1 and 1.0 are the same point of a sweep."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""The traces of a plan: each once, for any number of names and uses."""
+"""The traces of a plan; each is stored once for any number of names and uses."""
 
 import hashlib
 import json
@@ -14,12 +14,14 @@ from thalweg.scenario.traces import Conditions, Point
 
 @dataclass(frozen=True)
 class Added:
-    """The plan's reference to a trace file: the name of one of the two, and the mean rate in bit/s."""
+    """The plan's reference to a trace file: the name of its opportunities or its conditions, and the mean rate in
+    bit/s.
+    """
 
     trace: str | None
-    """Name of its opportunities."""
+    """Name of its transmission opportunities, if any."""
     conditions: Conditions | None
-    """Content of a CSV, for a profile."""
+    """Conditions of a CSV, for a profile."""
     rate_bps: Fraction
 
 
@@ -27,7 +29,7 @@ class Traces:
     """Traces and profiles by the hash of their content."""
 
     def __init__(self) -> None:
-        """Start without traces."""
+        """Create an empty collection."""
         self.by_name: dict[str, list[int]] = {}
         self.profiles: dict[str, plan.Profile] = {}
         self._known: dict[Path, Added] = {}
@@ -46,7 +48,7 @@ class Traces:
         return self._known[file]
 
     def add_profile(self, points: Sequence[Point], period_ns: int | None) -> str:
-        """Add conditions that change; return their name in the plan."""
+        """Add varying conditions; return their name in the plan."""
         rows: list[Mapping[str, int | float | None]] = [asdict(point) for point in points]
         digest = hashlib.sha256(json.dumps([period_ns, rows]).encode("ascii")).hexdigest()[:16]
         if digest not in self.profiles:

@@ -1,7 +1,7 @@
 """Finds the record files of folders, without files that were merged into others and without foreign files.
 
 The agent writes a file at each flush, named after its flushes, and merges the files of an hour into one before it
-removes them. After a crash in between both exist: the numbers show it.
+removes them. After a crash between the two steps both exist; the flush numbers in the names show it.
 """
 
 import os
@@ -24,15 +24,15 @@ NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: its start time, and the numbers of its first and its last flush."""
 
 FORBIDDEN = "it may not be read"
-"""Reason for excluding a file of another user."""
+"""Reason for excluding a file without read permission."""
 
 GONE = "file-gone"
-"""Code of the error that a file was removed while it was read."""
+"""Error code for a file that was removed while it was read."""
 
 
 @dataclass(frozen=True)
 class LeftOutFile:
-    """A file that is not read, and why."""
+    """An excluded file, and the reason."""
 
     file: Path
     why: str
@@ -40,14 +40,16 @@ class LeftOutFile:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """The files to read, with the schema of each, and those that are not."""
+    """The files to read, each with its schema, and the excluded files."""
 
     files: dict[Path, pl.Schema]
     left_out: list[LeftOutFile]
 
 
 def find(paths: Sequence[Path]) -> FoundFiles:
-    """Find the files of records in files and folders; folders in folders are looked into too.
+    """Find the record files in files and folders, recursively.
+
+    Raises `ThalwegError` if a path does not exist, or none of them contains records.
 
     Raises `ThalwegError` if there is no such place, or no records in any of them.
     """
@@ -101,8 +103,8 @@ def nothing(paths: Sequence[Path], skipped: Sequence[LeftOutFile]) -> ThalwegErr
 
 
 def _listed(paths: Sequence[Path]) -> list[Path]:
-    """List the files, each once. While files are merged, one listing can miss both the parts and the whole; two that
-    are the same have missed nothing.
+    """List the files, each once. While files are merged, one listing can miss both the parts and the merged file; two
+    identical listings have missed nothing.
     """
     before: list[Path] | None = None
     while (files := list(dict.fromkeys(file for path in paths for file in _files(path)))) != before:
@@ -130,9 +132,9 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _within(folder: Path) -> Iterator[Path]:
-    """Return candidates for files of records; names with a leading dot are unfinished files.
+    """Yield candidates for record files; names with a leading dot are unfinished files.
 
-    A folder without read permission is an error: it would look empty.
+    A folder without read permission is an error, because it would appear empty.
     """
 
     def refused(error: OSError) -> None:
@@ -147,7 +149,7 @@ def _within(folder: Path) -> Iterator[Path]:
 
 
 def _forbidden(path: Path) -> ThalwegError:
-    """Return the error that this user may not read a path: on a server, records belong to root."""
+    """Return the error that this user may not read a path; on a server, records belong to root."""
     quoted = shlex.quote(str(path))
     return ThalwegError(
         "cannot-read",
@@ -161,7 +163,7 @@ def _forbidden(path: Path) -> ThalwegError:
 
 
 def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
-    """Exclude each file whose flushes are all in another file of its folder."""
+    """Exclude each file whose flushes are all contained in another file of its folder."""
     spans = sorted(
         ((file.parent, int(match[1]), -int(match[2]), file) for file in files if (match := NAME.fullmatch(file.name))),
         key=lambda span: span[:3],
@@ -180,7 +182,7 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
 
 
 def _schema(file: Path) -> pl.Schema | str:
-    """Read a file's columns from its footer, or return the reason why they are not those of records."""
+    """Return a file's columns from its footer, or the reason why they are not those of records."""
     try:
         with reading():
             schema = parquet.columns_of(pq.read_schema(file))

@@ -1,4 +1,4 @@
-"""Measures by which connections and transfers of records are compared."""
+"""Measures of the connections and transfers in records."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,15 +13,15 @@ MICROSECONDS = 1e6
 
 @dataclass(frozen=True)
 class Measure:
-    """A number that a row has, or has not."""
+    """A measure of a row, which may be null."""
 
     title: str
     unit: str
-    """As in the analysis of runs: bit/s, s or ratio; empty for a number of BDPs."""
+    """Unit, as in the analysis of runs: bit/s, s or ratio; empty for a number of BDPs."""
     of: Of
     value: pl.Expr
     columns: tuple[str, ...]
-    """Its inputs: a row in which any of them is empty does not count."""
+    """Input columns; rows in which any of them is null do not count."""
     about: str
 
 
@@ -80,4 +80,4 @@ MEASURES: dict[str, Measure] = {
         " if the connection filled it.",
     ),
 }  # fmt: skip
-"""Measures by their name, in the order in which they are shown."""
+"""Measures by name, in display order."""

@@ -1,4 +1,4 @@
-"""Which columns are empty, how often, and how that affects the numbers."""
+"""Reports which columns are null, how often, and how that affects the summary."""
 
 import re
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import polars as pl
 from thalweg.records.schema import CLOSE, COLUMNS, INTERIM, TRANSFER
 
 ONLY_OF = {"transfer": (TRANSFER,), "fct_us": (TRANSFER,), "goodput_bps": (TRANSFER,), "close": (CLOSE,)}
-"""Columns that apply to some kinds of rows only: in others they are empty, and nothing is missing."""
+"""Columns that apply only to some kinds of rows; null values in other kinds do not count as missing."""
 
 NEVER_MISSED = ("sampled_one_in",)
-"""Columns that are empty by design: every connection was recorded."""
+"""Columns that are null by design: every connection was recorded."""
 
 WITHOUT = {
     "machine": "Machines cannot be distinguished.",
@@ -36,34 +36,35 @@ WITHOUT = {
     "fct_us": "It has no completion time.",
     "goodput_bps": "It is not among the goodputs of transfers.",
 }
-"""Effects of an empty column on a summary."""
+"""Effects of a null column on a summary."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A column that is empty in some rows."""
+    """A column that is null in some rows."""
 
     column: str
     connections: float | None
-    """Share of the connections that leave it empty; None: no connections, or not a column of connections."""
+    """Fraction of connections in which the column is null; None: no connections, or the column does not apply to them.
+    """
     transfers: float | None
-    """The same of transfers."""
+    """Fraction of transfers in which the column is null; None: no transfers, or the column does not apply to them."""
     never: tuple[str, ...]
-    """Sources that never have it."""
+    """Sources in which the column is always null."""
     why: str
-    """Reasons for an empty value, from the reference."""
+    """Reasons for a null value, from the reference."""
     means: str
-    """Effect of an empty value; empty if no summary needs the column."""
+    """Effect of a null value; empty if no summary needs the column."""
 
 
 def empties(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Count rows and empty values per kind and source."""
+    """Count rows and null values per kind and source."""
     optional = [name for name, column in COLUMNS.items() if column.is_optional]
     return rows.group_by("kind", "source").agg(pl.len().alias("rows"), pl.col(optional).null_count())
 
 
 def missing(counts: pl.DataFrame) -> list[Missing]:
-    """Return missing values, from the counts of `empties`; columns without empty values are excluded."""
+    """Return the columns with null values, from the counts of `empties`."""
     optional = [name for name, column in COLUMNS.items() if column.is_optional and name not in NEVER_MISSED]
     return [column for name in optional for column in _of(name, counts)]
 
@@ -91,7 +92,7 @@ def _share(counts: pl.DataFrame) -> float | None:
 
 
 def _why(description: str) -> str:
-    """Extract from a column's text the reasons for an empty value.
+    """Extract the reasons for a null value from a column's description.
 
     >>> _why("Its RTT. Empty: no ACK came; or nothing was sent.")
     'no ACK came; or nothing was sent.'

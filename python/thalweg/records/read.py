@@ -1,4 +1,4 @@
-"""All records of some files as one lazy table, without the interim rows that a later row replaces."""
+"""Reads record files as one lazy table, without the interim rows that a later row replaces."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from thalweg.results.parquet import damaged
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
 CONNECTION = ["source", "machine", "connection"]
-"""Key of a connection; machines may use the same numbers."""
+"""Key of a connection; different machines may use the same numbers."""
 ROW = [*CONNECTION, "kind", "end_us"]
 
 
@@ -27,9 +27,7 @@ class Records:
 
     @cached_property
     def all_rows(self) -> pl.LazyFrame:
-        """Every row of every file that is of a known kind, with every column in order; those that a file lacks are
-        empty.
-        """
+        """All rows of known kinds from all files, with all columns in order; columns that a file lacks are null."""
         return self._normalised_rows.filter(_is_known())
 
     @cached_property
@@ -55,11 +53,11 @@ class Records:
         spans = spans.join(interim.lazy(), on=_keys(CONNECTION), how="semi").select(*ROW, "start_us")
         # A row that occurs twice does not replace itself.
         spans = spans.unique(subset=ROW, keep="any")
-        # Of two simultaneous rows the one that closes the connection is the later: its kind sorts first.
+        # Of two simultaneous rows, the one that closes the connection is the later one; its kind sorts first.
         spans = spans.sort([*CONNECTION, "end_us", "kind"], descending=[False] * 4 + [True], nulls_last=True)
         following = pl.all_horizontal(pl.col(key).shift(-1).eq_missing(pl.col(key)) for key in CONNECTION)
         next_start = pl.col("start_us").shift(-1)
-        # The kernel counts connections anew after each start of a machine: a number may return.
+        # The kernel's connection numbers restart when the machine boots, so a number may be reused.
         is_same = following & (next_start.is_null() | (next_start < pl.col("end_us")))
         return self.collect(spans.filter((pl.col("kind") == INTERIM) & is_same).select(ROW))[0]
 
@@ -73,7 +71,7 @@ class Records:
     def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
         """Run queries sequentially, each on its own columns.
 
-        Run together they would share one scan, which polars keeps in memory: four times as much at five million rows.
+        If they ran together, polars would keep their common scan in memory: four times as much at five million rows.
 
         Arrow decodes every file before polars reads them: a flipped bit in a page can make polars abort the process,
         where Arrow raises an exception.
@@ -108,7 +106,7 @@ class Records:
 def read(paths: Sequence[Path]) -> Records:
     """Read files of records, and folders of such files.
 
-    Raises `ThalwegError` without any; files that hold no records are named in `Records.left_out`.
+    Raises `ThalwegError` if there are none; files without records are listed in `Records.left_out`.
     """
     files: FoundFiles = find(paths)
     return Records(files.files, files.left_out)
@@ -119,13 +117,13 @@ def _is_known() -> pl.Expr:
 
 
 def _keys(columns: Sequence[str]) -> list[pl.Expr]:
-    """Join by these columns; rows without a machine's name are those of one machine."""
+    """Return join expressions for these columns; rows without a machine name are treated as one machine."""
     return [pl.col(name).fill_null("") if name == "machine" else pl.col(name) for name in columns]
 
 
 def _normalised(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
-    """Bring the columns into order; those that older versions did not write are empty, as are numbers that the column
-    cannot hold: NaN, the infinities, and negative integers. A moment of zero is unknown.
+    """Select all columns in order. Columns that older versions did not write are null, as are invalid numbers: NaN,
+    infinities, and negative integers. A time of zero means unknown.
     """
     complete = rows.select(
         (finite(name, columns[name]) if name in columns else pl.lit(None)).cast(dtype, strict=False).alias(name)

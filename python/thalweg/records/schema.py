@@ -1,4 +1,4 @@
-"""The columns of records as polars has them, from their declaration in crates/trace."""
+"""The columns of records as polars types, from their declaration in crates/trace."""
 
 import polars as pl
 
@@ -11,30 +11,30 @@ COLUMNS = {column.name: column for column in RECORDS["records"].columns}
 SCHEMA = pl.Schema({name: DTYPES[column.kind]() for name, column in COLUMNS.items()})
 
 ALWAYS = [name for name, column in COLUMNS.items() if not column.is_optional]
-"""Columns that are never empty: they identify a table of records."""
+"""Columns that are never null, by which a table of records is recognised."""
 
 TRANSFER = "transfer"
-"""Kind of a row that is one object; rows of both other kinds are connections."""
+"""Kind of a row about one transfer; rows of the other two kinds are about connections."""
 CLOSE = "close"
 INTERIM = "interim"
 KINDS = (CLOSE, INTERIM, TRANSFER)
-"""Known kinds: rows of other kinds cannot be counted."""
+"""Known kinds; rows of other kinds are excluded."""
 
 MOMENTS = ("start_us", "end_us")
-"""Columns with UNIX times: zero means unknown."""
+"""Columns with UNIX times, in which zero means unknown."""
 
 LATEST_US = 253_402_300_799_999_999
-"""The last moment of the year 9999 as UNIX time, the limit of calendars here."""
+"""Latest valid UNIX time, the end of the year 9999."""
 
 UNKNOWN_TEXT = "unknown"
 """Replacement of an empty text when rows are grouped by it."""
 
 
 def is_connection() -> pl.Expr:
-    """Return the rows about connections: those of closed ones, and the last sample of open ones."""
+    """Return which rows are about connections: closed ones, and the last sample of open ones."""
     return pl.col("kind") != TRANSFER
 
 
 def weight() -> pl.Expr:
-    """Return the number of connections or transfers that a row stands for: with --sample 1/N, N."""
+    """Return the weight of a row: N with --sample 1/N, otherwise 1."""
     return pl.col("sampled_one_in").fill_null(1)

@@ -1,4 +1,4 @@
-"""Classes of sizes: completion times of small and large objects are not compared with each other."""
+"""Size classes, so that completion times of small and large objects are not compared with each other."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import polars as pl
 
 @dataclass(frozen=True)
 class Size:
-    """A class of transfers."""
+    """A size class of transfers."""
 
     title: str
     least_bytes: int
@@ -21,11 +21,12 @@ SIZES = (
     Size("10 to 100 MB", 10_000_000),
     Size("100 MB and more", 100_000_000),
 )
-"""From small to large. The first fits into a usual initial window (RFC 6928), so it takes one round trip."""
+"""Size classes in ascending order. The first fits into the usual initial window (RFC 6928), so it takes one round trip.
+"""
 
 
 def size_class() -> pl.Expr:
-    """Return the number of the class that a row's bytes belong to."""
+    """Return the number of the size class of each row."""
     size = pl.coalesce("acked_bytes", "sent_bytes")
     number: pl.Expr = pl.when(size.is_not_null()).then(pl.lit(0))
     for index, size_range in enumerate(SIZES[1:], 1):

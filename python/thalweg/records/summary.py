@@ -1,4 +1,4 @@
-"""Summary of records: counts by kind, and distributions of their values, per algorithm."""
+"""Summary of records: counts by kind, and distributions of measures, per algorithm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from thalweg.records.sizes import SIZES, size_class
 from thalweg.records.spread import Spread, classed
 
 COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version", "joined")
-"""Columns by whose values rows are counted."""
+"""Columns whose values are counted."""
 
 BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 TRIES = 5
-"""Times that records are read before giving up: the agent merges its files once an hour, in milliseconds."""
+"""Maximum number of attempts to read the records, because the agent merges its files once an hour."""
 MAX_BINS = 200
-"""Maximum number of time steps of counts."""
+"""Maximum number of time steps."""
 
 
 @dataclass(frozen=True)
@@ -31,35 +31,35 @@ class Count:
 
     value: str
     connections: int
-    """Rows of connections: closed, or open at the last sample."""
+    """Number of rows of connections: closed, or open at the last sample."""
     transfers: int
-    """Rows of transfers."""
+    """Number of rows of transfers."""
     connections_stand_for: int
-    """Connections for which the rows stand: more, where only some were recorded."""
+    """Sum of the weights of these connections; larger if connections were sampled."""
     transfers_stand_for: int
-    """Likewise."""
+    """Sum of the weights of these transfers; larger if connections were sampled."""
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The connections and transfers of one congestion control."""
+    """Connections and transfers of one congestion control."""
 
     cc: str
     count: Count
     acked_bytes: int
-    """Of its connections; of its transfers, if there are no connections."""
+    """Acknowledged bytes of its connections; of its transfers if there are no connections."""
     cpu_judged: int
-    """Connections for which a CPU limit is known, weighted."""
+    """Weighted number of connections for which it is known whether the CPU limited them."""
     cpu_limited: int
-    """Those that the CPU limited, weighted."""
+    """Weighted number of connections that the CPU limited."""
     spreads: dict[str, Spread] = field(repr=False)
-    """By the name of a measure; only measures that some row has."""
+    """Distributions by measure; only measures with a value in any row."""
     by_size: dict[int, Spread] = field(repr=False)
-    """Completion times of transfers by the number of their size in `SIZES`."""
+    """Completion times of transfers by the number of their size class in `SIZES`."""
 
     @property
     def cpu_limited_share(self) -> float | None:
-        """Share of the connections that were limited by CPU; None: unknown."""
+        """Fraction of connections that the CPU limited; None: unknown."""
         return self.cpu_limited / self.cpu_judged if self.cpu_judged else None
 
 
@@ -74,28 +74,30 @@ class Summary:
     superseded: int
     """Interim rows that a later row of the same connection replaces."""
     rows: int
-    """All others."""
+    """Number of all other rows."""
     open: int
-    """Connections that were open at the last sample."""
+    """Number of connections that were open at the last sample."""
     first_us: int | None
-    """Start of the first span in UNIX time."""
+    """Earliest start time, as UNIX time."""
     last_us: int | None
-    """End of the last span in UNIX time."""
+    """Latest end time, as UNIX time."""
     largest_weight: int
-    """The N of --sample 1/N, the largest if there are several; 1: everything was recorded."""
+    """Maximum weight: the N of --sample 1/N; 1: everything was recorded."""
     counts: dict[str, list[Count]]
-    """By the columns of `COUNTED`, the most frequent value first."""
+    """Counts by the columns of `COUNTED`, the most frequent value first."""
     algorithms: dict[str, Algorithm]
-    """By their names, the one with most rows first."""
+    """Algorithms by name, the one with most rows first."""
     missing: list[Missing]
     over_time: pl.DataFrame
-    """Columns cc, start_us (of a step), connections, transfers: how many ended in each step."""
+    """Columns cc, start_us (of the time step), connections, transfers: the number that ended in each step."""
     bin_s: int
-    """Length of these steps."""
+    """Length of a time step."""
 
 
 def summarise(records: Records) -> Summary:
     """Summarise records.
+
+    Raises `ThalwegError` if a file is damaged.
 
     Raises `ThalwegError` if a file turns out to be damaged.
     """
@@ -134,7 +136,9 @@ def summarise(records: Records) -> Summary:
 
 
 def summary_of(paths: Sequence[Path]) -> Summary:
-    """Read records and summarise them; once more, if the agent removes a file meanwhile, as it does when it merges.
+    """Read records and summarise them; retry if the agent removes a file in the meantime, as it does when it merges.
+
+    Raises `ThalwegError` if there are no records, or if a file is damaged.
 
     Raises `ThalwegError` without records, or if a file is damaged.
     """
@@ -152,15 +156,15 @@ def _of(kind: str) -> pl.Expr:
 
 
 def _where(condition: pl.Expr) -> pl.Expr:
-    """Return a row's weight where a condition holds."""
+    """Return a row's weight if a condition holds, otherwise zero."""
     return pl.when(condition).then(weight()).otherwise(0)
 
 
 def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Count rows by all columns together, once: each table of counts is a sum of these."""
+    """Count rows grouped by all columns, in one pass; all tables of counts are sums of these."""
     sums = {
         "weight": weight(),
-        # Sums of foreign files are floats, so that they cannot overflow.
+        # Sums over untrusted files are floats, so that they cannot overflow.
         "acked_bytes": pl.col("acked_bytes").fill_null(0).cast(pl.Float64) * weight(),
         "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),
         "cpu_limited": _where(pl.col("cpu_limited")),
@@ -172,7 +176,7 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _counts(counted: pl.DataFrame, column: str) -> list[Count]:
     if column == "close":
-        # Interim rows and transfers have no close.
+        # Interim rows and transfers have no close reason.
         counted = counted.filter(pl.col("kind") == CLOSE)
     is_transfer = pl.col("kind") == TRANSFER
     table = (
@@ -213,7 +217,7 @@ def _algorithm(
 
 
 def _bin_s(first: int | None, last: int | None) -> int:
-    """Choose the length of steps in time.
+    """Choose the length of a time step.
 
     >>> _bin_s(0, 3600 * 1_000_000), _bin_s(0, 7 * 86_400 * 1_000_000)
     (60, 3600)

@@ -1,4 +1,4 @@
-"""Reports: run directories become one HTML file that works offline and can be passed on.
+"""Creates reports: one HTML file per set of run directories, which works offline and is self-contained.
 
     from thalweg import report
     report.write([Path("runs/itc18-mixes-sim-1a2b3c4d")], Path("report.html"))

@@ -1,4 +1,4 @@
-"""Content of a report, taken from its runs: labels, axes, flows, and every number once."""
+"""Content of a report, from its runs: labels, axes, flows, and all numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from thalweg.results import Run, open_run
 from thalweg.results.plan_document import SweptValue
 
 MAX_FLOWS = 40
-"""Maximum number of named flows that a page can show individually."""
+"""Maximum number of flows that a page shows individually."""
 
 NEGLIGIBLE = 0.01
-"""Share of incomplete transfers that does not spoil a mean: a flow that continues to the end always has incomplete last
-ones.
+"""Maximum fraction of incomplete transfers for a meaningful mean; the last transfers of a flow that lasts until the end
+are always incomplete.
 """
 
 
@@ -46,22 +46,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class LabelledRun:
-    """A run, its name in the report, and its measurements."""
+    """A run with its label in the report and its measurements."""
 
     label: str
     run: Run
     status: Status
     repetitions: pl.DataFrame
-    """A row per repetition, flow and measure."""
+    """One row per repetition, flow and measure."""
     summary: pl.DataFrame
-    """A row per point, flow and measure."""
+    """One row per point, flow and measure."""
 
 
 class Sweep:
-    """The points of all runs, the varying keys, and the flows at each point."""
+    """The points of all runs, the keys that vary, and the flows at each point."""
 
     def __init__(self, runs: Sequence[Run], labels: Sequence[str]) -> None:
-        """Initialise with runs and their names in the report."""
+        """Create a sweep from runs and their labels."""
         self._runs = runs
         self.labels = labels
 
@@ -91,7 +91,7 @@ class Sweep:
 
     @cached_property
     def points_side_by_side(self) -> list[Point]:
-        """Points in the order of the sweep, each in all runs, if the runs have the same points; else run by run."""
+        """Points in the order of the sweep, each in all runs, if the runs have the same points; otherwise run by run."""
         of_runs = [[point for point in self.points if point.run == number] for number in range(len(self._runs))]
         values = [[point.values for point in points] for points in of_runs]
         if any(value != values[0] for value in values):
@@ -105,7 +105,7 @@ class Sweep:
 
     @cached_property
     def flows(self) -> list[str]:
-        """Names of the flows that are shown: of very many, some that are spread evenly."""
+        """Names of the flows that are shown; if there are too many, an evenly spaced selection."""
         return spread(self.all_flows, MAX_FLOWS)
 
     @cached_property
@@ -120,7 +120,7 @@ class Sweep:
 
     @cached_property
     def ccs_of_flow(self) -> dict[str, set[str]]:
-        """The congestion controls that each flow has at any point of any run."""
+        """Congestion controls of each flow, over all points and runs."""
         ccs: dict[str, set[str]] = {}
         for (_, _, flow), cc in self.ccs.items():
             ccs.setdefault(flow, set()).add(cc)
@@ -136,12 +136,12 @@ class Sweep:
         }
 
     def even_share(self, point: Point, flow: str, other: str) -> float:
-        """Return the share of a flow among two if each of their parallel copies had the same."""
+        """Return the fair share of a flow relative to another one, if all their parallel copies had equal rates."""
         copies = self._copies[point.run, point.experiment]
         return copies.get(flow, 1) / (copies.get(flow, 1) + copies.get(other, 1))
 
     def text(self, point: Point) -> str:
-        """Name a point by what varies, the run included if there are several."""
+        """Return the label of a point: the values of the varying keys, and the run if there are several."""
         setting_text = point_text(point.values, self.axes)
         if not self.is_of_several_runs:
             return setting_text
@@ -149,15 +149,15 @@ class Sweep:
 
 
 class Measurements:
-    """Every number of a report, by point, flow and measure."""
+    """All numbers of a report, by point, flow and measure."""
 
     def __init__(self, summaries: Sequence[pl.DataFrame]) -> None:
-        """Initialise with the summary of each run."""
+        """Create the measurements from the summary of each run."""
         self._summaries = summaries
 
     @cached_property
     def cells(self) -> dict[tuple[int, int, str | None, str], Cell]:
-        """Every number by run, experiment, flow (None: the path) and measure."""
+        """All numbers by run, experiment, flow (None: the path) and measure."""
         return {
             (number, row["experiment"], row["flow"], row["measure"]): Cell(
                 row["n"], row["mean"], row["low"], row["high"], row["median"]
@@ -168,7 +168,7 @@ class Measurements:
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
-        """Unit and digits per measure."""
+        """Unit and number of digits of each measure."""
         by_measure: dict[str, list[Cell]] = {name: [] for name in MEASURES}
         for (_, _, _, name), cell in self.cells.items():
             if name in by_measure:
@@ -197,7 +197,7 @@ class Measurements:
         return {measure for _, _, _, measure in self.cells}
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
-        """Return whether too few transfers of a flow were completed for its completion times to be meaningful."""
+        """Return whether too few transfers of a flow were completed for meaningful completion times."""
         started, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
         if flow not in self.sized_flows or started is None or completed is None:
             return False
@@ -205,7 +205,7 @@ class Measurements:
 
 
 class Content:
-    """The runs of a report, and what they have in common. Builders receive the part of it that they show."""
+    """The runs of a report, and their common data. Builders receive only the part that they show."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         """Read the run directories."""
@@ -222,7 +222,7 @@ class Content:
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:
-    """Name the runs by engine; by directory if that is not unique."""
+    """Return the labels of the runs: the engine, or the directory if that is not unique."""
     engines = [run.engine for run in runs]
     if len(set(engines)) == len(engines):
         return engines

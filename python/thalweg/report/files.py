@@ -8,9 +8,9 @@ from thalweg.scratch import Scratch
 
 
 def put(output: Path, content: str, subject: str, hint: str, *, makes_folders: bool = True) -> None:
-    """Write a text as `replace` does.
+    """Write a text atomically, as `replace` does.
 
-    Raises `ThalwegError` if it cannot be written; `subject` names it in the error, and `hint` is what to type.
+    Raises `ThalwegError` if it cannot be written; `subject` and `hint` are parts of the error.
     """
     try:
         replace(output, content.encode(), makes_folders=makes_folders)
@@ -19,7 +19,7 @@ def put(output: Path, content: str, subject: str, hint: str, *, makes_folders: b
 
 
 def cannot_write(output: Path, subject: str, why: str, hint: str) -> ThalwegError:
-    """Return the error of a file that cannot be written, with the reason and a hint."""
+    """Return the error for a file that cannot be written, with the reason and a hint."""
     return ThalwegError(
         "cannot-write",
         f"{subject} cannot be written to `{output}`: {why}",
@@ -30,9 +30,9 @@ def cannot_write(output: Path, subject: str, why: str, hint: str) -> ThalwegErro
 
 
 def replace(output: Path, content: bytes, *, makes_folders: bool = True) -> None:
-    """Write a file, and create its folder if requested; an existing file is replaced only by a complete one.
+    """Write a file atomically, and create its folder if requested: an existing file is replaced only by a complete one.
 
-    A pipe or a device (`/dev/stdout`) is written to, and never replaced.
+    A pipe or a device (`/dev/stdout`) is written in place.
 
     Raises `OSError` if it cannot be written.
     """

@@ -1,4 +1,6 @@
-"""Converts an answer to a policy file: rules for the parts that gain from the treatment, in the order of the roll-out."""
+"""Converts an answer to a policy file: rules for the parts that gain from the treatment, in the order of
+the roll-out.
+"""
 
 from datetime import UTC, datetime
 

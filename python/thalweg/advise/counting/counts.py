@@ -104,7 +104,9 @@ def over_time(samples: Table, step_us: int) -> Table:
 
 
 def meetings(samples: Table) -> Table:
-    """Count the checked samples with a network and a minute, and those in minutes in which the network had both arms."""
+    """Count the checked samples with a network and a minute, and those in minutes in which the network had
+    both arms.
+    """
     by_network = samples.filter(samples["network"].notnull())
     by_network = by_network.select("network", "minute", arm=keys.arm_of(by_network["cell"]) % keys.ARMS)
     minutes = by_network.group_by(["network", "minute"]).agg(n=by_network.count(), treatment=by_network["arm"].sum())

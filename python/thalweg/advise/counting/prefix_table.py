@@ -222,8 +222,8 @@ def autonomous_system(text: str) -> str:
 
 
 def _places(file: Path) -> dict[str, str]:
-    """Read MaxMind's locations in the folder of a network file; return the country of each identifier. Empty if there
-    is no locations file.
+    """Read MaxMind's locations in the folder of a network file; return the country of each identifier. Empty if
+    the file of locations is missing.
     """
     beside = next(iter(sorted(file.parent.glob(LOCATIONS))), None)
     if beside is None:

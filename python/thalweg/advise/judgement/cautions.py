@@ -183,7 +183,9 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
 
 
 def _one_arm_share(strata: pl.DataFrame, stray: float) -> float:
-    """Return the fraction of samples in strata with one arm, where a share of the other arm up to `stray` is ignored."""
+    """Return the fraction of samples in strata with one arm, where a share of the other arm up to `stray`
+    is ignored.
+    """
     arms = strata.group_by("stratum").agg(
         pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))
     )

@@ -1,4 +1,4 @@
-"""Output of a search's results on a terminal; and of a planned search."""
+"""Output of a search's results, and of a planned search, on a terminal."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Progress of a search: a bar on a terminal, otherwise a line from time to time."""
+"""Progress of a search: a bar on a terminal, otherwise periodic lines."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -35,9 +35,9 @@ class SearchProgress:
         self._title: str | None = None
 
     def __enter__(self) -> "SearchProgress":
-        """Start showing."""
+        """Start the display."""
         if self._console.is_terminal:
-            # Times stay whole where the line is too short for all of it.
+            # Times are not truncated if the line is too short.
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -55,7 +55,7 @@ class SearchProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop showing."""
+        """Stop the display."""
         self.end()
 
     def end(self) -> None:
@@ -80,7 +80,7 @@ class SearchProgress:
             self.say(f"{before}{count} of {self._budget} candidates" + (f"; {text}" if text else ""))
 
     def verifying(self, engine: str, name: str) -> None:
-        """Show the candidate that is run at the held-out points."""
+        """Show the candidate that is being run at the held-out points."""
         candidate = "the default" if name == "default" else f"candidate {name}"
         if self._bar:
             self._bar.update(self._task, description=f"held-out points on {engine}: {candidate}")
@@ -88,7 +88,7 @@ class SearchProgress:
             self.say(f"held-out points on {engine}: {candidate}")
 
     def event(self, event: EngineEvent) -> None:
-        """Show reports of an engine that a reader should see at once."""
+        """Show engine events that a user should see immediately."""
         if event["event"] == "stopping":
             self.say("stopping; finished experiments are kept (press again to stop at once)")
         if event["event"] == "untrustworthy":

@@ -6,7 +6,7 @@ from thalweg.cli.printing import output
 from thalweg.run import Connection, Ended
 
 MAX_ROWS = 30
-"""Connections that are printed; the table `flows` of the run directory has all."""
+"""Maximum number of printed connections; the table `flows` of the run directory has all of them."""
 
 HEADINGS = (
     "protocol",
@@ -24,9 +24,11 @@ HEADINGS = (
 
 
 def show(ended: Ended, directory: Path, report: Path | None) -> None:
-    """Print the flows, and where they are kept, to standard error: standard output is the command's."""
+    """Print the flows and the path of the run directory to standard error, because standard output belongs to the
+    command.
+    """
     if ended.connections:
-        # The largest first, so that a long list shows what filled the path.
+        # The largest come first, so that a long list shows which connections filled the path.
         largest = sorted(ended.connections, key=lambda connection: -connection.bytes)
         output.talk(output.table(HEADINGS, [_row(connection) for connection in largest[:MAX_ROWS]]))
     if len(ended.connections) > MAX_ROWS:

@@ -1,4 +1,4 @@
-"""Output of `thalweg validate`: text for people, JSON for programs."""
+"""Output of `thalweg validate`: text, or JSON."""
 
 import shlex
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from thalweg.validate import ComparedMeasure, EngineComparison, GridPart
 
 MAX_SHOWN = 10
-"""Disagreements that are printed; `--json` and the page have all of them."""
+"""Maximum number of printed disagreements; `--json` and the page have all of them."""
 
 
 def show(comparison: "EngineComparison") -> None:
@@ -48,7 +48,7 @@ def show(comparison: "EngineComparison") -> None:
 
 
 def reports(parts: Sequence["GridPart"]) -> list[str]:
-    """Return the command for a report of both sides of each part that has two."""
+    """Return the command that creates a report of both sides, for each part that has both."""
     lines = []
     for part in parts:
         directories = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
@@ -58,7 +58,7 @@ def reports(parts: Sequence["GridPart"]) -> list[str]:
 
 
 def as_json(comparison: "EngineComparison", coverage: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
-    """Return everything as docs/reference/validation.md describes it."""
+    """Return all results in the format of docs/reference/validation.md."""
     return {
         "engines": list(comparison.engines),
         "reference": comparison.engines[1],

@@ -1,4 +1,4 @@
-"""Tables of `thalweg validate`: plain where they are piped, with colours on a terminal; 80 columns are enough."""
+"""Tables of `thalweg validate`: plain in a pipe, with colours on a terminal; they fit into 80 columns."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Row = list[str]
 
 LIMITS = {"relative": (0.05, 0.2), "points": (0.05, 0.15), "factor": (1.25, 2.0)}
-"""Up to which size an error is shown as small, and up to which as middling: a help for the eye, not a verdict."""
+"""Limits up to which an error is coloured as small and as medium; the colours do not affect the verdict."""
 
 COLOURS = ("green", "yellow", "red")
 
 VERDICTS = {"met": "green", "not met": "bold red", "not enough": "yellow"}
 
 HEADINGS = {"rtt_mean": "RTT", "completion_time": "completion", "utilisation": "util."}
-"""Short headings where the title of an error is too long for a line with many columns."""
+"""Short headings for errors whose titles are too long for a line with many columns."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: texts, a colour for each of them (or none), and the columns that are numbers."""
+    """A table: its texts, an optional colour for each, and the numeric columns."""
 
     headings: Row
     rows: list[Row]
@@ -39,7 +39,7 @@ class Sheet:
 
 
 def of_cells(cells: Sequence["GridCell"], keys: Sequence[str]) -> Sheet:
-    """Write the errors of a scenario, a line per cell."""
+    """Format the errors of a scenario, one line per cell."""
     from thalweg.validate import ERRORS, words
 
     measures = [name for name in ERRORS if any(name in cell.measures for cell in cells)]
@@ -68,12 +68,12 @@ def of_cells(cells: Sequence["GridCell"], keys: Sequence[str]) -> Sheet:
 
 
 def _says_more_than_its_name(cell: "GridCell", keys: Sequence[str]) -> bool:
-    """Return whether the congestion control of a cell is neither the flow's name nor in a column of its own."""
+    """Return whether the congestion control of a cell is neither the flow's name nor in a separate column."""
     return cell.cc is not None and cell.cc != cell.flow and f"flow.{cell.flow}.cc" not in keys
 
 
 def of_overall(totals: Sequence["Overall"]) -> Sheet:
-    """Write the totals of all errors."""
+    """Format the totals of all errors."""
     from thalweg.validate import ERRORS, words
 
     rows = [
@@ -90,7 +90,7 @@ def of_overall(totals: Sequence["Overall"]) -> Sheet:
 
 
 def of_goals(goals: Sequence["JudgedGoal"]) -> Sheet:
-    """Write each goal with its result."""
+    """Format each goal with its result."""
     from thalweg.validate import words
 
     rows = [[goal.goal.title, words.limit(goal), words.found(goal), str(goal.n), goal.verdict] for goal in goals]
@@ -99,7 +99,7 @@ def of_goals(goals: Sequence["JudgedGoal"]) -> Sheet:
 
 
 def of_disagreements(comparison: "EngineComparison", disagreements: Sequence["Disagreement"]) -> Sheet:
-    """Write where engines disagree, with both values."""
+    """Format the disagreements of the engines, with both values."""
     from thalweg.validate import ERRORS, words
 
     rows, colours = [], []
@@ -124,7 +124,7 @@ def notes(cells: Sequence["GridCell"]) -> list[tuple[str, int]]:
 
 
 def show(sheet: Sheet, *, is_terminal: bool) -> None:
-    """Print a table: aligned text for programs and logs, with colours for people at a terminal."""
+    """Print a table: plain aligned text in pipes and logs, with colours on a terminal."""
     if not is_terminal:
         output.data(output.table(sheet.headings, sheet.rows, numbers=sheet.numbers))
         return

@@ -1,6 +1,6 @@
-"""Importers: logs and dumps of other sources become records, with the same columns as the agent's.
+"""Importers convert logs and dumps of other sources to records with the agent's columns.
 
-Values that a source lacks stay empty. docs/reference/importing.md lists the origin of each column.
+Values that a source lacks are null. docs/reference/importing.md lists the origin of each column.
 """
 
 from thalweg.records.imports.addresses import Addresses

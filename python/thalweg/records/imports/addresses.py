@@ -1,4 +1,6 @@
-"""Forms of addresses in a record: whole, truncated to its network, or hashed with a key; the same as the agent's."""
+"""Formats of addresses in a record: complete, truncated to the network, or hashed with a key, as in the agent's
+records.
+"""
 
 import hashlib
 import hmac
@@ -20,19 +22,19 @@ AddressForm = Literal["whole", "truncated", "hashed"]
 FORMS: tuple[str, ...] = get_args(AddressForm)
 
 KEPT_BITS = {4: 24, 6: 48}
-"""Bits of an address that truncating keeps: the usual size of one customer's network."""
+"""Bits of a truncated address: the usual size of one customer's network."""
 DIGITS = 16
-"""Hexadecimal digits of a hash that are kept: 64 bits."""
+"""Hexadecimal digits of a hash: 64 bits."""
 
 KEY = Path("/var/lib/thalweg/address.key")
 """Default path of the agent's key."""
 MADE_BYTES = 32
-"""Bytes of a new key: as many as the hash has (RFC 2104, section 3)."""
+"""Bytes of a new key: the length of the hash (RFC 2104, section 3)."""
 LARGEST_KEY = 4096
-"""Bytes of a file with a key."""
+"""Maximum size of a key file in bytes."""
 
 MIN_BYTES = 16
-"""Bytes that a key has at least: fewer could be tried out."""
+"""Minimum length of a key in bytes; shorter keys could be found by brute force."""
 OTHERS = 0o077
 """Permissions of users other than the owner of a file."""
 
@@ -43,13 +45,13 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True)
 class Addresses:
-    """Conversion of addresses."""
+    """Conversion of addresses to their format in records."""
 
     form: AddressForm = "truncated"
     key: bytes = field(default=b"", repr=False)
 
     def text(self, address: Address) -> str:
-        """Write an address as it stands in a record.
+        """Return an address in the format of records.
 
         >>> Addresses().text(IPv4Address("198.51.100.7")), Addresses().text(IPv6Address("2001:db8:1:2::3"))
         ('198.51.100.0/24', '2001:db8:1::/48')
@@ -69,7 +71,7 @@ def _text(form: AddressForm, key: bytes, address: Address) -> str:
 
 
 BRACKETED = re.compile(r"\[([^\[\]]+)\](?:%[^:\[\]]+)?(?::(\d{1,5}))?", re.ASCII)
-"""An address in brackets, perhaps with an interface and a port."""
+"""An address in brackets, with an optional interface and port."""
 WITH_PORT = re.compile(r"([\d.]+)(?:%[^:]+)?:(\d{1,5})", re.ASCII)
 """An IPv4 address with a port."""
 HASHED = re.compile(rf"h:[\da-f]{{{DIGITS}}}", re.ASCII)
@@ -78,10 +80,10 @@ NO_ADDRESS = frozenset(("", "-", "null", "NULL"))
 
 @lru_cache(maxsize=65_536)
 def endpoint(text: str) -> tuple[Address | None, int | None]:
-    """Read an address, with or without a port; IPv4-mapped addresses become IPv4, an interface is dropped.
+    """Parse an address, with or without a port; IPv4-mapped addresses become IPv4, and an interface is dropped.
 
     Returns:
-        The address and the port. Both are `None` for what legitimately has no address: a UNIX socket, `-` or nothing.
+        The address and the port. Both are `None` for a UNIX socket, `-` and an empty text.
 
     Raises:
         Unread: It is not an address.
@@ -105,7 +107,7 @@ def endpoint(text: str) -> tuple[Address | None, int | None]:
 
 
 def known_form(text: str) -> Address | str | None:
-    """Read an address that was truncated or hashed before; `None` if it has neither form.
+    """Parse an address that was already truncated or hashed; `None` if it has neither format.
 
     >>> known_form("198.51.100.0/24"), known_form("198.51.100.7/32"), known_form("h:73a92d6adb7d024a"), known_form("/a")
     ('198.51.100.0/24', IPv4Address('198.51.100.7'), 'h:73a92d6adb7d024a', None)
@@ -140,9 +142,9 @@ def ends(side: str, address: str, port: str = "") -> ImportedRow:
 
 
 def with_key(form: str, key: Path | None) -> Addresses:
-    """Use the requested form; without a file, the key is that of thalweg-agent.
+    """Return the conversion for the requested format; the default key file is that of thalweg-agent.
 
-    Raises `ThalwegError` if there is no such form, or if the file has no key or other users may read it.
+    Raises `ThalwegError` if the format is unknown, the file has no valid key, or other users may read it.
     """
     if form not in FORMS:
         raise ThalwegError(

@@ -1,7 +1,7 @@
-"""Files are read in blocks of rows, several at a time, on all cores.
+"""Reads files in blocks of rows, several at a time, on all cores.
 
-Regular rows of a block become columns in one of several threads: polars does that without holding Python's lock. The
-other rows of a block are read one by one, in order, when the block is due.
+Worker threads convert the regular rows of a block to columns; polars does so without holding Python's GIL. The other
+rows of a block are parsed one by one, in order, when the block is consumed.
 """
 
 import os
@@ -18,35 +18,35 @@ from thalweg.records.imports.items import Importer, Item, SourceFile
 from thalweg.records.imports.vectorized import CERTAIN, LINE
 
 MAX_THREADS = 8
-"""Threads that convert blocks: more would wait for the one that reads the file."""
+"""Maximum number of threads that convert blocks; more would only wait for the reading thread."""
 
 Result = TypeVar("Result")
 
 
 class Block(Protocol):
-    """Rows that are read together."""
+    """A batch of rows."""
 
     def columns(self, addresses: Addresses) -> pl.DataFrame:
-        """Return the columns of all rows, with `LINE` and `CERTAIN`. Any thread may call it."""
+        """Return the columns of all rows, with `LINE` and `CERTAIN`. Thread-safe."""
 
     def items(self, rows: Sequence[int]) -> Iterator[Item]:
-        """Read some rows one by one; called once for each block, in the order of blocks, after `columns`."""
+        """Parse some rows one by one; called once for each block, in the order of blocks, after `columns`."""
 
 
 @runtime_checkable
 class BlockImporter(Importer, Protocol):
-    """A source of records that can be read in blocks."""
+    """An importer that can read a source in blocks."""
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read a file in blocks; `None` if its form allows only rows one by one."""
+        """Read a file in blocks; `None` if its format can only be parsed row by row."""
 
 
 Row = TypeVar("Row")
-"""An importer's form of a row before it becomes columns."""
+"""An importer's representation of a row before it becomes columns."""
 
 
 class RowBlock(Generic[Row]):
-    """Rows that Python has read, with the numbers of their lines; among them items that are not rows."""
+    """Parsed rows with their line numbers, and items that are not rows."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class RowBlock(Generic[Row]):
         columns: Callable[[Addresses, pl.Series, Sequence[Row]], pl.DataFrame],
         read: Callable[[int, Row], Item],
     ) -> None:
-        """Initialise with the rows, and the conversions of all to columns and of one to an item."""
+        """Create a block of rows, with functions that convert all rows to columns and one row to an item."""
         self._rows = rows
         self._columns = columns
         self._read = read
 
     def columns(self, addresses: Addresses) -> pl.DataFrame:
-        """Return the columns of rows; items that are not rows are not certain."""
+        """Return the columns of the rows; items that are not rows are marked as uncertain."""
         rows = [row for row in self._rows if not isinstance(row, Item)]
         numbers = pl.Series([number for number, _ in rows], dtype=pl.UInt64)
         frame = self._columns(addresses, numbers, [row for _, row in rows]).with_columns(numbers.alias(LINE))
@@ -72,7 +72,7 @@ class RowBlock(Generic[Row]):
         return frame.with_columns(pl.col(CERTAIN).fill_null(False))
 
     def items(self, rows: Sequence[int]) -> Iterator[Item]:
-        """Read rows one by one."""
+        """Parse rows one by one."""
         for row in rows:
             entry = self._rows[row]
             yield entry if isinstance(entry, Item) else self._read(*entry)
@@ -80,7 +80,7 @@ class RowBlock(Generic[Row]):
 
 @dataclass(frozen=True)
 class LastItems:
-    """State that is complete only at the end of a file."""
+    """A block of items that are complete only at the end of a file."""
 
     found: Callable[[], Iterator[Item]]
 
@@ -96,7 +96,7 @@ class LastItems:
 def in_threads(
     blocks: Iterator[Block], work: Callable[[Block], Result], *, threads: int | None = None
 ) -> Iterator[tuple[Block, Result]]:
-    """Do something with each block, several at a time; yields blocks and results in their order."""
+    """Apply a function to each block in several threads; yield blocks and results in order."""
     count = threads or min(os.cpu_count() or 1, MAX_THREADS)
     pending: deque[tuple[Block, Future[Result]]] = deque()
     pool = ThreadPoolExecutor(count, "import")

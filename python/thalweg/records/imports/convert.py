@@ -1,4 +1,4 @@
-"""Each file of a source becomes a file of records; or none does."""
+"""Converts each source file to a file of records; if one fails, none is written."""
 
 import hashlib
 import math
@@ -40,15 +40,15 @@ from thalweg.records.schema import COLUMNS
 
 ROUND_TRIPS = [name for name in COLUMNS if name.startswith("rtt_")]
 REPLACEMENT = "\ufffd"
-"""Replaces bytes that are not text."""
+"""Replaces bytes that cannot be decoded."""
 
 MAX_REASONS = 5
-"""Reasons that an error names."""
+"""Maximum number of reasons in an error."""
 
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """A line that is not a record, or only a part of one."""
+    """A line that could not be parsed, in full or in part."""
 
     file: Path
     line: int
@@ -60,23 +60,23 @@ class UnreadLine:
 
 @dataclass
 class ReasonCount:
-    """Lines that were treated alike for one reason."""
+    """Number of lines with one reason."""
 
     first: UnreadLine
     count: int = 0
 
 
 class Tally(dict[str, ReasonCount]):
-    """Lines by reason, each with the first of them."""
+    """Lines by reason, each reason with its first line."""
 
     def add(self, reason: str, file: Path, line: int, *, found: str = "", lines: int = 1) -> None:
-        """Count a line, and those that belong to it."""
+        """Count a line, and the lines that belong to it."""
         if reason not in self:
             self[reason] = ReasonCount(UnreadLine(file, line, f"{reason}: {found}" if found else reason))
         self[reason].count += lines
 
     def add_lines(self, reason: str, file: Path, first: int, lines: int) -> None:
-        """Count lines that are treated alike; earlier lines of the same file may have been counted before."""
+        """Count lines with the same reason; earlier lines of the same file may have been counted before."""
         count = self[reason].count if reason in self else 0
         if reason not in self or first < self[reason].first.line:
             self[reason] = ReasonCount(UnreadLine(file, first, reason))
@@ -104,27 +104,27 @@ class Imported:
     """Result of an import."""
 
     files: list[Path] = field(default_factory=list)
-    """The files of records, one for each file that had any."""
+    """The record files, one for each source file with records."""
     replaced: int = 0
-    """Number of files that existed before: the same lines had been imported."""
+    """Number of files that were replaced because the same lines had been imported before."""
     rows: int = 0
     unread_lines: Tally = field(default_factory=Tally)
-    """Lines that could not be read."""
+    """Lines that could not be parsed."""
     left_out: Tally = field(default_factory=Tally)
-    """Lines that are not records."""
+    """Valid lines that are not records."""
     fallbacks: Tally = field(default_factory=Tally)
-    """Values that the source does not contain and that were assumed, or that had to be left empty."""
+    """Values that the source does not contain, and that were assumed or left null."""
     filled: set[str] = field(default_factory=set)
-    """Columns that some row has."""
+    """Columns with a value in any row."""
 
     @property
     def unread(self) -> int:
-        """Number of lines that could not be read."""
+        """Number of lines that could not be parsed."""
         return sum(unread_line.count for unread_line in self.unread_lines.values())
 
     @property
     def first_unread(self) -> list[UnreadLine]:
-        """The first line of each reason for which lines could not be read, in the order in which they were found."""
+        """First unreadable line for each reason, in the order of the lines."""
         return [unread_line.first for unread_line in self.unread_lines.values()]
 
 
@@ -137,13 +137,14 @@ def convert(
     constants: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> Imported:
-    """Read files and write the records of each into a file in the folder `out`, which is made.
+    """Convert each file to a file of records in the folder `out`, which is created.
 
-    `constants` are values for empty columns. The name of a file is derived from its input, so that importing the same
-    again replaces it, and counts nothing twice.
+    `constants` are values for empty columns. The name of a file is derived from its input, so that a repeated import
+    replaces it, and nothing is counted twice.
 
     Raises `ThalwegError` if a file cannot be read, if no line of any of them is a record, if `out` cannot be written,
-    or if `strict` and a line cannot be read. Nothing is left behind then, nor after Ctrl-C, SIGTERM or SIGHUP.
+    or if a line cannot be parsed and `strict` is set. In these cases, and after Ctrl-C, SIGTERM or SIGHUP, no files
+    remain.
     """
     conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
     imported = conversion.done
@@ -155,7 +156,7 @@ def convert(
                 destinations.append((written, name))
         if not destinations:
             raise _nothing(importer, files, imported)
-        # All have been read: from here on nothing but the disk can go wrong.
+        # All files have been parsed; from here on only file-system errors can occur.
         for written, name in destinations:
             file, was_there = written.finish(name)
             imported.files.append(file)
@@ -165,7 +166,7 @@ def convert(
 
 @dataclass
 class _Conversion:
-    """An import while it runs."""
+    """State of a running import."""
 
     importer: Importer
     addresses: Addresses
@@ -175,7 +176,7 @@ class _Conversion:
     done: Imported = field(default_factory=Imported)
 
     def read(self, path: Path, written: RecordFile) -> str:
-        """Read a file; return the name that its records should have, empty without records."""
+        """Convert a file; return the name of its record file, empty without records."""
         digest = hashlib.blake2b(self.importer.source.encode(), digest_size=6)
         first_us = math.inf
         with opened(path, digest) as source:
@@ -197,7 +198,7 @@ class _Conversion:
     def _rows(
         self, path: Path, items: Iterable[Item], lines: list[int] | None = None, notes_of: Tally | None = None
     ) -> Iterator[RecordRow]:
-        """Yield the rows of items, and count the others; the numbers of the rows' lines are added to `lines`."""
+        """Yield the rows of items, and count the other items; the line numbers of the rows are appended to `lines`."""
         add = self.done.fallbacks.add if notes_of is None else notes_of.add
         for item in items:
             if item.left_out:
@@ -248,7 +249,7 @@ class _Conversion:
         return completed(block.columns(self.addresses), self.constants, self.addresses)
 
     def _note(self, file: Path, item: Item, why: Unread) -> None:
-        """Count an unreadable line, and those that belong to it; or stop at it."""
+        """Count an unreadable line and the lines that belong to it; in strict mode raise the error."""
         if self.strict:
             raise ThalwegError(
                 "unread-line",
@@ -263,7 +264,7 @@ class _Conversion:
 
 
 def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
-    """Make a row of a line, and report assumed and missing values; raises `Unread`."""
+    """Convert a line to a row; return it with its assumed and missing values. Raises `Unread`."""
     values: ImportedRow = {**constants, **{name: value for name, value in imported.items() if value is not None}}
     for name in ("local_address", "remote_address"):
         address = values.get(name)
@@ -271,7 +272,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
             values["ip_version"] = address.version
             values[name] = addresses.text(address)
     if addresses.form != "whole" and values.get("direction") != "out":
-        # The client's port would distinguish connections of one network.
+        # The client's port would distinguish connections within one network.
         values.pop("remote_port", None)
     notes = [
         value.why if name == NOTE else f"{name}: {value.why}"
@@ -288,7 +289,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
         if isinstance(value, str):
             if REPLACEMENT in value:
                 notes.append(f"{name}: a character that is not UTF-8 was replaced")
-            # JSON can encode lone surrogates, which no text can contain.
+            # JSON can encode lone surrogates, which are invalid in text.
             row[name] = printable.value(value if value.isascii() else value.encode(errors="replace").decode())
         elif not 0 <= value <= LARGEST:
             raise Unread(f"{name} is out of its range", f"{value:.12g}")
@@ -296,7 +297,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
 
 
 def _is_known(value: ImportedValue) -> TypeGuard[RecordValue]:
-    """Return whether a value is more than a mark: neither one of ours, nor NaN or infinite."""
+    """Return whether a value is known: not one of the internal markers, NaN or infinite."""
     return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
 
 

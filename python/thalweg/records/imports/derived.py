@@ -1,4 +1,4 @@
-"""Columns that are derived from other columns by their definition, if a source has only those."""
+"""Columns that are derived from other columns if the source lacks them."""
 
 from thalweg.records.imports.items import RecordRow, Unread
 from thalweg.records.schema import LATEST_US, TRANSFER
@@ -8,7 +8,9 @@ BITS = 8
 MICROSECONDS = 1_000_000
 """In a second."""
 EARLIEST_US = 946_684_800_000_000
-"""The first moment of the year 2000 as UNIX time: before it, a unit is wrong or a clock was not set."""
+"""Earliest valid time: the start of the year 2000 as UNIX time. An earlier time has a wrong unit, or the clock was not
+set.
+"""
 
 
 def complete(row: RecordRow) -> RecordRow:
@@ -32,7 +34,7 @@ def complete(row: RecordRow) -> RecordRow:
 
 
 def number(row: RecordRow, column: str) -> float | None:
-    """Return the number in a column; `None` if the row has none there."""
+    """Return the number in a column; `None` if the row has no number there."""
     value = row.get(column)
     return None if isinstance(value, str) else value
 
@@ -57,7 +59,7 @@ def _times(row: RecordRow) -> None:
 
 
 def _check(name: str, time_us: float) -> None:
-    """Reject a time that no live server can have recorded: its unit differs, or it is not a time."""
+    """Reject a time that no live server can have recorded, such as one in another unit."""
     if time_us > LATEST_US:
         raise Unread(f"{name} is after the year 9999: is it in another unit?", f"{time_us} us")
     if time_us < EARLIEST_US:

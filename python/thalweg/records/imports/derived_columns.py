@@ -1,6 +1,6 @@
-"""The conversions of `convert` and `derived`, for columns of many rows.
+"""The conversions of `convert` and `derived`, vectorised over many rows.
 
-Rows for which the result may differ are marked; they are read again one by one.
+Rows for which the result may differ are marked as uncertain; they are parsed again one by one.
 """
 
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ from thalweg.records.imports.vectorized import CERTAIN, LINE, WHY
 from thalweg.records.schema import COLUMNS, LATEST_US, SCHEMA, TRANSFER
 
 LONGEST_RTT_US = 3_600_000_000
-"""Longer round-trip times are mistakes of units: TCP gives up within a quarter of an hour."""
+"""Maximum valid RTT; larger values have a wrong unit, because TCP gives up within a quarter of an hour."""
 READ = (
     "kind", "source", "direction", "start_us", "end_us", "duration_us", "acked_bytes", "rtt_min_us", "rtt_max_us",
     "busy_us", "fct_us", "busy_goodput_bps", "goodput_bps", "buffer_bdp",
 )  # fmt: skip
-"""Columns that every record has, or that others follow from."""
+"""Columns that every record has, or from which others are derived."""
 MAX_EXACT = 2**53
-"""Below it, every whole number is a float."""
+"""Below this, every integer is exactly representable as a float."""
 
 
 def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addresses) -> pl.DataFrame:
     """Complete the columns of regular rows.
 
     Args:
-        frame: Columns of records in any order, `LINE`, `CERTAIN`, and perhaps the versions of addresses and why values
-            are assumed.
+        frame: Columns of records in any order, `LINE`, `CERTAIN`, and optionally the IP versions of addresses and the
+            reasons for assumed values.
         constants: Values of columns that a row leaves empty.
         addresses: Conversion of addresses.
 
@@ -69,7 +69,7 @@ def _int(name: str) -> pl.Expr:
 
 
 def _with_times(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in start, end or duration; a row without an end, or with an impossible one, is uncertain."""
+    """Fill in start, end or duration; a row without an end, or with an invalid one, becomes uncertain."""
     start, end, duration = _int("start_us"), _int("end_us"), _int("duration_us")
     frame = frame.with_columns(end_us=pl.coalesce(end, start + duration))
     is_certain = (
@@ -85,7 +85,7 @@ def _with_times(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in goodput and buffer, where a row has what they follow from."""
+    """Fill in goodput and buffer in rows from which they can be derived."""
     acked, low, high = _int("acked_bytes"), _int("rtt_min_us"), _int("rtt_max_us")
     bits = BITS * MICROSECONDS * acked
     has_span = _int("busy_us").is_not_null() | _int("fct_us").is_not_null()
@@ -107,7 +107,7 @@ def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_in_range(name: str) -> pl.Expr | None:
-    """Return which rows have a value in a column that needs no note and no error; None: all."""
+    """Return which rows have a value in a column that is valid and needs no note; None: all."""
     kind = COLUMNS[name].kind
     if name == "connection" or kind == "bool":
         return None

@@ -1,7 +1,8 @@
 """HAProxy's logs: a line per request, which becomes a transfer, or in mode tcp a line per connection.
 
-The connection is the client's. HAProxy looks at its clock when the last byte is in the socket's send buffer, not when
-the client has it: the time that it logs is a duration and never a completion time. Times of requests have no zone.
+The connection is the one to the client. HAProxy reads its clock when the last byte is in the socket's send buffer, not
+when the client has received it, so the logged time is a duration and never a completion time. Request times have no
+time zone.
 """
 
 import re
@@ -19,14 +20,14 @@ from thalweg.records.schema import CLOSE, TRANSFER
 OF_HTTP = {"ST", "TR", "Ta", "tr", "trg", "trl", "r", "HM", "HU", "HV", "HP", "HPO", "HQ"}
 """Fields of requests, which a connection lacks."""
 SPANS = (("Ta", ("tr", "trl", "trg")), ("Tt", ("Tl", "T", "t", "Ts")))
-"""Durations, and the times from which they count: those with a zone first."""
+"""Duration fields, and the start times that they refer to, those with a time zone first."""
 TIMERS = ("TR", "Th", "Ti", "Tq", "Tw", "Tc", "Tr", "Td", "Ta", "Tt", "Tu")
 RTTS = {"fc_rtt(us)": 1.0, "fc_rtt": 1e3, "fc_rtt(ms)": 1e3}
-"""The round-trip time of the client's connection, and how many microseconds one of it is."""
+"""Fields with the RTT of the client's connection, and their units in microseconds."""
 
 
 class Haproxy:
-    """Logs of one format, or of HAProxy's own ones."""
+    """Importer of logs in a given format, or in HAProxy's default formats."""
 
     source = "haproxy"
     fills = (
@@ -34,15 +35,15 @@ class Haproxy:
         "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",
         "reordering", "rtt_smoothed_us",
     )  # fmt: skip
-    """Columns that it can fill."""
+    """Columns that the importer can fill."""
     hint = "name the format: --format-string '...' as log-format has it in haproxy.cfg"
-    """What to type if nothing could be read."""
+    """Hint if no line could be parsed."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
-        """Initialise with what `log-format` has, and which of its fields become which columns besides.
+        """Create an importer from the text of `log-format` and a map of its fields to additional columns.
 
-        Without a format, lines are those of `option httplog` or `option tcplog`. Raises `ThalwegError` if it is not a
-        format, or if it lacks a field of the map.
+        Without a format, the formats of `option httplog` and `option tcplog` apply. Raises `ThalwegError` if the format
+        is invalid or lacks a field of the map.
         """
         self._formats = [HaproxyFormat(form)] if form else [HaproxyFormat(HTTP), HaproxyFormat(TCP)]
         self.expected = " or ".join(f"lines of the format {format_.text}" for format_ in self._formats)
@@ -83,7 +84,7 @@ class Haproxy:
             "sent_bytes": values.count(_complete(fields.get("B", "-"))),
             "received_bytes": values.count(_complete(fields.get("U", "-"))),
             "reordering": values.count(fields.get("fc_reordering", "-")) or None,
-            # The kernel's average is 0 as long as it has no sample.
+            # The kernel's smoothed RTT is 0 until the first sample.
             "rtt_smoothed_us": values.count(*rtt) or None,
             **mapped_row(self._mapped, lambda name: fields.get(name, "-")),
         }
@@ -96,7 +97,7 @@ def _complete(text: str) -> str:
 
 
 def _timer(text: str) -> int | None:
-    """Read a time in milliseconds; -1 stands for a phase that was not reached."""
+    """Parse a time in milliseconds; -1 means that the phase was not reached."""
     return None if text == "-1" else values.count(_complete(text), 1e3)
 
 
@@ -112,7 +113,7 @@ def _span(fields: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[
 
 
 def _instant(fields: Mapping[str, str], name: str) -> int | None:
-    """Parse a time; milliseconds may be in a separate field."""
+    """Parse a time of day; milliseconds may be in a separate field."""
     at = times.instant(fields[name])
     if name in ("t", "tr") or at is None:
         return at

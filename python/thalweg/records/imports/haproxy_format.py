@@ -1,4 +1,4 @@
-"""The format of HAProxy's log lines: its own ones, and those of `log-format`."""
+"""Formats of HAProxy's log lines: the default ones, and those of `log-format`."""
 
 import itertools
 import re
@@ -10,31 +10,33 @@ from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 
 COUNTERS = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
 HTTP = f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {COUNTERS} %rest"
-"""`option httplog` and `option httpslog`, without the end of the line; before HAProxy 1.7 with %t, %Tq and %Tt."""
+"""Format of `option httplog` and `option httpslog`, without the end of the line; before HAProxy 1.7 with %t, %Tq and
+%Tt.
+"""
 TCP = f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {COUNTERS}"
-"""`option tcplog`."""
+"""Format of `option tcplog`."""
 
 TOKEN = re.compile(
     r"""%(?:\([^()]*\))?(?:\{([^{}]*)\})?(?:\[((?:[^\[\]"']|"[^"]*"|'[^']*')*)\]|([A-Za-z]+)|(%))""", re.ASCII
 )
 """An alias or an expression with its flags, or a percent sign."""
 OPTIONAL = ("hr", "hs")
-"""Captured headers, which are absent with the space before them where nothing is captured."""
+"""Captured headers; if nothing is captured, the field and the space before it are missing."""
 QUOTED = {
     "r", "b", "s", "f", "ft", "ci", "bi", "fi", "si", "CC", "CS", "H", "ID", "HM", "HU", "HP", "HPO", "HQ", "HV",
     "sslc", "sslv",
 }  # fmt: skip
-"""Fields that are text: only these and expressions are quoted where `+Q` asks for it."""
+"""Text fields; `+Q` quotes only these and expressions."""
 ADDRESSES = ("ci", "fi", "bi", "si")
 
 
 class HaproxyFormat:
-    """A format, perhaps with fields that some lines lack."""
+    """A log format; some of its fields may be missing in a line."""
 
     def __init__(self, text: str) -> None:
-        """Initialise with the text of `log-format`.
+        """Create a format from the text of `log-format`.
 
-        Raises `ThalwegError` if it is not a format.
+        Raises `ThalwegError` if it is invalid.
         """
         self.text = text
         parts = list(_parts(text))
@@ -48,7 +50,7 @@ class HaproxyFormat:
         self.names = self._forms[0].names
 
     def read(self, line: str) -> dict[str, str]:
-        """Return the fields of a line by their names; raises `Unread` if the line has another form."""
+        """Return the fields of a line by name; raises `Unread` if the line does not match the format."""
         first: Unread | None = None
         for form in self._forms:
             try:
@@ -62,7 +64,7 @@ class HaproxyFormat:
 
 
 def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
-    """Remove fields, and join the literal texts around each with one space less."""
+    """Remove fields, and join the literal texts around each with one space removed."""
     kept: list[FormPart] = []
     for part in parts:
         if isinstance(part, FormField):
@@ -77,7 +79,7 @@ def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
 
 def _parts(text: str) -> Iterator[FormPart]:
     """Yield literal texts and fields; flags in `%{+Q}o` hold for all that follow."""
-    # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two spaces in a row.
+    # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two consecutive spaces.
     plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
     default_flags = ""
     literal = ""
@@ -98,7 +100,7 @@ def _parts(text: str) -> Iterator[FormPart]:
             raise _bad(text, f"has a hexadecimal field `{match[0]}`", "decimal fields: without +X")
         name = alias or expression.strip()
         quote = '"' if "+Q" in flags and (name in QUOTED or not alias) else ""
-        # `%o` prints nothing, and HAProxy writes no space at the beginning of a line or after another one.
+        # `%o` prints nothing, and HAProxy writes no space at the beginning of a line or after another space.
         literal = re.sub(" +", " ", literal if has_field else literal.lstrip(" "))
         has_field = True
         if literal + quote:

@@ -1,8 +1,8 @@
 """The output of `iperf3 -J` and `iperf3 --json-stream`: each stream of a test is a closed connection.
 
-A row is written from the sender's side, whichever side printed it: the local end is the sender. iperf3 samples the RTT
-at the sender only, and the receiver learns the sender's bytes and retransmissions when the test ends. The RTTs are
-samples of the kernel's smoothed one, an interval apart.
+The local end of a row is always the sender, whichever side printed the output. iperf3 samples the RTT only at the
+sender, and the receiver gets the sender's bytes and retransmissions when the test ends. The RTTs are samples of the
+kernel's smoothed RTT, one per interval.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ TWO_ALGORITHMS = "the two sides of a test with --bidir had different ones"
 
 
 class Iperf3:
-    """Results of iperf3 over TCP."""
+    """Importer of iperf3 results over TCP."""
 
     source = "iperf3"
     fills = (
@@ -29,12 +29,12 @@ class Iperf3:
         "local_port", "remote_address", "remote_port", "direction", "cc", "sent_bytes", "acked_bytes", "retransmits",
         "rtt_min_us", "rtt_smoothed_us", "busy_goodput_bps",
     )  # fmt: skip
-    """Columns that it can fill."""
+    """Columns that the importer can fill."""
     expected = "what iperf3 -J prints, or iperf3 --json-stream"
     hint = "iperf3 -c SERVER -J > test.json"
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read the tests of a file."""
+        """Parse the tests in a file."""
         open_test: tuple[int, JsonObject] | None = None
         for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):
             if isinstance(value, Item):
@@ -57,7 +57,7 @@ class Iperf3:
 
 
 def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
-    """Make an item of each stream of a test."""
+    """Yield an item for each stream of a test."""
     if "error" in test:
         yield Item(line, unread=_error(test["error"]))
         return
@@ -85,7 +85,7 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
     start_us = round((began + (_number(settings, "omit") or 0)) * 1_000_000)
     # iperf3 prints 0 for the other side's bytes until that side has reported them.
     sent, acked = _count(sender, "bytes") or None, _count(receiver, "bytes") or None
-    # Without a configured rate, the sender has data to send from beginning to end.
+    # Without a configured rate, the sender is never application-limited.
     is_busy = _number(settings, "target_bitrate") == 0 and not _number(settings, "fqrate")
     ends_of = _ends(start, _text(sender.get("socket")), is_sender)
     cookie = start.get("cookie")
@@ -108,7 +108,9 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
 
 
 def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> bool:
-    """Return whether the side that printed the result sent the stream; old versions say it of the whole test only."""
+    """Return whether the side that printed the result sent the stream; old versions report this only for the entire
+    test.
+    """
     if isinstance(flag := sender.get("sender"), bool):
         return flag
     if _number(settings, "bidir"):
@@ -117,7 +119,7 @@ def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> boo
 
 
 def _ends(start: JsonObject, socket: str, is_sender: bool) -> tuple[ImportedRow, list[str]]:
-    """Return the columns of both ends, the sender being local, and both as texts."""
+    """Return the columns of both ends, the sender being local, and both ends as texts."""
     connected = start.get("connected")
     entries = [entry_ for entry_ in connected if isinstance(entry_, dict)] if isinstance(connected, list) else []
     entry = next((entry_ for entry_ in entries if socket and _text(entry_.get("socket")) == socket), None)
@@ -130,7 +132,7 @@ def _ends(start: JsonObject, socket: str, is_sender: bool) -> tuple[ImportedRow,
 
 
 def _cc(end: JsonObject, settings: JsonObject, is_sender: bool) -> str | Unknown | None:
-    """Return the sender's algorithm; of a test with --bidir, which has two senders, only one that both used."""
+    """Return the sender's algorithm; with --bidir, which has two senders, only an algorithm that both used."""
     sender, receiver = end.get("sender_tcp_congestion"), end.get("receiver_tcp_congestion")
     if _number(settings, "bidir") and sender != receiver:
         return Unknown(TWO_ALGORITHMS)

@@ -1,4 +1,4 @@
-"""Items of an imported file: a row, a line that cannot be read, or a line that is not a record."""
+"""Items of an imported file: a row, an unreadable line, or a line that is not a record."""
 
 import csv
 import gzip
@@ -20,13 +20,13 @@ GZIP = b"\x1f\x8b"
 COMPRESSED = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"(\xb5/\xfd": "zstd"}
 """First bytes of other compressed files."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""First bytes of a UTF-16 text, as spreadsheets write it."""
+"""Byte order marks of UTF-16 text, which spreadsheets write."""
 ENOUGH = 64
-"""Number of first bytes that determine a text's encoding."""
+"""Number of leading bytes from which the encoding is detected."""
 LONGEST = 2**24
-"""Characters of a line: of a longer one the rest is skipped, so that no file takes more memory than that."""
+"""Maximum number of characters of a line; the rest of a longer line is skipped, which bounds the memory."""
 BLOCK = 2**22
-"""Characters that are read at a time."""
+"""Number of characters that are read at a time."""
 
 
 TOO_LONG = f"it is longer than {LONGEST:,} characters"
@@ -36,19 +36,19 @@ class Digest(Protocol):
     """An incremental hash."""
 
     def update(self, data: bytes, /) -> None:
-        """Add more bytes."""
+        """Hash more bytes."""
 
 
 NOTE = "note"
-"""Key of a row beside its columns: an `Unknown` there is reported, and is not about one column."""
+"""Key of a row for a note that is not about one column: its value is an `Unknown`, which is reported."""
 MAX_QUOTED = 100
-"""Characters of a line that a message quotes."""
+"""Maximum number of characters of a line that a message quotes."""
 
 
 class Unread(Exception):
     """A line that should be a record but cannot be parsed.
 
-    `reason` is a fixed text, by which such lines are counted; `found` quotes the line's content.
+    `reason` is a fixed text by which lines are counted; `found` quotes the line's content.
     """
 
     def __init__(self, reason: str, found: str = "") -> None:
@@ -63,12 +63,12 @@ class Unread(Exception):
 
 
 class Assumed(int):
-    """A value that the source does not contain: a fallback, which is reported with its reason."""
+    """A value that is assumed because the source does not contain it; it is reported with the reason."""
 
     why: str
 
     def __new__(cls, value: int, why: str) -> "Assumed":
-        """Mark a value."""
+        """Create an assumed value."""
         assumed = super().__new__(cls, value)
         assumed.why = why
         return assumed
@@ -76,38 +76,38 @@ class Assumed(int):
 
 @dataclass(frozen=True)
 class Unknown:
-    """Marks a value that is left empty although the source could have it; the reason is reported."""
+    """Marks a value that is left null although the source could contain it; the reason is reported."""
 
     why: str
 
 
 RecordValue = str | int | float
-"""A value of a column; a truth value is an `int` as well."""
+"""A value of a column; a boolean is an `int`."""
 RecordRow = dict[str, RecordValue]
 """Values of columns by their names."""
 ImportedValue = RecordValue | IPv4Address | IPv6Address | Unknown | None
-"""An importer's value for a column: addresses are truncated or hashed later, and `None` is omitted."""
+"""An importer's value for a column: addresses are truncated or hashed later, and `None` values are dropped."""
 ImportedRow = dict[str, ImportedValue]
-"""An importer's values of a line, by columns."""
+"""An importer's values of a line, by column."""
 
 
 class NotARecord(Exception):
-    """A line that is not a record, as expected: a heading, a listening socket."""
+    """A line that is not a record, as expected, such as a heading or a listening socket."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a file, and its kind."""
+    """A line of a file, parsed as a row or with the reason why it is not one."""
 
     line: int
     values: ImportedRow | None = None
-    """None: not a row."""
+    """Values of the row; None: not a row."""
     unread: Unread | None = None
     """Reason why it cannot be parsed."""
     left_out: str = ""
     """Reason why it is excluded."""
     lines: int = 1
-    """Number of lines from that one on."""
+    """Number of lines of the item, including the first."""
 
 
 P = ParamSpec("P")
@@ -117,7 +117,7 @@ CsvRow_co = TypeVar("CsvRow_co", covariant=True)
 
 
 def item(line: int, row: Callable[P, ImportedRow], *args: P.args, **kwargs: P.kwargs) -> Item:
-    """Make an item from the result of `row` for these arguments."""
+    """Call `row` with these arguments and convert its result or exception to an item."""
     try:
         return Item(line, row(*args, **kwargs))
     except Unread as why:
@@ -131,7 +131,7 @@ class CsvReader(Protocol[CsvRow_co]):
 
     @property
     def line_num(self) -> int:
-        """Number of lines that were read."""
+        """Number of lines that have been read."""
 
     def __next__(self) -> CsvRow_co: ...
 
@@ -139,10 +139,11 @@ class CsvReader(Protocol[CsvRow_co]):
 def rows_of_csv(
     reader: CsvReader[CsvRow], text: "Lines", is_row: Callable[[CsvRow], bool], *, skipped: int = 0
 ) -> Iterator[tuple[int, CsvRow] | Item]:
-    """Return the rows of a reader of CSV with the numbers of their lines; an unreadable one becomes an item.
+    """Yield the rows of a CSV reader with their line numbers; an unreadable row becomes an item.
 
-    An unclosed quote makes one row of all following lines, up to the longest field. These lines count as unreadable:
-    `is_row` returns whether a row has the expected fields. `skipped` is the number of lines before the reader's first.
+    An unclosed quote joins all following lines to one row, up to the maximum field size. These lines count as
+    unreadable: `is_row` returns whether a row has the expected fields. `skipped` is the number of lines before the
+    reader's first.
     """
     while True:
         before = reader.line_num + skipped
@@ -166,13 +167,15 @@ def rows_of_csv(
 
 
 class Lines:
-    """The lines of a text, with their ends. Their content is hashed while they are read.
+    """The lines of a text, with their line ends. Their content is hashed as it is read.
+
+    The rest of a line beyond `LONGEST` characters is skipped.
 
     Of a line that is longer than `LONGEST` the rest is left out.
     """
 
     def __init__(self, stream: IO[str], digest: Digest) -> None:
-        """Initialise with a text that is open."""
+        """Wrap an open text stream."""
         self._stream = stream
         self._digest = digest
         self._was_cut = False
@@ -197,9 +200,9 @@ class Lines:
                     yield line
 
     def block(self) -> str:
-        """Return the next complete lines; empty at the end. Of a line without an end only the beginning is kept.
+        """Return the next block of complete lines; empty at the end. Only the beginning of an overlong line is kept.
 
-        Lines of `LONGEST` characters or more are too long. `piece` must not be called afterwards.
+        Lines of at least `LONGEST` characters are overlong. `piece` must not be called afterwards.
         """
         text, self._tail = self._tail, ""
         if self._ahead is not None:
@@ -216,7 +219,7 @@ class Lines:
         return text
 
     def piece(self) -> str:
-        """Return the next line, or a part of a long one; empty at the end."""
+        """Return the next line, or a part of an overlong one; empty at the end."""
         if self._ahead is not None:
             piece, self._ahead = self._ahead, None
             return piece
@@ -225,51 +228,51 @@ class Lines:
         return piece
 
     def peek(self) -> str:
-        """Return the next piece, without taking it."""
+        """Return the next piece without consuming it."""
         self._ahead = self.piece()
         return self._ahead
 
     def was_cut(self) -> bool:
-        """Return whether a line was too long since the last call."""
+        """Return whether a line was truncated since the last call."""
         was_cut, self._was_cut = self._was_cut, False
         return was_cut
 
 
 def _end_of_lines(text: str) -> int:
-    """Return the end of the last complete line; a carriage return at the very end may be half of a line end."""
+    """Return the end of the last complete line; a carriage return at the end of the text may be half of a line end."""
     return max(text.rfind("\n"), text.rfind("\r", 0, len(text) - 1)) + 1
 
 
 def is_cut(piece: str) -> bool:
-    """Return whether a piece is not a whole line."""
+    """Return whether a piece is not a complete line."""
     return len(piece) == LONGEST and piece[-1] not in "\r\n"
 
 
 class SourceFile:
-    """A file that is being read, line by line."""
+    """A file that is read line by line."""
 
     def __init__(self, path: Path, text: Lines) -> None:
-        """Initialise with its text."""
+        """Create a source from its path and its lines."""
         self.path = path
         self.text = text
 
     @property
     def changed_us(self) -> int:
-        """Modification time of the file in UNIX time."""
+        """Modification time of the file, as UNIX time in microseconds."""
         return self.path.stat().st_mtime_ns // 1000
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Return the lines with their numbers, from 1, without their ends."""
+        """Yield the lines with their numbers, from 1, without line ends."""
         for number, line in enumerate(self.text, 1):
             yield number, line.rstrip("\r\n")
 
     def number(self, line: int) -> int:
-        """Return a line number that differs between files: 32 bits of it are a hash of the file's name."""
+        """Return a line number that is unique among files: 32 bits of it are a hash of the file's name."""
         return zlib.crc32(str(self.path).encode(errors="surrogateescape")) << 32 | line
 
 
 class Importer(Protocol):
-    """A source of records."""
+    """The interface of importers."""
 
     @property
     def source(self) -> str:
@@ -277,19 +280,19 @@ class Importer(Protocol):
 
     @property
     def expected(self) -> str:
-        """Expected content of a line."""
+        """Description of the expected lines."""
 
     @property
     def hint(self) -> str:
-        """What to type if nothing could be read."""
+        """Hint if no line could be parsed."""
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read a file."""
+        """Parse a file."""
 
 
 @contextmanager
 def opened(path: Path, digest: Digest) -> Iterator[SourceFile]:
-    """Open a text file, possibly compressed with gzip; `digest` receives its text.
+    """Open a text file, optionally compressed with gzip; `digest` receives its text.
 
     Raises `ThalwegError` if it cannot be read.
     """
@@ -318,7 +321,9 @@ def opened(path: Path, digest: Digest) -> Iterator[SourceFile]:
 
 
 def _encoding(begin: bytes) -> str:
-    """Tell the encoding of a text by its first bytes: UTF-16 has a mark, or a zero in each of its first letters."""
+    """Detect the encoding of a text from its first bytes: UTF-16 has a byte order mark, or a zero byte in each of its
+    first letters.
+    """
     if begin[:2] in UTF_16:
         return "utf-16"
     even, odd = any(begin[0::2]), any(begin[1::2])
@@ -328,7 +333,7 @@ def _encoding(begin: bytes) -> str:
 
 
 def _refuse_compressed(path: Path, begin: bytes) -> None:
-    """Reject files of other compressors, with a hint how to read them."""
+    """Reject files in other compression formats, with a hint on how to read them."""
     for magic, name in COMPRESSED.items():
         if begin.startswith(magic):
             raise ThalwegError(

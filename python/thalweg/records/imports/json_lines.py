@@ -1,8 +1,8 @@
-"""JSON of any kind, an object per row: the user maps its keys to our columns.
+"""Imports arbitrary JSON, one object per row: the user maps its keys to our columns.
 
     thalweg import json flows.jsonl --map end_us=time --map acked_bytes=tcp.bytes --map fct_us=took:ms --out records/
 
-The keys may have any order, and values may be nested. The objects stand one per line or are in a list.
+The keys may have any order, and values may be nested. The objects are one per line or in a list.
 """
 
 import json
@@ -18,20 +18,20 @@ from thalweg.records.imports.table import kind_of, whole_row
 
 
 class JsonLines:
-    """Objects of JSON."""
+    """Importer of JSON objects."""
 
     source = "json"
     expected = "objects of JSON, one per line or in a list"
     hint = "--map COLUMN=KEY[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], notation: Notation | None = None) -> None:
-        """Initialise with the map, and how numbers and times are written in strings."""
+        """Create an importer from the map, and the notation of numbers and times in strings."""
         self._mapped = with_time(mapped)
         self._notation = notation or Notation()
         self._kind = kind_of(mapped)
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read a file."""
+        """Parse a file."""
         head = source.text.peek()
         inner = unwrapped(head.strip())
         begin = inner.text if inner else head.strip()
@@ -55,16 +55,17 @@ class JsonLines:
 
 
 def decoder() -> json.JSONDecoder:
-    """Return a decoder that leaves numbers as they are written: none is rounded, none is too long.
+    """Return a decoder that keeps numbers as text, so that none is rounded or rejected for its length.
 
-    A fraction gets a zero at its end: `1.500` has no dot between thousands, as it could have in a string.
+    A fraction gets a trailing zero, so that the dot in `1.500` is not ambiguous; in a string it could separate
+    thousands.
     """
     return json.JSONDecoder(parse_int=str, parse_float=lambda text: text if "e" in text.lower() else f"{text}0",
                             parse_constant=str)  # fmt: skip
 
 
 def _text(value: JsonObject, key: str) -> str | Unknown:
-    """Return the text of a key, or of a path of keys with dots."""
+    """Return the text of a key, or of a dotted path of keys."""
     member: JsonValue = value
     if key in value:
         member = value[key]

@@ -1,4 +1,6 @@
-"""Values of JSON that follow each other, or stand in a list, from a text of any length: in memory is one at a time.
+"""Parses consecutive JSON values, or those of a list, from a text of any length; only one value is in memory at a time.
+
+`bq --format=json` prints a list of all rows in one line.
 
 The list that `bq --format=json` prints is one line of all rows.
 """
@@ -13,19 +15,20 @@ from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Unread
 JsonObject = dict[str, JsonValue]
 
 NO_JSON = (ValueError, RecursionError)
-"""Exceptions of parsing JSON: invalid syntax, numbers of thousands of digits, unlimited nesting."""
+"""Exceptions of the JSON parser: invalid syntax, numbers of thousands of digits, unlimited nesting."""
 NOT_JSON = "not JSON"
-"""Reason for which lines are counted."""
+"""Reason under which unreadable lines are counted."""
 BETWEEN = " \t\r\n,[]"
-"""Characters between two values: a list is recognized by its brackets alone."""
+"""Characters between two values; the brackets of a list count as such."""
 
 
 def values_of_json(
     first: int, pieces: Iterator[str], decoder: json.JSONDecoder | None = None
 ) -> Iterator[tuple[int, JsonValue | Item]]:
-    """Return each value with the number of the line on which it begins; the first piece is of line `first`.
+    """Yield each value with the number of the line on which it begins; the first piece is line `first`.
 
-    A malformed value becomes an `Item` with the reason and ends the iteration: the start of the next value is unknown.
+    A malformed value becomes an `Item` with the reason and ends the iteration, because the start of the next value is
+    unknown.
     """
     decoder = decoder or json.JSONDecoder()
     text, position, line, depth = "", 0, first, 0
@@ -46,7 +49,7 @@ def values_of_json(
                 line += text.count("\n", position, end)
                 position = end
                 continue
-        # Either it is malformed, or incomplete: try again with twice as much text.
+        # The value is malformed or incomplete; retry with twice as much text.
         rest = text[position:]
         further = _more(pieces, len(rest))
         if not further or len(rest) > LONGEST:
@@ -61,7 +64,7 @@ def values_of_json(
 
 
 def _more(pieces: Iterator[str], minimum: int) -> str:
-    """Return further pieces joined: more than `minimum` characters, or all remaining ones."""
+    """Return further pieces, concatenated: more than `minimum` characters, or all that remain."""
     parts: list[str] = []
     size = 0
     while size <= minimum and (piece := next(pieces, "")):

@@ -1,4 +1,4 @@
-"""Lines of a log become columns, a block of lines at a time, where the form of the log and the lines allow it."""
+"""Converts log lines to columns, one block of lines at a time, if the log's format and the lines permit it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -18,21 +18,24 @@ LINE_FEED = ord("\n")
 CHARACTERS_OF_NUMBERS = frozenset("0123456789.-")
 
 Columns = Callable[[Addresses, pl.Series, pl.Series], pl.DataFrame]
-"""Returns the columns of lines, from the conversion of addresses, the lines, and their numbers among all files."""
+"""Returns the columns of lines, from the conversion of addresses, the lines, and their global numbers."""
 
 
 class LineColumns:
-    """A form of lines as a regular expression, which matches only lines that can be read in one way.
+    """A line format as a regular expression, which matches only lines with a unique interpretation.
+
+    A field must not contain the first character of the literal text that follows it, so the field ends at its first
+    occurrence.
 
     A field may not contain the first character of the literal text behind it: so it ends where that appears first.
     """
 
     def __init__(self, form: LineForm, conversions: Mapping[str, Sequence[Conversion]]) -> None:
-        """Initialise with the form, and by field what becomes of its text."""
+        """Create the expression from the format, and the conversions of each field."""
         self._conversions: list[tuple[int, Conversion, bool]] = []
         self._has_lists = False
         self.is_possible = True
-        """Whether the form has such an expression."""
+        """Whether the format can be expressed as such a regular expression."""
         self._groups = 0
         pattern = ""
         last = {name: number for number, (field, _) in enumerate(form.steps) if field is not None
@@ -46,7 +49,7 @@ class LineColumns:
         self._pattern = f"^{pattern}\n?$"
 
     def _field(self, field: FormField, literal: str, kept: Mapping[str, Sequence[Conversion]]) -> str:
-        """Return the pattern of a field, and note its conversions."""
+        """Return the pattern of a field, and register its conversions."""
         end = literal[:1]
         others = f"[^{pl.escape_regex(end)}\n]*" if end else "[^\n]*"
         if field.is_list:
@@ -72,7 +75,7 @@ class LineColumns:
         return f"({conversions[0].inline if is_inline else pattern})"
 
     def read(self, lines: pl.Series) -> pl.DataFrame:
-        """Return the columns of lines, and which of them are certain."""
+        """Return the columns of lines, and which lines are certain."""
         is_certain = ~lines.str.contains(MAY_BE_WRAPPED)
         if self._has_lists:
             is_certain &= ~lines.str.contains(" : ", literal=True)
@@ -94,7 +97,7 @@ class LineColumns:
 
 
 def _lines(text: str) -> pl.Series:
-    """Return the lines of a text with their ends, which share its memory."""
+    """Split a text into lines with their line ends, without copying it."""
     encoded = text.encode(errors="replace")
     ends = np.flatnonzero(np.frombuffer(encoded, np.uint8) == LINE_FEED) + 1
     # The text after the last line end is a line only if it is not empty.
@@ -104,10 +107,12 @@ def _lines(text: str) -> pl.Series:
 
 
 class LogBlock:
-    """A block of lines."""
+    """A block of log lines."""
 
     def __init__(self, text: str, first: int, log: LogLines, base: int, columns: Columns) -> None:
-        """Initialise with the text, the number of its first line, and that of line 0 (`SourceFile.number`)."""
+        """Create a block from the text, the number of its first line, and the global number of line 0
+        (`SourceFile.number`).
+        """
         self._text = text
         self._first = first
         self._log = log
@@ -116,7 +121,7 @@ class LogBlock:
         self._lines = pl.Series([], dtype=pl.String)
 
     def columns(self, addresses: Addresses) -> pl.DataFrame:
-        """Return the columns of lines."""
+        """Return the columns of the lines."""
         text, self._text = self._text, ""
         lines = _lines(text)
         self._lines = lines
@@ -129,7 +134,7 @@ class LogBlock:
         return frame
 
     def items(self, rows: Sequence[int]) -> Iterator[Item]:
-        """Read lines one by one."""
+        """Parse lines one by one."""
         for row, text in zip(rows, self._lines.gather(list(rows)), strict=True):
             line = text.removesuffix("\n")
             is_cut = len(line) >= items.LONGEST

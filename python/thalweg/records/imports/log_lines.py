@@ -1,7 +1,7 @@
 """Lines of a log with a known format: a pattern of literal texts and fields, applied without backtracking.
 
-A field ends at the first occurrence of the literal text after it. So any line is read in one pass: log lines are
-controlled by the clients of a server, who must not be able to slow down the import.
+A field ends at the first occurrence of the literal text after it, so that any line is parsed in one pass. Clients of a
+server control the content of log lines and must not be able to slow down the import.
 """
 
 import dataclasses
@@ -19,26 +19,25 @@ class FormField:
 
     name: str
     is_list: bool = False
-    """Whether it may contain several values separated by `, ` or ` : `."""
+    """Whether the field may contain several values separated by `, ` or ` : `."""
     last: str = ""
-    """Last character of its value, if known: a time in brackets contains a space."""
+    """Last character of the value, if known; a time in brackets contains a space."""
     is_address: bool = False
-    """Whether it is an address, which may contain colons."""
+    """Whether the field is an address, which may contain colons."""
     port: str = ""
-    """The field that follows the last colon of this one."""
+    """Name of the port that follows the last colon of this field."""
 
 
 FormPart = str | FormField
 
 
 class LineForm:
-    """The form of a line."""
+    """The format of a line."""
 
     def __init__(self, parts: Sequence[FormPart], form: str) -> None:
-        """Initialise with literal texts and fields in order; `form` is the user's format.
+        """Create a format from its literal texts and fields in order; `form` is the user's text.
 
-        Raises `ThalwegError` if two fields follow one another with nothing in between: the end of the first field
-        would be ambiguous.
+        Raises `ThalwegError` if two fields are adjacent, because the end of the first one would be ambiguous.
         """
         parts = list(_with_ports(parts))
         for part, following in itertools.pairwise(parts):
@@ -54,10 +53,10 @@ class LineForm:
         self.names = {name for part in fields for name in (part.name, part.port) if name}
         """Names of the fields."""
         self.steps = list(_steps(parts))
-        """Each field with the literal text behind it, and first the literal text at the beginning."""
+        """The literal text at the beginning, then each field with the literal text that follows it."""
 
     def read(self, line: str) -> dict[str, str]:
-        """Return the fields of a line by their names; raises `Unread` if the line has another form."""
+        """Return the fields of a line by name; raises `Unread` if the line does not match."""
         fields: dict[str, str] = {}
         position = 0
         for field, literal in self.steps:
@@ -79,7 +78,9 @@ class LineForm:
 
 
 def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
-    """Join an address, a colon and a port to one field: an IPv6 address is followed by the last colon."""
+    """Join an address, a colon and a port to one field, because an IPv6 address contains colons: the last one separates
+    the port.
+    """
     index = 0
     while index < len(parts):
         match parts[index : index + 3]:
@@ -92,7 +93,7 @@ def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
 
 
 def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
-    """Return the literal text before the first field, then each field with the literal text that follows it."""
+    """Yield the literal text before the first field, then each field with the literal text that follows it."""
     if parts and isinstance(parts[0], str):
         yield None, parts[0]
     for number, part in enumerate(parts):
@@ -103,7 +104,7 @@ def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
 
 
 def _end(field: FormField, line: str, literal: str, position: int) -> int:
-    """Find the end of a field."""
+    """Return the end of a field."""
     if field.last:
         end = line.find(field.last + literal, position)
         return end if end < 0 else end + len(field.last)

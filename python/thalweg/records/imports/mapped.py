@@ -1,4 +1,4 @@
-"""The map of the user: which fields of a source become which columns of records, and in which unit they are.
+"""The user's map: which fields of a source become which columns of records, and their units.
 
     --map end_us=finished:s --map acked_bytes=size --map fct_us=time:ms
 
@@ -26,33 +26,33 @@ from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, U
 from thalweg.records.schema import COLUMNS
 
 TIMES = ("start_us", "end_us")
-"""Columns that may also contain dates."""
+"""Columns whose fields may also be dates."""
 ADDRESSES = ("local_address", "remote_address")
 KEYS = {"from", "unit", "value"}
 OWN = ("source", "ip_version")
-"""Columns that are not for the user to fill: where a row comes from, and the version of its address."""
+"""Columns that the user cannot map: the source of a row, and the IP version of its address."""
 EXCEL = "excel"
-"""Unit of a spreadsheet's times: days since 1899-12-30."""
+"""Unit of spreadsheet times: days since 1899-12-30."""
 EXCEL_EPOCH = 25_569
-"""1970-01-01 in that unit."""
+"""1970-01-01 in spreadsheet days."""
 EXCEL_DAYS = (36_526, 80_000)
-"""2000-01-01 and a day of the year 2119 in that unit: as seconds they would be in 1970."""
+"""Range of valid spreadsheet days, from 2000-01-01 to the year 2119; as seconds they would be in 1970."""
 DAY_MS = 86_400_000
 DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
-"""A number whose dot separates thousands in some countries and decimals in others."""
+"""A number whose dot may separate thousands or decimals, depending on the country."""
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """Mapping to a column of records."""
+    """Mapping of a field or a constant to a column of records."""
 
     column: str
     source: str = ""
-    """The field of the source; empty: there is a value."""
+    """Field of the source; empty: the column has a constant value."""
     unit: str = ""
-    """Unit of the field; empty: that of the column's name, for times seconds or a date."""
+    """Unit of the field; empty: the unit in the column's name, or for times seconds or a date."""
     value: str = ""
-    """The same value in every row."""
+    """Constant value of every row."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +60,26 @@ class Notation:
     """A source's notation of numbers and times."""
 
     decimal: str = ""
-    """Decimal mark, `.` or `,`; empty: a point, and ambiguous numbers are rejected."""
+    """Decimal mark, `.` or `,`; empty: `.`, and ambiguous numbers are rejected."""
     time_format: str = ""
-    """Format of times for `datetime.strptime`; empty: any that has one meaning."""
+    """Format of times for `datetime.strptime`; empty: any unambiguous format."""
     is_european: bool = False
-    """Whether semicolons separate the fields: then commas usually separate decimals, and dots thousands."""
+    """Whether semicolons separate the fields; then commas usually separate decimals, and dots thousands."""
 
 
 OF_SERVERS = Notation(decimal=".")
-"""Notation of servers' logs."""
+"""Notation of server logs."""
 
 
 def mapped_row(
     mapped: Sequence[Mapped], field: Callable[[str], str | Unknown], notation: Notation | None = None
 ) -> ImportedRow:
-    """Read the mapped columns of a line.
+    """Return the mapped columns of a line.
 
     Args:
         mapped: The map.
         field: Returns the text of a field of the line.
-        notation: How numbers and times are written there; by default as servers do.
+        notation: Notation of numbers and times; by default that of server logs.
 
     Raises:
         Unread: A value does not fit its column.
@@ -102,7 +102,7 @@ def mapped_row(
 
 
 def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, ImportedValue]]:
-    """Yield the column of a field, and for an address with a port the column of that."""
+    """Yield the column of a field, and for an address with a port also the port column."""
     if mapped.column in ADDRESSES:
         row: ImportedRow = {mapped.column: known_form(text)}
         if row[mapped.column] is None and not values.is_unknown(text):
@@ -113,7 +113,7 @@ def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[st
 
 
 def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
-    """Parse a field as the value of its column; addresses that were truncated or hashed before are unchanged."""
+    """Parse a field as the value of its column; addresses that were already truncated or hashed are unchanged."""
     kind = COLUMNS[mapped.column].kind
     if kind == "string":
         return None if text in values.NOTHING else text
@@ -142,7 +142,7 @@ def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
 
 
 def _of_spreadsheet(text: str) -> int | None:
-    """Read the number of a day, to the millisecond: it has no more digits."""
+    """Parse a spreadsheet time, to the millisecond, which is its precision."""
     days = values.number(text)
     if days is None:
         return None
@@ -152,7 +152,7 @@ def _of_spreadsheet(text: str) -> int | None:
 
 
 def _number(text: str, notation: Notation, *, is_integer: bool) -> str:
-    """Return a number with a decimal point; raises `Unread` if it could be another number."""
+    """Return a number with a decimal point; raises `Unread` if the number is ambiguous."""
     if notation.decimal:
         return values.with_point(text, notation.decimal)
     if DOT.fullmatch(text) and (is_integer or notation.is_european):
@@ -163,10 +163,10 @@ def _number(text: str, notation: Notation, *, is_integer: bool) -> str:
 
 
 def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
-    """Read the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
+    """Parse the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
 
     Raises:
-        ThalwegError: There is no such column of ours, or no such unit of it.
+        ThalwegError: A column is unknown, or its unit is.
 
     >>> mapping(["end_us=finished:s"], None)
     [Mapped(column='end_us', source='finished', unit='s', value='')]
@@ -177,7 +177,7 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
 
 
 def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:
-    """Return a map that includes the end time of rows.
+    """Return the map; it must include the end time of rows.
 
     Raises:
         ThalwegError: The map lacks it.
@@ -260,7 +260,7 @@ def _nearest(column: str) -> str:
 
 
 def units(column: str) -> Mapping[str, float]:
-    """Return the units that a column's values may come in, each with its size in the column's own unit.
+    """Return the accepted units of a column's values, each with its size in the column's own unit.
 
     >>> sorted(units("rtt_min_us")), units("cc")
     (['min', 'ms', 'ns', 's', 'us'], {})

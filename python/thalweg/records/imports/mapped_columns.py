@@ -1,4 +1,4 @@
-"""The user's map, for columns of many rows: see `mapped`, which defines the meaning of each text."""
+"""The user's map, vectorised over many rows; `mapped` defines the meaning of each text."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -28,13 +28,13 @@ from thalweg.records.imports.vectorized import (
 from thalweg.records.schema import COLUMNS, SCHEMA
 
 MAPPED = "mapped:"
-"""Prefix of a mapped column's name: it takes precedence over the column that a format fills itself."""
+"""Prefix of a mapped column's name; a mapped column takes precedence over the format's own column."""
 NEVER = "[^\x00-\U0010ffff]"
-"""Matches nothing."""
+"""Pattern that matches nothing."""
 
 
 def conversion(mapped: Mapped, notation: Notation, addresses: Addresses) -> Conversion:
-    """Return how the field of a mapped column is converted."""
+    """Return the conversion of a mapped column's field."""
     name = MAPPED + mapped.column
 
     def definition(text: str) -> ImportedRow:
@@ -61,13 +61,13 @@ def conversion(mapped: Mapped, notation: Notation, addresses: Addresses) -> Conv
 
 
 def _constant(mapped: Mapped, notation: Notation, addresses: Addresses) -> tuple[Values, bool]:
-    """Return the columns, of one row, of a map that has one value for every row, and whether they are certain."""
+    """Return the columns of a map with a constant value, as one row, and whether they are certain."""
     columns, is_certain = conversion(mapped, notation, addresses).convert(pl.Series([mapped.value], dtype=pl.String))
     return columns, is_certain is None or is_certain.all()
 
 
 def has_unread_constants(mapped: Sequence[Mapped], notation: Notation = OF_SERVERS) -> bool:
-    """Return whether the map has a value for every row that cannot be read, or only with a note."""
+    """Return whether any constant of the map is unreadable, or readable only with a note."""
     return not all(column.source or _constant(column, notation, Addresses())[1] for column in mapped)
 
 
@@ -77,7 +77,7 @@ def by_field(
     notation: Notation,
     addresses: Addresses,
 ) -> Mapping[str, Sequence[Conversion]]:
-    """Return by field what becomes of its text: in columns that a format fills itself, and in mapped ones."""
+    """Return the conversions of each field, for the format's own columns and for mapped ones."""
     conversions: dict[str, list[Conversion]] = {}
     for field, own_conversion in own_columns:
         if field is not None:
@@ -91,7 +91,7 @@ def by_field(
 def with_mapped(
     frame: pl.DataFrame, mapped: Sequence[Mapped], notation: Notation, addresses: Addresses
 ) -> pl.DataFrame:
-    """Replace columns by mapped ones that have a value."""
+    """Replace columns by mapped columns where these have a value."""
     for column in mapped:
         name, version = column.column, f"{column.column}_version"
         if not column.source:
@@ -115,6 +115,6 @@ def with_mapped(
 
 
 def present(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
-    """Add columns without values for those of these names that are missing."""
+    """Add null columns for the missing ones of these names."""
     missing = [name for name in names if name not in frame.columns]
     return frame.with_columns(pl.lit(None, SCHEMA.get(name, pl.Int64())).alias(name) for name in missing)

@@ -1,10 +1,10 @@
 """Rows of M-Lab's NDT: downloads of ndt7, in which a server of M-Lab sends for ten seconds at the maximum rate.
 
 Input are rows of BigQuery (`ndt.ndt7`, `ndt.unified_downloads`) exported as JSON lines or as CSV, and the files that
-ndt-server itself writes. A row describes one connection, which ends after a fixed time: so it becomes a connection's
-record with its goodput while sending, and not a transfer with a completion time. The bytes after 1, 3 and 10 s and the
-counters come from the time series of TCP_INFO, if a row has it; otherwise throughput and the smallest RTT come from the
-summary `a`. In ndt7's uploads the sender is the client, whose TCP state the server lacks: they are excluded.
+ndt-server itself writes. A row describes one connection, which ends after a fixed time. It therefore becomes a record
+of a connection with its goodput while sending, not a transfer with a completion time. The bytes after 1, 3 and 10 s and
+the counters come from the time series of TCP_INFO, if a row has one; otherwise throughput and minimum RTT come from the
+summary `a`. ndt7 uploads are excluded: the sender is the client, whose TCP state the server lacks.
 
 Autonomous systems and locations have no column: networks are identified by addresses.
 """
@@ -38,17 +38,17 @@ from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, JsonObject, v
 from thalweg.records.schema import CLOSE
 
 MARKS_S = (1, 3, 10, 30)
-"""Seconds after the opening for which there is a column."""
+"""Seconds after the opening for which records have a column of acknowledged bytes."""
 ECN = 8
-"""TCPI_OPT_ECN among the options of TCP_INFO (include/uapi/linux/tcp.h)."""
+"""TCPI_OPT_ECN in the options of TCP_INFO (include/uapi/linux/tcp.h)."""
 LARGEST_FIELD = 2**24
-"""Characters of a CSV field: one may hold a whole time series as JSON."""
+"""Maximum characters of a CSV field, which may hold an entire time series as JSON."""
 TOO_MANY = "\0"
-"""Heading of fields without one."""
+"""Key of CSV fields beyond those of the heading."""
 
 
 class Ndt:
-    """Rows of ndt7 downloads."""
+    """Importer of ndt7 downloads."""
 
     source = "ndt"
     fills = (
@@ -60,12 +60,12 @@ class Ndt:
         "busy_goodput_bps", "acked_1s_bytes", "acked_3s_bytes", "acked_10s_bytes", "acked_30s_bytes", "bbr_bw_bps",
         "bbr_min_rtt_us",
     )  # fmt: skip
-    """Columns that it can fill."""
+    """Columns that the importer can fill."""
     expected = "rows of ndt7 as JSON, one per line or in a list, or as CSV with a heading"
     hint = "bq query --format=json 'SELECT * FROM `measurement-lab.ndt.unified_downloads` WHERE date = ... LIMIT 1000'"
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read rows."""
+        """Parse rows."""
         number, head = _first(source.text)
         begin = head.strip()
         is_whole = not is_cut(head)
@@ -80,7 +80,7 @@ class Ndt:
             yield Item(number, unread=Unread(TOO_LONG))
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read rows in blocks, if each is on a line of its own."""
+        """Read rows in blocks, if each row is a separate line."""
         head = source.text.peek()
         begin = head.strip()
         if is_cut(head) or not (begin.startswith("{") and begin.endswith("}")):
@@ -138,7 +138,7 @@ class Ndt:
         ends = {name: value for name, value in _ends(fields).items() if value is not None}
         row_values = {**_summary(fields), **_counters(series), **_marks(series), **ends}
         if row_values.get("busy_goodput_bps") is None and not row_values.get("busy_us"):
-            # The server had data to send from beginning to end.
+            # The server was never application-limited.
             row_values["busy_goodput_bps"] = fields.number(1e6, "a.MeanThroughputMbps", "MeanThroughputMbps")
         if row_values.get("acked_bytes") is None and row_values.get("busy_goodput_bps") is None:
             raise Unread("it has neither a throughput nor a time series of TCP_INFO")
@@ -158,7 +158,7 @@ def _decoded(text: str) -> JsonValue:
 
 
 def _first(text: Lines) -> tuple[int, str]:
-    """Return the first line that is not empty, or a piece of it, with its number."""
+    """Return the first non-empty line, or a piece of it, with its number."""
     for number in itertools.count(1):
         piece = text.piece()
         if not piece or piece.strip():
@@ -167,13 +167,13 @@ def _first(text: Lines) -> tuple[int, str]:
 
 
 class _Row:
-    """A row, whose fields may be nested or have flat names."""
+    """A row whose fields may be nested or have flat names."""
 
     def __init__(self, row: JsonObject) -> None:
         self._row = row
 
     def first(self, *paths: str) -> JsonValue:
-        """Return the first of these fields that there is."""
+        """Return the first of these fields that exists."""
         for path in paths:
             value: JsonValue = self._row
             for name in path.split("."):
@@ -183,12 +183,12 @@ class _Row:
         return None
 
     def number(self, unit: float, *paths: str) -> float | None:
-        """Return the first existing field as a number in another unit."""
+        """Return the first of these fields that exists as a number, converted from its unit."""
         value = self.first(*paths)
         return None if value is None else values.number(str(value), unit)
 
     def time(self, *paths: str) -> int | None:
-        """Return the first of these as UNIX time in microseconds."""
+        """Return the first of these fields that exists as UNIX time in microseconds."""
         value = self.first(*paths)
         return None if value is None else times.instant(str(value))
 
@@ -230,7 +230,7 @@ def _summary(row: _Row) -> ImportedRow:
 
 
 def _series(download: JsonValue) -> list[JsonObject]:
-    """Return the server's measurements in the order of time."""
+    """Return the server's measurements in order of time."""
     measured = download.get("ServerMeasurements") if isinstance(download, dict) else None
     if isinstance(measured, str):
         try:
@@ -245,7 +245,7 @@ def _series(download: JsonValue) -> list[JsonObject]:
 
 
 def _counters(series: Sequence[JsonObject]) -> ImportedRow:
-    """Return the counters of the last TCP_INFO, and the last model of BBR; their units are the kernel's."""
+    """Return the counters of the last TCP_INFO, and the last BBR state, in the kernel's units."""
     info = _last(series, "TCPInfo")
     if info is None:
         return {}
@@ -284,7 +284,7 @@ def _last(series: Sequence[JsonObject], name: str) -> JsonObject | None:
 
 
 def _marks(series: Sequence[JsonObject]) -> ImportedRow:
-    """Return the bytes acknowledged some seconds after the opening, on a line between the two looks around them."""
+    """Return the bytes acknowledged at fixed times after the opening, interpolated linearly between measurements."""
     points = [(0, 0)]
     for measurement in series:
         info = measurement.get("TCPInfo")
@@ -316,7 +316,7 @@ def _rounded(value: float | None) -> int | None:
 
 
 def _nested(row: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Nest the columns of a CSV: `a.MinRTT`, and `a_MinRTT` as BigQuery names it when asked to flatten.
+    """Nest the columns of a CSV: `a.MinRTT`, or `a_MinRTT` as BigQuery names it in flattened results.
 
     >>> _nested({"a.MinRTT": "3", "client_Network_ASNumber": "64500", "UUID": "x"})
     {'a': {'MinRTT': '3'}, 'client': {'Network': {'ASNumber': '64500'}}, 'UUID': 'x'}

@@ -1,4 +1,4 @@
-"""Rows of NDT's summary, without a time series, become columns: see `ndt`, which defines the meaning of a row."""
+"""Converts NDT rows without a time series to columns, many at a time; `ndt` defines the meaning of a row."""
 
 import json
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ KEYS_OF_OTHERS = frozenset(
     ("raw", "Download", "Upload", "UUID", "TestTime", "CongestionControl", "MeanThroughputMbps", "MinRTT", "ServerIP",
      "ServerPort", "ClientIP", "ClientPort")
 )  # fmt: skip
-"""Keys of rows with a time series, or whose summary is not nested."""
+"""Keys of rows that are parsed one by one: with a time series, or with a flat summary."""
 FIELDS = {
     "uuid": pl.String(), "time": pl.String(), "cc": pl.String(), "throughput": pl.Float64(), "rtt": pl.Float64(),
     "client": pl.String(), "remote_port": pl.Int64(), "server": pl.String(), "local_port": pl.Int64(),
     "machine": pl.String(),
 }  # fmt: skip
-"""Fields that are used."""
+"""Fields that this module reads."""
 Fields = tuple[str | float | None, ...]
 UNUSUAL: Fields = (None,) * len(FIELDS)
-"""Marks a row of a different form."""
+"""Marks a row with a different structure."""
 NO_PORT = -1
 TEXTS = (str, type(None))
 START_IS_END = "the start of the test: the row has no other time"
@@ -33,7 +33,7 @@ START_IS_END = "the start of the test: the row has no other time"
 
 
 def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> pl.DataFrame:
-    """Return the columns of lines."""
+    """Return the columns of the lines."""
     rows = [_fields(line) for line in lines]
     frame = pl.DataFrame(rows, schema=FIELDS, orient="row", strict=False)
     connections = [
@@ -55,7 +55,7 @@ def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> p
         columns, is_sure_of_it = conversion.convert(frame[name])
         converted |= columns
         is_certain &= True if is_sure_of_it is None else is_sure_of_it
-    # The time is assumed for another reason anyway, whether it has a zone or not.
+    # The time is marked as assumed in any case, with or without a time zone.
     converted.pop(f"end_us{WHY}", None)
     return pl.DataFrame(converted | {CERTAIN: is_certain}).with_columns(
         frame["remote_port"],
@@ -70,9 +70,9 @@ def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> p
 
 
 def _fields(line: str) -> Fields:
-    """Return the values of `FIELDS` in a row; `UNUSUAL` for a different form, or values of other types."""
+    """Return the values of `FIELDS` in a row; `UNUSUAL` for a different structure or values of other types."""
     if "\\" in line and "\\ud" in line.lower():
-        # JSON can encode lone surrogates, which no column can contain.
+        # JSON can encode lone surrogates, which columns cannot contain.
         return UNUSUAL
     try:
         row = json.loads(line)
@@ -100,7 +100,7 @@ def _fields(line: str) -> Fields:
 
 
 def _port(end: JsonObject) -> int | None:
-    """Return a port; `NO_PORT` if its value is not one."""
+    """Return a port; `NO_PORT` if the value is not a valid one."""
     port = end.get("Port")
     if isinstance(port, str) and port.isascii() and port.isdecimal() and len(port) <= len(str(MAX_PORT)):
         port = int(port)

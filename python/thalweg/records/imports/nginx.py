@@ -1,8 +1,8 @@
 """nginx's access logs: a line per request, which becomes a transfer, or of its stream module a line per connection.
 
-nginx looks at its clock when the last byte is in the socket's send buffer, not when the client has it, and it waits for
-its upstream meanwhile. So $request_time is the row's duration and never a completion time. RTT and window are those of
-the moment in which the line was written.
+nginx reads its clock when the last byte is in the socket's send buffer, not when the client has received it, and the
+time includes waiting for the upstream. $request_time is therefore the row's duration and never a completion time. RTT
+and window are sampled when the line is written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,11 +25,11 @@ from thalweg.records.schema import CLOSE, TRANSFER
 STREAM = {"session_time", "protocol", "bytes_received"}
 """Variables that only the stream module has."""
 TIMES = ("msec", "time_iso8601", "time_local")
-"""Variables that say when the line was written, the most exact one first."""
+"""Variables with the time at which the line was written, the most precise one first."""
 
 
 class Nginx:
-    """Access logs of one format."""
+    """Importer of access logs with one format."""
 
     source = "nginx"
     fills = (
@@ -37,24 +37,25 @@ class Nginx:
         "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",
         "rtt_smoothed_us",
     )  # fmt: skip
-    """Columns that it can fill."""
+    """Columns that the importer can fill."""
     hint = "name the format: --format-string '...' as log_format has it, or --config /etc/nginx/nginx.conf"
-    """What to type if nothing could be read."""
+    """Hint if no line could be parsed."""
 
     def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:
-        """Initialise with what `log_format` has in nginx.conf, and which of its variables become which columns besides.
+        """Create an importer from the text of `log_format` in nginx.conf and a map of its variables to additional
+        columns.
 
-        Raises `ThalwegError` if it is not a format, or if it lacks a variable of the map.
+        Raises `ThalwegError` if the format is invalid or lacks a variable of the map.
         """
         self.expected = f"lines of the format {form}"
-        """Expected content of a line."""
+        """Description of the expected lines."""
         self._form = line_form(form)
         self._time = next((name for name in TIMES if name in self._form.names), None)
         self._is_stream = bool(STREAM & self._form.names)
         self._mapped = of_fields(mapped, self._form.names, "$")
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read a log."""
+        """Parse a log."""
         return log_items(source, self._row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
@@ -84,7 +85,7 @@ class Nginx:
         return LineColumns(self._form, by_field(own_columns, self._mapped, OF_SERVERS, addresses))
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
-        """Return the columns of lines; see `_row`."""
+        """Return the columns of lines, with the same meaning as in `_row`."""
         frame = present(self._fields(addresses).read(lines), "connection", "requests", "rtt_smoothed_us")
         connection, requests = pl.col("connection"), pl.col("requests")
         transfer_number = pl.when(connection.is_null()).then(0).otherwise((requests - 1).clip(0))
@@ -119,14 +120,14 @@ class Nginx:
             "direction": "in",
             "sent_bytes": values.count(sent),
             "received_bytes": values.count(fields.get("request_length", fields.get("bytes_received", "-"))),
-            # The kernel's average is 0 as long as it has no sample.
+            # The kernel's smoothed RTT is 0 until the first sample.
             "rtt_smoothed_us": values.count(fields.get("tcpinfo_rtt", "-")) or None,
             **mapped,
         }
 
 
 def _place(connection: int | None, requests: int | None) -> int | None:
-    """Return the number of a transfer within its connection; without a known connection each has its own."""
+    """Return the index of a transfer within its connection; None if the connection is unknown."""
     return 0 if connection is None else None if requests is None else max(0, requests - 1)
 
 

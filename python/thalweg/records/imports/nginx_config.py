@@ -1,4 +1,4 @@
-"""The format of nginx's access log, as the user gives it or as nginx.conf does."""
+"""The format of nginx's access log, from an option or from nginx.conf."""
 
 import re
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 COMBINED = (
     '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
 )
-"""nginx's default format, which has no fields of TCP."""
+"""nginx's default format, which has no TCP fields."""
 
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 TOKEN = re.compile(
     r"""[ \t\r\n]+|\#[^\n]*|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([{};])|((?:\\.|\$\{|[^ \t\r\n;{\\])+)|(.)""", re.S
 )
-"""Spaces, a comment, a word in double, single or no quotes, a mark, or a stray backslash at the end."""
+"""Tokens of nginx.conf: spaces, a comment, a quoted or unquoted word, a delimiter, or a stray backslash at the end."""
 ESCAPED = re.compile(r"\\([\"'\\trn])")
 MEANINGS = {"t": "\t", "r": "\r", "n": "\n"}
 ADDRESSES = ("remote_addr", "server_addr", "realip_remote_addr", "upstream_addr")
-"""Variables with an address, which a port may follow."""
+"""Variables with an address, which may be followed by a port."""
 
 
 def unescaped(text: str) -> str:
-    r"""Replace escapes like nginx's configuration parser; before other characters the backslash stays.
+    r"""Replace escapes as nginx's configuration parser does; before other characters the backslash is kept.
 
     >>> unescaped(r"a\tb\"c\d")
     'a\tb"c\\d'
@@ -36,7 +36,7 @@ def unescaped(text: str) -> str:
 def line_form(text: str) -> LineForm:
     """Split a format into literal texts and variables.
 
-    Raises `ThalwegError` if it has no variable, or two with nothing in between.
+    Raises `ThalwegError` if it has no variable, or two adjacent ones.
     """
     parts: list[FormPart] = []
     end = 0
@@ -60,7 +60,7 @@ def line_form(text: str) -> LineForm:
 
 
 def log_format(config: Path, name: str | None) -> str:
-    """Find a format in a file of nginx's configuration; without a name, the only one that there is.
+    """Return a format from an nginx configuration file; without a name, the only one in the file.
 
     Included files are not read. Raises `ThalwegError` if no format has that name.
     """
@@ -107,7 +107,7 @@ def log_format(config: Path, name: str | None) -> str:
 
 
 def _formats(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the formats of a configuration with their names; the parts of one are joined as nginx does."""
+    """Yield the formats of a configuration with their names; the parts of one are concatenated as in nginx."""
     words: list[str] = []
     for match in TOKEN.finditer(text):
         double, single, mark, word, _ = match.groups()

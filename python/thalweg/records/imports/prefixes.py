@@ -1,7 +1,7 @@
-"""Log lines inside the lines of another program: containerd, Docker, syslog and journald put a prefix before them.
+"""Removes the prefixes that other programs (containerd, Docker, syslog, journald) add to log lines.
 
-A line is read without its apparent prefix. If the rest does not have the log's format, the whole line is read: a format
-may begin like a prefix. containerd and Docker split long lines, which are joined again.
+A line is parsed without its apparent prefix. If the rest does not match the log's format, the complete line is parsed,
+because a format may begin like a prefix. Long lines that containerd and Docker split are joined again.
 """
 
 import json
@@ -13,54 +13,54 @@ from thalweg.records.imports.items import LONGEST, TOO_LONG, ImportedRow, Item, 
 from thalweg.records.imports.json_values import NO_JSON
 
 CONTAINERD = re.compile(r"\d{4}-\d\d-\d\dT\S+ (stdout|stderr) ([FP])(?::\S*)? ", re.ASCII)
-"""Log files of Kubernetes: time, stream, and whether the line is full or partial."""
+"""Kubernetes log files: time, stream, and whether the line is full or partial."""
 RFC_3164 = re.compile(
     r"(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) "
     r"(?:(\S*[^\s:]) )?[^\s:\[\]]+(?:\[\d*\])?: ",
     re.ASCII,
 )
-"""syslog: time, perhaps a host, and the program; also what journalctl prints and rsyslog writes with ISO times."""
+"""Prefix of syslog: time, optional host, and program; also the output of journalctl, and rsyslog's with ISO times."""
 RFC_5424 = re.compile(
     r'<\d{1,3}>1 \S+ (\S+) \S+ \S+ \S+ (?:-|(?:\[(?:[^\]\\"]|"(?:[^"\\]|\\.)*")*\])+) \ufeff?', re.ASCII
 )
-"""syslog with structured data."""
+"""Prefix of syslog with structured data."""
 STAMPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ", re.ASCII)
-"""Docker and kubectl with `--timestamps`."""
+"""Prefix of Docker and kubectl with `--timestamps`."""
 COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
-"""Docker Compose: the name of the container."""
+"""Prefix of Docker Compose: the name of the container."""
 
 MAY_BE_WRAPPED = r"^(?:[{<]|[0-9]{4}-[0-9]{2}-[0-9]{2}T|[A-Z][a-z]{2} [ 0-9][0-9] |[0-9A-Za-z_.-]+ +\| )"
-"""Beginnings of lines in which `unwrapped` may find a line: all others are plain lines."""
+"""Beginnings of lines that may have a prefix; all others are plain lines."""
 BEGINNING = re.compile(MAY_BE_WRAPPED, re.ASCII)
 
 OF_DOCKER = {"log", "stream", "time", "attrs"}
-"""Keys of an object of Docker's."""
+"""Keys of the objects that Docker's json-file driver writes."""
 
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A line inside a line."""
+    """A line without its prefix."""
 
     text: str
     host: str | None = None
-    """Name of the machine that wrote it."""
+    """Host name in the prefix."""
     stream: str = ""
-    """Parts of lines are joined within a stream."""
+    """Stream of the line; parts of a line are joined within a stream."""
     is_partial: bool = False
     """Whether the line continues in the next one of its stream."""
 
 
 class LogLines:
-    """The lines of a log, read one by one."""
+    """The lines of a log, parsed one by one."""
 
     def __init__(self, source: SourceFile, row: Callable[[int, str], ImportedRow]) -> None:
-        """Initialise with the file, and a reader of lines: it gets the number among all files, and the line."""
+        """Create a parser from the file and a row parser, which receives the global line number and the line."""
         self._source = source
         self._row = row
         self._parts: dict[str, str] = {}
 
     def item(self, number: int, line: str, *, is_cut: bool) -> Item | None:
-        """Return the next item; `None` if the line is empty, or a part of a line whose end is still to come."""
+        """Return the next item; `None` if the line is empty or incomplete."""
         if is_cut:
             return Item(number, unread=Unread(TOO_LONG))
         wrapped = unwrapped(line)
@@ -76,13 +76,13 @@ class LogLines:
         return None
 
     def rest(self, number: int) -> Iterator[Item]:
-        """Yield an item for each part whose end is missing; `number` is that of the last line."""
+        """Yield an item for each incomplete line; `number` is the number of the last line."""
         for _ in self._parts:
             yield Item(number, unread=Unread("a part of a line whose end is missing"))
 
 
 def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Iterator[Item]:
-    """Make an item of each non-empty line: `row` receives its number among all files, and the line."""
+    """Yield an item for each non-empty line: `row` receives its global line number and the line."""
     lines = LogLines(source, row)
     number = 0
     for number, line in source.lines():
@@ -93,7 +93,7 @@ def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Ite
 
 
 def _either(line_number: int, number: int, row: Callable[[int, str], ImportedRow], wrapped: Wrapped, line: str) -> Item:
-    """Read a line without its prefix, or else the whole line."""
+    """Parse a line without its prefix; if that fails, parse the complete line."""
     inner = item(line_number, row, number, wrapped.text)
     if inner.values is None and not inner.left_out:
         outer = item(line_number, row, number, line)
@@ -104,7 +104,7 @@ def _either(line_number: int, number: int, row: Callable[[int, str], ImportedRow
 
 
 def unwrapped(line: str) -> Wrapped | None:
-    """Find the line inside a line.
+    """Return a line without its prefix; `None` if it has none.
 
     >>> unwrapped("Nov 14 22:13:20 web1 nginx[7]: GET /")
     Wrapped(text='GET /', host='web1', stream='', is_partial=False)
@@ -125,7 +125,7 @@ def unwrapped(line: str) -> Wrapped | None:
 
 
 def _of_json(line: str) -> Wrapped | None:
-    """Find the line inside an object of Docker's json-file driver, or of `journalctl -o json`."""
+    """Return the line in an object of Docker's json-file driver or of `journalctl -o json`; `None` for other lines."""
     if '"log"' not in line and '"MESSAGE"' not in line:
         return None
     try:

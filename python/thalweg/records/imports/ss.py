@@ -1,12 +1,12 @@
 """Dumps of `ss -tin`, and the output of `ss -E` about closing connections.
 
-An open connection becomes an interim row, and each dump replaces the previous one; a close in `ss -E` becomes a row of
-a whole connection. A dump has no time of its own: a line with a time applies to all that follow, and without one the
-file's modification time is used, which is reported. After a line whose time cannot be parsed, connections have none
-until the next one.
+An open connection becomes an interim row, which replaces that of the previous dump; a close in `ss -E` becomes a row of
+the complete connection. The time of a dump is taken from the last line with a time before it. If there is none, the
+file's modification time is used, which is reported. After a line whose time cannot be parsed, connections have no time
+until the next such line.
 
-The kernel counts SYN and FIN among the bytes acknowledged, which is corrected here. It no longer has the algorithm of a
-closing connection: that is known only if a dump of the same import includes the open connection.
+The kernel counts SYN and FIN among the bytes acknowledged, which is corrected here. It no longer reports the algorithm
+of a closing connection; the algorithm is known only if a dump of the same import includes the open connection.
 """
 
 import itertools
@@ -43,19 +43,19 @@ NO_INFO = {
     "SYN-RECV": "connections that are not open yet",
     "TIME-WAIT": "connections in TIME-WAIT: all is forgotten",
 }
-"""States without data, and their descriptions."""
+"""States without counters, and their descriptions."""
 NO_STATE = "kind: the dump has no column State, and the connection counts as open"
 OF_FILE = "when the file was last written, because no line before it has a time"
 
 PROCESSES = re.compile(r"users:\(\((?:(?!users:\(\().)*?\)\)(?=\s|$)")
-"""Names of processes may contain anything; the search for an end stops at the next name."""
+"""Matches process names, which may contain any characters; the match ends at the next list of processes."""
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MAX_SEEN = 2**18
-"""Maximum number of connections whose last sample is kept: the most recent ones."""
+"""Maximum number of connections whose last sample is remembered, the most recent ones."""
 BLOCK_ROWS = 2**12
 """Number of sockets that are converted together."""
 SAMPLES_US = 1_000_000
-"""Samples of one connection within this time keep their order; `date +%s` has a resolution of seconds."""
+"""Samples of one connection within this time keep their order, because `date +%s` has a resolution of seconds."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ UNSEEN = Seen()
 
 
 class Ss:
-    """Dumps of ss."""
+    """Importer of ss dumps."""
 
     source = "ss"
     fills = (
@@ -80,17 +80,19 @@ class Ss:
         "rtt_min_us", "rtt_smoothed_us", "delivery_rate_bps", "delivery_rate_app_limited", "busy_us",
         "rwnd_limited_us", "sndbuf_limited_us", "busy_goodput_bps", "bbr_bw_bps", "bbr_min_rtt_us",
     )  # fmt: skip
-    """Columns that it can fill."""
+    """Columns that the importer can fill."""
     expected = "what ss -tin prints, or ss -E -tin, with -n"
     hint = "ss -tine > dump.txt"
 
     def __init__(self, at_us: int | None = None) -> None:
-        """Initialise with the UNIX time of dumps without their own; None: the time at which their file was written."""
+        """Create an importer; `at_us` is the UNIX time of dumps without a time; None: the modification time of the
+        file.
+        """
         self._at_us = at_us
         self._seen: dict[int, Seen] = {}
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read dumps."""
+        """Parse dumps."""
         for socket_or_item in self._timed(source):
             yield (
                 socket_or_item
@@ -99,13 +101,13 @@ class Ss:
             )
 
     def blocks(self, source: SourceFile) -> Iterator[Block]:
-        """Read dumps in blocks of sockets."""
+        """Parse dumps in blocks of sockets."""
         sockets = self._timed(source)
         while block := list(itertools.islice(sockets, BLOCK_ROWS)):
             yield RowBlock(list(self._rows(block)), _columns, self._again)
 
     def _timed(self, source: SourceFile) -> Iterator[tuple[Socket, int | None] | Item]:
-        """Yield sockets with their time, and lines with a time that cannot be read."""
+        """Yield sockets with their time, and lines with an unreadable time."""
         at_us = self._at_us
         is_lost = is_fresh = False
         for piece in pieces(source):
@@ -113,7 +115,7 @@ class Ss:
                 if piece.unread is not None:
                     yield Item(piece.line, unread=piece.unread)
                     if is_fresh:
-                        # Another line with a time follows the one that was read, such as that of uptime.
+                        # Another line with a time follows the parsed one, such as the output of uptime.
                         continue
                 at_us = self._at_us if piece.at_us is None else piece.at_us
                 is_lost, is_fresh = at_us is None, piece.at_us is not None
@@ -124,7 +126,7 @@ class Ss:
             yield piece, at_us
 
     def _rows(self, block: Sequence[tuple[Socket, int | None] | Item]) -> Iterator[tuple[int, SocketRow] | Item]:
-        """Yield regular sockets, with values derived from earlier ones, and all others as items."""
+        """Yield regular sockets, with values derived from earlier samples, and all others as items."""
         texts = [None if isinstance(entry, Item) or not _may_be_usual(*entry) else entry[0].text for entry in block]
         keys = ss_columns.keys(pl.Series(texts, dtype=pl.String))
         for entry, text, (is_usual, connection, cc, is_closed) in zip(block, texts, keys.iter_rows(), strict=True):
@@ -139,7 +141,7 @@ class Ss:
                 yield item(socket.line, self._row, socket, at_us)
 
     def _again(self, line: int, row: SocketRow) -> Item:
-        """Read a regular socket individually; the values derived from earlier ones are known."""
+        """Parse a regular socket individually, with the values that were already derived from earlier samples."""
         return item(line, self._row, Socket(line, row.text), row.at_us, row)
 
     def _row(self, socket: Socket, at_us: int | None, followed: SocketRow | None = None) -> ImportedRow:
@@ -187,10 +189,10 @@ class Ss:
         }
 
     def _follow(self, connection: int, at_us: int, cc: str | None, *, is_closed: bool) -> tuple[int, str | None]:
-        """Return the time and the algorithm of a sample, given those before it, and remember it."""
+        """Record a sample of a connection; return its time and algorithm, adjusted by the previous sample."""
         before = self._seen.pop(connection, UNSEEN)
         if 0 <= before.at_us - at_us < SAMPLES_US:
-            # A sample that follows another one is later, whatever the resolution of their times.
+            # A later sample gets a later time, whatever the resolution of the times.
             at_us = times.later(at_us, before.at_us + 1 - at_us)
         if is_closed:
             return at_us, cc or before.cc
@@ -198,20 +200,20 @@ class Ss:
         return at_us, cc
 
     def _remember(self, connection: int, sample: "Seen") -> None:
-        """Keep the last sample of a connection; above the limit the oldest is forgotten."""
+        """Store the last sample of a connection; above the limit the oldest is removed."""
         if len(self._seen) >= MAX_SEEN:
             self._seen.pop(next(iter(self._seen)))
         self._seen[connection] = sample
 
 
 def _may_be_usual(socket: Socket, at_us: int | None) -> bool:
-    """Return whether a socket is regular unless its text is not."""
+    """Return whether a socket may be regular; its text is not checked."""
     is_whole = not (socket.is_cut or socket.is_ambiguous or len(socket.text) > ss_sockets.LONGEST_SOCKET)
     return is_whole and at_us is not None
 
 
 def _has_addresses(text: str) -> bool:
-    """Return whether the addresses in brackets of a usual socket are addresses."""
+    """Return whether the addresses in brackets of a regular socket are valid."""
     if "[" not in text:
         return True
     try:
@@ -223,7 +225,7 @@ def _has_addresses(text: str) -> bool:
 
 
 def _columns(addresses: Addresses, numbers: pl.Series, rows: Sequence[SocketRow]) -> pl.DataFrame:
-    """Return the columns of usual sockets."""
+    """Return the columns of regular sockets."""
     return ss_columns.columns(addresses, rows, _host)
 
 
@@ -233,7 +235,7 @@ def _host(text: str) -> ImportedRow:
 
 
 def _state(words: list[str]) -> str | None:
-    """Return the state of a socket, the first word; `None` if ss was called for one state and prints none."""
+    """Return the state of a socket, the first word; `None` if ss omits it because only one state was requested."""
     if not words:
         raise Unread("not a line of ss")
     if words[0] in OTHERS:

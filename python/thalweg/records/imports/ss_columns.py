@@ -1,4 +1,8 @@
-"""Sockets of ss as it prints them since Linux 4.19 become columns: `ss` and `ss_fields` define their meaning.
+"""Converts sockets to columns, many at a time, if ss printed them in the format since Linux 4.19.
+
+`ss` and `ss_fields` define the meaning of the fields. A regular socket has one line of addresses and one line of TCP
+fields, which extends to the receive buffer and shows that the kernel has all counters. An absent counter is therefore
+zero.
 
 A usual socket has one line of addresses and one of TCP, which goes on to the receive buffer, and shows that the kernel
 has all counters. So a counter that is absent is zero.
@@ -51,7 +55,7 @@ ONCE = (" delivery_rate ", "\t")
 
 @dataclass(frozen=True)
 class SocketRow:
-    """A usual socket, after those before it have been regarded."""
+    """A regular socket, with values derived from earlier samples."""
 
     text: str
     at_us: int
@@ -61,7 +65,7 @@ class SocketRow:
 
 
 def keys(texts: pl.Series) -> pl.DataFrame:
-    """Return whether sockets are usual, and those of their values that others depend on."""
+    """Return whether sockets are regular, and the values from which others are derived."""
     is_usual = (
         texts.str.contains(USUAL) & texts.str.contains(IS_RECENT) & texts.str.contains(" rcv_space:", literal=True)
     )
@@ -84,7 +88,7 @@ def _address_part(address: Callable[[str], ImportedRow], name: str, text: str) -
 
 
 class _Fields:
-    """Reads fields of sockets, and notes the sockets whose amounts are not certain."""
+    """Extracts fields of sockets, and records the sockets whose amounts are uncertain."""
 
     def __init__(self, texts: pl.Series) -> None:
         self.texts = texts

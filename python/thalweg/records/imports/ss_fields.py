@@ -1,4 +1,4 @@
-"""The fields that ss prints of a socket, in order, and the meaning of an absent field.
+"""The fields that ss prints for a socket, in order, and the meaning of an absent field.
 
 ss omits counters that are zero, and those that it or the kernel lacks. An absent counter is zero only if another field
 shows that the kernel has it (`ERAS`), and if a later field is present: otherwise the line may be truncated before it.
@@ -18,10 +18,10 @@ ORDER = (
     "sacked", "dsack_dups", "fackets", "reordering", "reord_seen", "rcv_rtt", "rcv_space", "rcv_ssthresh", "notsent",
     "minrtt", "rcv_ooopack", "snd_wnd", "rcv_wnd", "rehash",
 )  # fmt: skip
-"""Fields of TCP in the order of iproute2's `tcp_stats_print`."""
+"""TCP fields in the order of iproute2's `tcp_stats_print`."""
 POSITION = {name: number for number, name in enumerate(ORDER)}
 LAST = POSITION["rcv_space"]
-"""The first of the fields with which the line of a connection ends: the kernel always has its receive buffer."""
+"""Position of the field that ends a complete line: the kernel always reports the receive buffer."""
 
 SINCE_4_19 = frozenset(
     ("bytes_sent", "bytes_retrans", "dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd", "rcv_wnd", "rehash")
@@ -35,9 +35,9 @@ ERAS = {
     "busy": SINCE_4_10, "rwnd_limited": SINCE_4_10, "sndbuf_limited": SINCE_4_10, "delivered_ce": SINCE_4_18,
     "bytes_sent": SINCE_4_19, "bytes_retrans": SINCE_4_19, "reord_seen": SINCE_4_19,
 }  # fmt: skip
-"""For each counter, fields of which any shows that the kernel has it: they were introduced with it or after it."""
+"""For each counter, the fields that prove that the kernel supports it: they were introduced with it or later."""
 OF_SENDING = ("bytes_sent", "bytes_retrans", "busy", "rwnd_limited", "sndbuf_limited", "delivered_ce", "reord_seen")
-"""Counters that are zero on any kernel as long as no segment with data was sent."""
+"""Counters that are zero on any kernel until a data segment has been sent."""
 
 COLUMNS = {
     "bytes_sent": "sent_bytes", "bytes_retrans": "retransmitted_bytes", "bytes_acked": "acked_bytes",
@@ -46,26 +46,26 @@ COLUMNS = {
     "delivered_ce": "ce_packets", "mss": "mss_bytes", "minrtt": "rtt_min_us", "rtt": "rtt_smoothed_us",
     "busy": "busy_us", "rwnd_limited": "rwnd_limited_us", "sndbuf_limited": "sndbuf_limited_us",
 }  # fmt: skip
-"""Columns of fields, any of which may be truncated."""
+"""Columns of fields; any of these may be truncated."""
 CUT = "its value is at the end of a line that seems to be cut off"
 
 WORDS = frozenset((*FLAGS, "<->", "-->", "<--", "---", "--"))
-"""Words before the first number of a connection that are not its algorithm."""
+"""Words before the first number of a connection that are not the name of its algorithm."""
 BBR = re.compile(r"\bbbr:\(bw:([\d.]+[KMGT]?)bps,mrtt:([\d.]+)", re.ASCII)
 MS = re.compile(r"(\d+(?:\.\d+)?)(?:/\d+(?:\.\d+)?|ms(?:\(\d+(?:\.\d+)?%\))?)?", re.ASCII)
 PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 RATE = re.compile(r"([\d.]+)([KMGT]?)(?:bps)?", re.ASCII)
 MAX_DIGITS = 16
-"""Hexadecimal digits of a cookie."""
+"""Maximum number of hexadecimal digits of a cookie."""
 INITIAL_REORDERING = 3
-"""Packets: the kernel's initial value, which ss leaves out (RFC 6675: DupThresh)."""
+"""Initial reordering of the kernel in packets, which ss omits (RFC 6675: DupThresh)."""
 
 
 class Fields:
     """The fields that ss prints of a connection after its addresses."""
 
     def __init__(self, words: list[str], *, is_cut: bool = False) -> None:
-        """Initialise with the words; `is_cut`: the last one may be incomplete."""
+        """Parse the words; `is_cut`: the last one may be incomplete."""
         present = {word.partition(":")[0] for word in words} & POSITION.keys()
         self._furthest = max((POSITION[name] for name in present), default=-1)
         self._cut = ""
@@ -86,7 +86,7 @@ class Fields:
 
     @property
     def cookie(self) -> int | None:
-        """The kernel's number of the socket, which -e prints."""
+        """The kernel's socket cookie, which -e prints."""
         digits = self._values.get("sk", "")
         if len(digits) > MAX_DIGITS:
             raise Unread("a cookie with too many digits", f"`{digits}`")
@@ -107,7 +107,7 @@ class Fields:
         return None
 
     def columns(self) -> ImportedRow:
-        """Return values of columns."""
+        """Return the values of columns."""
         fields = self._values
         segments = self._count("data_segs_out")
         self._has_sent_nothing = segments == 0 and not {"notsent", "unacked"} & self._present
@@ -128,7 +128,7 @@ class Fields:
             "segments_in": self._count("segs_in"),
             "reordering": self._count("reordering", INITIAL_REORDERING if self._is_passed("reordering") else None),
             "reorderings": self._count("reord_seen"),
-            # Only -e and -o print the options of a connection.
+            # Only -e and -o print the TCP options of a connection.
             "ecn": "ecn" in self._words if self._present & set(FLAGS) else None,
             "ce_packets": self._count("delivered_ce"),
             "mss_bytes": self._count("mss"),
@@ -139,7 +139,7 @@ class Fields:
             "busy_us": self._ms("busy"),
             "rwnd_limited_us": self._ms("rwnd_limited"),
             "sndbuf_limited_us": self._ms("sndbuf_limited"),
-            # BBR's estimate is 0 as long as it has no sample.
+            # BBR's bandwidth estimate is 0 until the first sample.
             "bbr_bw_bps": (_rate(bbr[1]) or None) if bbr else None,
             "bbr_min_rtt_us": values.count(bbr[2], 1e3) if bbr else None,
         }
@@ -148,18 +148,18 @@ class Fields:
         return row
 
     def _cut_fields(self) -> list[str]:
-        """Return the fields of columns that the last word may belong to, if it may be truncated."""
+        """Return the fields that the last word may belong to, if it may be truncated."""
         if self._cut in COLUMNS:
             return [self._cut]
         is_in_name = bool(self._cut) and self._cut not in POSITION
         return [name for name in COLUMNS if is_in_name and name.startswith(self._cut) and name not in self._present]
 
     def _is_passed(self, name: str) -> bool:
-        """Return whether ss printed a field that comes after this one."""
+        """Return whether ss printed a field that comes after the given one."""
         return self._furthest > POSITION[name]
 
     def _absent(self, name: str) -> int | None:
-        """Return the meaning of an absent field: zero, or unknown."""
+        """Return the value of an absent field: zero, or None for unknown."""
         is_zero = name in ERAS and self._is_passed(name) and bool(ERAS[name] & self._present)
         is_unused = name in OF_SENDING and self._has_sent_nothing
         return 0 if is_zero or is_unused else None
@@ -170,7 +170,7 @@ class Fields:
         return self._absent(name) if absent is None else absent
 
     def _ms(self, name: str) -> int | None:
-        """Read milliseconds: of `29.4/3.1` the first, of `44ms(12.3%)` those before the unit."""
+        """Parse milliseconds: the first number of `29.4/3.1`, and the one before the unit in `44ms(12.3%)`."""
         if name not in self._values:
             return self._absent(name)
         match = MS.fullmatch(self._values[name])
@@ -179,7 +179,7 @@ class Fields:
         return values.count(match[1], 1e3)
 
     def _retransmits(self) -> int | None:
-        """Read how many segments were sent again, after the slash; before it are those in flight."""
+        """Return the total number of retransmissions, after the slash; those in flight are before it."""
         if "retrans" in self._values:
             return values.count(self._values["retrans"].partition("/")[2])
         return 0 if self._is_passed("retrans") else None

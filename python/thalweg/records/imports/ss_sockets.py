@@ -1,7 +1,7 @@
-"""The lines of a dump of ss become sockets and times.
+"""Splits an ss dump into sockets and times.
 
-A socket's lines after the first begin with a space. Text that was wrapped at the width of a terminal does not: such a
-line is joined to the previous one if that is unambiguous. A line between sockets may contain the time.
+A socket's lines after the first begin with a space. A line that was wrapped at the width of a terminal does not; it is
+joined to the previous line if that is unambiguous. A line between sockets may contain the time.
 """
 
 import re
@@ -14,11 +14,11 @@ from thalweg.records.imports.prefixes import unwrapped
 from thalweg.records.imports.ss_fields import ORDER, WORDS
 
 LONGEST_SOCKET = 2**20
-"""Maximum number of characters about a socket."""
+"""Maximum number of characters of a socket."""
 MAX_WORD = 2**12
-"""Maximum number of characters of a word that is joined."""
+"""Maximum number of characters of a joined word."""
 MAX_TIME = 200
-"""Characters of a line with a time."""
+"""Maximum number of characters of a line with a time."""
 STATES = frozenset(
     ("ESTAB", "CLOSE-WAIT", "LAST-ACK", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSING", "UNCONN", "LISTEN", "SYN-SENT",
      "SYN-RECV", "TIME-WAIT")
@@ -30,7 +30,7 @@ OTHERS = frozenset(
 """Values of the column Netid for sockets that are not TCP."""
 HEADINGS = frozenset(("State", "Netid", "Recv-Q"))
 WITHOUT_STATE = re.compile(r"(?:(?:mp)?tcp +)?\d+ +\d+ +\S+:\S+ +\S+:\S+", re.ASCII)
-"""Beginning of a socket if ss was called for one state, without a column for it."""
+"""Beginning of a socket without the column of the state, if ss was called for one state."""
 
 KEYS = "|".join(name for name in ORDER if name not in WORDS)
 CCS = "bbr2|bbr3|bbr|bic|cdg|cubic|dctcp|highspeed|htcp|hybla|illinois|lp|nv|reno|scalable|vegas|veno|westwood|yeah"
@@ -41,12 +41,12 @@ WORD = re.compile(
     r"|<->|-->|<--|\[?[\da-fA-F:.*]+(?:%[\w.-]+)?\]?:(?:\d+|\*)",
     re.ASCII,
 )
-"""A complete word of ss's output about a socket."""
+"""A complete word in ss's output for a socket."""
 
 EPOCH = re.compile(
     r"(?<![\w.:])(?:([1-3]\d{9})(?:[.,](\d{1,9}))?|([1-3]\d{12})|([1-3]\d{15})|([1-3]\d{18}))(?![\w.:])", re.ASCII
 )
-"""UNIX time since 2001, in s, ms, us or ns."""
+"""UNIX time after 2001, in s, ms, us or ns."""
 ISO = re.compile(
     r"(?<![\w.:])\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?(?![\w:])", re.ASCII
 )
@@ -57,30 +57,30 @@ OF_SOCKET = re.compile(r"\b(?:ESTAB|LISTEN|UNCONN|TIME-WAIT|rto:|rtt:|cwnd:|segs
 """Text that no line with a time contains: it belongs to a socket."""
 HAS_INFO = re.compile(r"\s(?:rto|rtt):")
 COMPACT = re.compile(r"(?<!\d)(20\d\d[01]\d[0-3]\d)[T_-]?([0-2]\d[0-5]\d[0-6]\d)(Z?)(?!\d)", re.ASCII)
-"""A date and a time without separators, as of `date +%Y%m%d%H%M%S`."""
+"""A date and a time without separators, from `date +%Y%m%d%H%M%S`."""
 ORNAMENTS = " \t=#*-_<>[]()|:"
 
 
 class Socket:
-    """All lines about a socket, or one other line."""
+    """All lines of a socket, or one other line."""
 
     def __init__(self, line: int, text: str) -> None:
-        """Initialise with its first line, and the number of that."""
+        """Create a socket from its first line and the number of that line."""
         self.line = line
         self.is_cut = False
-        """Whether its end may be missing: nothing follows it, not even the end of the line."""
+        """Whether its end may be missing, because the input ends without a line end."""
         self.is_ambiguous = False
         """Whether it was wrapped ambiguously."""
         self.has_info = False
-        """Whether a line after the first one had fields of TCP."""
+        """Whether a line after the first one had TCP fields."""
         self.end = text[-MAX_WORD:]
-        """Its last characters."""
+        """Last characters of its text."""
         self._parts = [text]
         self._size = len(text)
 
     @property
     def text(self) -> str:
-        """The text, or one character more than the longest socket has."""
+        """The text, truncated to one character more than the maximum."""
         return "".join(self._parts)
 
     def add(self, line: str) -> None:
@@ -94,7 +94,7 @@ class Socket:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """A line with the time of the following ones."""
+    """A line with the time of the following sockets."""
 
     line: int
     at_us: int | None
@@ -103,7 +103,7 @@ class TimeLine:
 
 
 def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
-    """Yield sockets and times of a dump, and lines that are neither as sockets."""
+    """Yield the sockets and times of a dump; lines that are neither are yielded as sockets."""
     current: Socket | None = None
     has_end = True
     for number, raw in enumerate(source.text, 1):
@@ -112,14 +112,14 @@ def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
         if not line.strip():
             continue
         if line[0] not in " \t":
-            # A line's prefix from another program does not begin with a space.
+            # The prefix of another program does not begin with a space.
             wrapped = unwrapped(line)
             if wrapped is not None and wrapped.text.strip():
                 line = wrapped.text
         is_more = line[0] in " \t"
         is_socket = not (is_more and current is not None) and _begins_socket(line)
         if current is not None and is_more:
-            # A socket has one such line, except where columns did not fit: a second one may begin within a word.
+            # A socket has one such line unless it was wrapped; a second one may begin within a word.
             current.is_ambiguous |= current.has_info and not WORD.fullmatch(line.split()[0])
             current.add(line)
         elif current is not None and not is_socket and (time := _time(number, line)) is None and _joins(current, line):
@@ -145,7 +145,7 @@ def _begins_socket(line: str) -> bool:
 
 
 def _joins(socket: Socket, line: str) -> bool:
-    """Join a line that was wrapped to the socket that it belongs to, if there is one."""
+    """Join a wrapped line to the socket that it belongs to; return whether there is one."""
     first, _, rest = line.partition(" ")
     words = socket.end.rsplit(None, 1)
     if len(words) < 2:
@@ -193,7 +193,7 @@ def _instant(line: str) -> int | None:
 
 
 def _tails(text: str) -> Iterator[str]:
-    """Yield the text from each day of the week on: `watch` prints a command and a host before the time."""
+    """Yield the text from each day of the week on, because `watch` prints a command and a host before the time."""
     for match in WEEKDAY.finditer(text):
         yield text[match.start() :].rstrip(ORNAMENTS)
 

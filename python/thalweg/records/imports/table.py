@@ -1,4 +1,4 @@
-"""CSV of any kind: the user maps its columns to ours.
+"""Imports arbitrary CSV: the user maps its columns to ours.
 
 thalweg import csv flows.csv --map end_us=finished:s --map acked_bytes=size --map fct_us=time:ms --out records/
 """
@@ -34,13 +34,13 @@ from thalweg.records.schema import CLOSE, INTERIM, TRANSFER
 
 KINDS = (CLOSE, INTERIM, TRANSFER)
 MAX_HEADING = 1000
-"""Characters of a heading that an error shows."""
+"""Maximum characters of a heading that an error shows."""
 SEPARATOR = re.compile(r'"?sep=(.)"?')
-"""First line in which spreadsheets name the separator."""
+"""First line in which a spreadsheet names the separator."""
 DELIMITERS = (",", ";", "\t", "|")
 TAB = "\t"
 TAB_TYPED = r"'\t'"
-"""As typed in a shell."""
+"""A tab as typed in a shell."""
 
 
 BLOCK_ROWS = 2**15
@@ -54,18 +54,20 @@ class _Table:
     heading: Sequence[str]
     notation: Notation
     rows: Iterator[tuple[int, list[str]] | Item]
-    """Rows with the numbers of their lines, without empty ones, and unreadable lines."""
+    """Non-empty rows with their line numbers, and unreadable lines."""
 
 
 class CsvTable:
-    """CSV with a heading."""
+    """Importer of CSV with a heading."""
 
     source = "csv"
     expected = "CSV whose first line names its columns"
     hint = "--map COLUMN=HEADING[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], delimiter: str = "", notation: Notation | None = None) -> None:
-        """Initialise with the map, the character between two fields, and the notation of numbers and times.
+        """Create an importer from the map, the delimiter, and the notation of numbers and times.
+
+        The default delimiter is that of a first line `sep=`, a tab in files named .tsv, otherwise a comma.
 
         Without a delimiter it is what a first line `sep=` names, a tab in files named .tsv, else a comma.
         """
@@ -75,7 +77,7 @@ class CsvTable:
         self._kind = kind_of(mapped)
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read a file.
+        """Parse a file.
 
         Raises `ThalwegError` if it lacks a column of the map.
         """
@@ -100,7 +102,7 @@ class CsvTable:
             yield RowBlock(block, partial(self._columns, source, table), partial(self._item, source, table))
 
     def _opened(self, source: SourceFile) -> "_Table":
-        """Read the heading of a file."""
+        """Parse the heading of a file."""
         is_tabbed = source.path.name.removesuffix(".gz").endswith(".tsv")
         first = next(source.text, "")
         separator = SEPARATOR.fullmatch(first.rstrip("\r\n"))
@@ -130,7 +132,7 @@ class CsvTable:
         numbers: pl.Series,
         rows: Sequence[Sequence[str]],
     ) -> pl.DataFrame:
-        """Return the columns of rows; those that have not as many fields as the heading are not certain."""
+        """Return the columns of rows; rows whose number of fields differs from the heading are uncertain."""
         width = len(table.heading)
         values: Values = {}
         is_certain = pl.Series([len(row) == width for row in rows], dtype=pl.Boolean)
@@ -179,12 +181,12 @@ class CsvTable:
 
 
 def kind_of(mapped: Sequence[Mapped]) -> str:
-    """Return the kind of rows of a map that does not map it."""
+    """Return the kind of rows if it is not mapped."""
     return TRANSFER if {"fct_us", "goodput_bps", "transfer"} & {column.column for column in mapped} else CLOSE
 
 
 def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> ImportedRow:
-    """Add what every row needs to the mapped columns; raises `Unread` if the kind is unknown."""
+    """Add the required columns to the mapped ones; raises `Unread` if the kind is unknown."""
     row = {"connection": number, "kind": kind, **mapped}
     if row["kind"] not in KINDS:
         raise Unread(f"kind is not one of {', '.join(KINDS)}", f"`{row['kind']}`")
@@ -192,7 +194,7 @@ def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> Im
 
 
 def _delimiter_with(column: str, line: str, delimiter: str) -> str:
-    """Return the delimiter with which a heading line has a column; empty if no delimiter has it."""
+    """Return the delimiter for which a heading contains a column; empty if none does."""
     others = (delimiter_ for delimiter_ in DELIMITERS if delimiter_ != delimiter)
     return next(
         (delimiter_ for delimiter_ in others if column in [name.strip(' "') for name in line.split(delimiter_)]), ""
@@ -218,11 +220,11 @@ def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:
 
 
 def _how_to_map(column: str) -> str:
-    """Return what to type to fill a column of the records."""
+    """Return a hint on how to map a column of the records."""
     known = ", ".join(sorted(units(column)))
     return f"--map {column}=HEADING" + (f", or HEADING:UNIT; units: {known}" if known else "")
 
 
 def _short(text: str) -> str:
-    """Truncate a heading: in a file that is not a table it can have any length."""
+    """Truncate a heading, which has any length in a file that is not a table."""
     return text if len(text) <= MAX_HEADING else f"{text[:MAX_HEADING]}..."

@@ -1,8 +1,8 @@
-"""Dates and times of logs, and what is assumed where one has no time zone.
+"""Parses dates and times of logs; times without a time zone are assumed to be UTC.
 
-Read are UNIX time, ISO 8601, the common log format, HAProxy's, what `date` and `date -R` print in English, and dates of
-spreadsheets that name the day first and separate it with dots. A date such as 11/12/2023 has two meanings: it is
-rejected, with the option that names its format. Abbreviations of time zones that several countries use are rejected.
+Supported formats: UNIX time, ISO 8601, the common log format, HAProxy's, the English output of `date` and `date -R`,
+and spreadsheet dates with the day first and dots. An ambiguous date such as 11/12/2023 is rejected with a hint at the
+option that sets its format. Ambiguous abbreviations of time zones are rejected.
 """
 
 import re
@@ -17,7 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 NO_ZONE = "it has no time zone, and counts as UTC"
-"""Reason why a time is a fallback."""
+"""Reason why a time is marked as assumed."""
 NOT_A_TIME = "not a time"
 
 MONTHS = {
@@ -38,7 +38,7 @@ ZONES = {
     "MSK": 180, "JST": 540, "KST": 540, "AEST": 600, "AEDT": 660, "NZST": 720, "NZDT": 780, "EST": -300,
     "EDT": -240, "MST": -420, "MDT": -360, "PDT": -420, "AKST": -540, "AKDT": -480, "HST": -600,
 }  # fmt: skip
-"""Minutes east of Greenwich, of the abbreviations that have one meaning (CST, IST, BST and others have several)."""
+"""Minutes east of Greenwich, for unambiguous abbreviations (CST, IST, BST and others are ambiguous)."""
 
 SLASHED = re.compile(
     r"\[?(\d{1,2})/([A-Za-z]{3})/(\d{4}):(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?: ([+-]\d{4}))?\]?", re.ASCII
@@ -47,25 +47,25 @@ SLASHED = re.compile(
 DOTTED = re.compile(
     r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T,]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?", re.ASCII
 )
-"""Date of a spreadsheet whose language puts the day first."""
+"""Spreadsheet date in a locale that puts the day first."""
 TWO_MEANINGS = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(\d{2}|\d{4})\b.*", re.ASCII)
 YEAR_FIRST = re.compile(r"\d{4}/\d{2}/\d{2}(?!\d)", re.ASCII)
 DASHED = re.compile(r"^(\d{1,2})-([A-Za-z]{3})-(\d{4})(?!\d)", re.ASCII)
-"""A date such as 21-Nov-2026."""
+"""A date in the format 21-Nov-2026."""
 CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?", re.ASCII)
 OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
 WORDS = 8
-"""Number of words of the longest date."""
+"""Maximum number of words of a date."""
 
 
 def instant(text: str) -> int | None:
-    """Read a UNIX time in seconds, or a date and time.
+    """Parse a UNIX time in seconds, or a date and time.
 
     Returns:
-        UNIX time in microseconds, marked as assumed where the time has no zone; `None` if there is no value.
+        UNIX time in microseconds, marked as assumed if it has no time zone; `None` if there is no value.
 
     Raises:
-        Unread: It is not a time, or a date that has two meanings.
+        Unread: It is not a time, or the date is ambiguous.
 
     >>> instant("1795304248.123"), instant("2026-11-21T23:37:28.123Z"), instant("21/Nov/2026:23:37:28 +0000")
     (1795304248123000, 1795304248123000, 1795304248000000)
@@ -78,7 +78,7 @@ def instant(text: str) -> int | None:
 
 
 def formatted(text: str, form: str) -> int | None:
-    """Read a time of a format of `datetime.strptime`; see `instant`.
+    """Parse a time in a format of `datetime.strptime`; the result is that of `instant`.
 
     >>> formatted("11/21/2026 11:37 PM", "%m/%d/%Y %I:%M %p")
     1795304220000000
@@ -87,7 +87,7 @@ def formatted(text: str, form: str) -> int | None:
 
 
 def later(at_us: int, duration_us: int) -> int:
-    """Return a time after another one, which is assumed if that one is."""
+    """Return the sum of a time and a duration; it is assumed if the time is."""
     value = int(at_us) + duration_us
     return Assumed(value, at_us.why) if isinstance(at_us, Assumed) else value
 
@@ -129,7 +129,7 @@ def _parsed(text: str) -> datetime:
 
 
 def _of_words(text: str) -> datetime:
-    """Read the words of a date in any order, as `date` prints them in English."""
+    """Parse the words of a date in any order, as `date` prints them in English."""
     words = text.replace(",", " ").split()
     if not 1 <= len(words) <= WORDS:
         raise Unread(NOT_A_TIME, f"`{text}`")
@@ -198,7 +198,7 @@ def _zone(name: str) -> timezone:
 
 
 def _at(year: str, month: int, day: str, clock: Sequence[str | None], zone: timezone | None) -> datetime:
-    """Return a moment; `clock` has hour, minute, second and the digits after its point, `None` for zero."""
+    """Return a time; `clock` has hour, minute, second and fractional digits, `None` for zero."""
     *whole_parts, fraction = clock
     hour, minute, second = (int(part or 0) for part in whole_parts)
     micro = int((fraction or "0")[:6].ljust(6, "0"))

@@ -1,4 +1,4 @@
-"""Texts of logs become values of columns: numbers with units. What is empty, `-`, NaN or infinite is unknown."""
+"""Parses texts of logs as values of columns: numbers with units. Empty texts, `-`, NaN and infinities are unknown."""
 
 import math
 import re
@@ -6,24 +6,24 @@ import re
 from thalweg.records.imports.items import Unread
 
 LARGEST = 2**64 - 1
-"""Maximum value of a column of whole numbers."""
+"""Maximum value of an integer column."""
 MAX_DIGITS = 20
-"""Digits of that."""
+"""Number of digits of the maximum value."""
 
 NOTHING = frozenset(("", "-", "null", "NULL", "None", "NA", "N/A", "\\N"))
 """Texts for an unknown value."""
 UNDEFINED = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-"""Results of computing with unknown values."""
+"""Results of arithmetic with unknown values."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 COMMA = "a decimal comma or a thousands separator"
-"""Reason for which a number is not read."""
+"""Reason why a number is rejected."""
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d*)?|[+-]?\d+,\d+", re.ASCII)
 """Numbers with thousands separators or a decimal comma."""
 MARKED = {
     ",": re.compile(r"([+-]?(?:\d{1,3}(?:\.\d{3})+|\d+))(?:,(\d*))?", re.ASCII),
     ".": re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+))(?:\.(\d*))?", re.ASCII),
 }
-"""By the decimal mark: numbers whose thousands may be separated by the other mark."""
+"""Numbers with thousands separators, by their decimal mark."""
 
 UNITS = {
     "us": {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 60e6},
@@ -31,11 +31,11 @@ UNITS = {
     "bytes": {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "bit": 0.125},
     "share": {"ratio": 1.0, "%": 0.01},
 }
-"""By the last word of a column's name: the units of its values, and their sizes in the column's unit."""
+"""Units of the values of a column and their sizes in the column's unit, by the last word of its name."""
 
 
 def is_unknown(text: str) -> bool:
-    """Return whether a text stands for an unknown value.
+    """Return whether a text means an unknown value.
 
     >>> is_unknown("-"), is_unknown("-Infinity"), is_unknown("0")
     (True, True, False)
@@ -49,7 +49,7 @@ def is_number(text: str) -> bool:
 
 
 def number(text: str, unit: float = 1.0) -> float | None:
-    """Read a number and convert its unit; `None` if it is unknown.
+    """Parse a number and convert its unit; `None` if it is unknown.
 
     >>> number("1.5", 1e6), number("-")
     (1500000.0, None)
@@ -65,7 +65,7 @@ def number(text: str, unit: float = 1.0) -> float | None:
 
 
 def count(text: str, unit: float = 1.0) -> int | None:
-    """Read a number that is neither negative nor, in the target's unit, a fraction; `None` if it is unknown.
+    """Parse a non-negative number that is an integer in the target's unit; `None` if it is unknown.
 
     >>> count("0.204", 1e6), count("12")
     (204000, 12)
@@ -83,7 +83,7 @@ def count(text: str, unit: float = 1.0) -> int | None:
 
 
 def with_point(text: str, mark: str) -> str:
-    """Convert a number with a decimal mark and perhaps thousands separators; other texts are returned as they are.
+    """Convert a number with a decimal mark and optional thousands separators; other texts are unchanged.
 
     >>> with_point("1.000.000", ","), with_point("800,5", ","), with_point("1,000.5", "."), with_point("-", ",")
     ('1000000', '800.5', '1000.5', '-')
@@ -97,7 +97,7 @@ def with_point(text: str, mark: str) -> str:
 
 
 def truth(text: str) -> bool | None:
-    """Read a truth value; `None` if it is unknown.
+    """Parse a boolean; `None` if it is unknown.
 
     >>> truth("true"), truth("0"), truth("-")
     (True, False, None)

@@ -1,9 +1,9 @@
 """Varnish's access logs, as varnishncsa writes them: a line per request, which becomes a transfer.
 
 Values of TCP are those that `tcp.dump_info()` of vmod_tcp logs; varnishncsa prints them with `%{VCL_Log:tcpi}x` and
-`%{VCL_Log:tcpi2}x`. They are sampled where the VCL calls the function, usually before the response is sent. As with
-nginx the clock stops when the last byte is in the socket's send buffer: the time taken is a duration, not a completion
-time.
+`%{VCL_Log:tcpi2}x`. They are sampled when the VCL calls the function, usually before the response is sent. As with
+nginx, the clock stops when the last byte is in the socket's send buffer, so the time taken is a duration, not a
+completion time.
 """
 
 import re
@@ -50,7 +50,7 @@ EXACT = {"{VSL:Timestamp:Start[1]}x": "start_us", "{VSL:Timestamp:Resp[1]}x": "e
 
 
 class Varnish:
-    """Access logs of one format."""
+    """Importer of access logs with one format."""
 
     source = "varnish"
     fills = (
@@ -58,17 +58,17 @@ class Varnish:
         "ip_version", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes", "reordering",
         "mss_bytes", "rtt_smoothed_us",
     )  # fmt: skip
-    """Columns that it can fill."""
+    """Columns that the importer can fill."""
     hint = "name the format: --format-string '...' as varnishncsa has it behind -F"
-    """What to type if nothing could be read."""
+    """Hint if no line could be parsed."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
-        """Initialise with what varnishncsa gets with -F, and which of its fields become which columns besides.
+        """Create an importer from the format of varnishncsa -F and a map of its fields to additional columns.
 
-        Raises `ThalwegError` if it is not a format, or if it lacks a field of the map.
+        Raises `ThalwegError` if the format is invalid or lacks a field of the map.
         """
         self.expected = f"lines of the format {form}"
-        """Expected content of a line."""
+        """Description of the expected lines."""
         self._form = _line_form(form)
         names = self._form.names
         self._taken = next((name for name in TAKEN if name in names), None)
@@ -77,7 +77,7 @@ class Varnish:
         self._info = [name for name in names if name.startswith("{VCL_Log:")]
 
     def read(self, source: SourceFile) -> Iterator[Item]:
-        """Read a log."""
+        """Parse a log."""
         return log_items(source, self._row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
@@ -103,7 +103,7 @@ class Varnish:
         return LineColumns(self._form, by_field(own_columns, self._mapped, OF_SERVERS, addresses))
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
-        """Return the columns of lines; see `_row`."""
+        """Return the columns of lines, with the same meaning as in `_row`."""
         frame = without_notes(self._fields(addresses).read(lines))
         sent = pl.col("sent_bytes") if "sent_bytes" in frame.columns else pl.lit(None, pl.Int64)
         is_empty = pl.col("body") == "-" if "body" in frame.columns else pl.lit(False)
@@ -195,7 +195,7 @@ def _line_form(text: str) -> LineForm:
 
 
 def _info(text: str) -> dict[str, int]:
-    """Read what `tcp.dump_info()` logs.
+    """Parse the text that `tcp.dump_info()` logs.
 
     >>> _info("pmtu=1500 rtt=152000 rttvar=76000 snd_cwnd=10")["rtt"]
     152000

@@ -1,9 +1,9 @@
-"""Texts of many rows become columns at once if their form is unambiguous; other texts are converted one by one.
+"""Converts texts of many rows to columns at once if their format is unambiguous; other texts are converted one by one.
 
 The functions in `values`, `times`, `addresses` and `mapped` define the meaning of a text. A conversion here has a
-pattern of texts for which an expression of polars returns the same. Each distinct text of another form is passed to the
-defining function. A text that this function rejects, or for which it has to assume something, marks its row as
-uncertain: such a row is read again individually, and its error or note is counted there.
+pattern of texts for which a polars expression returns the same result. Each distinct text that does not match is passed
+to the defining function. If this function rejects a text or has to assume a value, the row is marked as uncertain.
+Uncertain rows are parsed again individually, where their errors and notes are counted.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ from thalweg.records.imports.addresses import MAX_PORT, Address, Addresses
 from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, Unknown, Unread
 
 CERTAIN = "certain"
-"""Column that marks rows whose columns are known to equal the result of reading the row individually."""
+"""Column that marks rows whose columns are known to equal the result of parsing the row individually."""
 LINE = "line"
-"""Column with the number of a row's line."""
+"""Column with the line number of a row."""
 WHY = ":why"
-"""Suffix of the column with the reasons why the values of another one are assumed."""
+"""Suffix of the column with the reasons why the values of another column are assumed."""
 
 OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 IPV4 = rf"{OCTET}\.{OCTET}\.{OCTET}\.{OCTET}"
@@ -32,9 +32,9 @@ IPV6_AFTER_48 = "|".join(
      "(?::GROUP){4}::"]
 )  # fmt: skip
 IPV6_OF_48 = f"GROUP:GROUP:[1-9a-f][0-9a-f]{{0,3}}(?:{IPV6_AFTER_48})".replace("GROUP", GROUP)
-"""IPv6 addresses in their usual form whose third group is not zero: their /48 network is those three groups."""
+"""IPv6 addresses in the usual format whose third group is not zero; their /48 network is the first three groups."""
 COUNT = "[0-9]{1,18}"
-"""Numbers that fit 64 bits with a sign."""
+"""Integers that fit into signed 64 bits."""
 DECIMAL = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 DECIMAL_IN_TABLE = r"[0-9]{1,15}|[0-9]{1,12}\.(?:[0-9]{1,2}|[0-9]{4,9})|[0-9]{4,12}\.[0-9]{3}"
 """Numbers that cannot contain a thousands separator."""
@@ -48,10 +48,10 @@ ISO_LOCAL = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(?:\.[0-9]{{1,6}})?"
 SLASHED = rf"\[?[0-9]{{2}}/[A-Z][a-z]{{2}}/[0-9]{{4}}:{CLOCK} [+-][0-9]{{4}}\]?"
 MICROSECONDS = 1_000_000
 MAX_EXACT = 2.0**52
-"""Below it, every float is at least a tenth away from the next whole number and a half, or exactly there."""
+"""Below this, the distance of a float to the next integer and the next half is zero or at least a tenth."""
 
 Values = dict[str, pl.Series]
-"""Columns by their names."""
+"""Columns by name."""
 
 
 class Conversion(Protocol):
@@ -59,23 +59,23 @@ class Conversion(Protocol):
 
     @property
     def inline(self) -> str:
-        """A pattern of the texts that are converted at once; empty: any text is."""
+        """Pattern of the texts that can be converted at once; empty: any text."""
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
-        """Return the columns, and which rows are certain; `None`: all."""
+        """Return the columns, and which rows are certain; `None`: all rows."""
 
 
 def _where(series: pl.Series, pattern: str) -> pl.Series:
-    """Return which texts match a pattern as a whole."""
+    """Return which texts match a pattern entirely."""
     return series.str.contains(f"^(?:{pattern})$").fill_null(False)
 
 
 def each_distinct(
     texts: pl.Series, definition: Callable[[str], ImportedRow], columns: Mapping[str, pl.DataType]
 ) -> tuple[Values, pl.Series]:
-    """Convert each distinct text by the function that defines its meaning; which rows are certain is returned too.
+    """Convert each distinct text with the defining function; return the columns, and which rows are certain.
 
-    Texts that are null stay null, and are certain.
+    Null texts stay null and are certain.
     """
     coded = pc.dictionary_encode(texts.to_arrow())
     lists: dict[str, list[object]] = {name: [] for name in columns}
@@ -112,7 +112,7 @@ def _defined(
 
 
 def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
-    """Return whether a column of this kind holds a value as it is."""
+    """Return whether a column of this type can hold a value without conversion."""
     if isinstance(value, Unknown):
         return False
     if kind == pl.String:
@@ -125,32 +125,32 @@ def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
 
 
 def round_amounts(amounts: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Round numbers, and return which are certain: Python rounds a half to the even neighbour."""
+    """Round numbers, and return which results are certain: Python rounds a half to the even neighbour."""
     is_certain = ((amounts - amounts.floor() != 0.5) & (amounts < MAX_EXACT)).fill_null(True)
     return amounts.round().cast(pl.Int64, strict=False), is_certain
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Whole numbers, unknown for `-` or an empty text, as `values.count` parses them."""
+    """Integers, unknown for `-` or an empty text, as `values.count` parses them."""
 
     column: str
     inline: ClassVar[str] = f"{COUNT}|-|"
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
-        """Convert texts that conform to `inline`."""
+        """Convert texts that match `inline`."""
         return {self.column: texts.cast(pl.Int64, strict=False)}, None
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports, unknown for `-` or an empty text."""
+    """Port numbers, unknown for `-` or an empty text."""
 
     column: str
     inline: ClassVar[str] = "[0-9]{1,5}|-|"
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
-        """Convert texts that conform to `inline`."""
+        """Convert texts that match `inline`."""
         ports = texts.cast(pl.Int64, strict=False)
         return {self.column: ports}, (ports <= MAX_PORT).fill_null(True)
 
@@ -164,14 +164,14 @@ class Amounts:
     inline: ClassVar[str] = f"{DECIMAL}|-|"
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
-        """Convert texts that conform to `inline`."""
+        """Convert texts that match `inline`."""
         amounts, is_certain = rounded(texts, self.unit)
         return {self.column: amounts}, is_certain
 
 
 @dataclass(frozen=True)
 class OneText:
-    """A text that makes a line certain, and fills no column."""
+    """A constant text: a line is certain only if it matches; it fills no column."""
 
     inline: str
 
@@ -194,7 +194,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Matching:
-    """Texts that match a pattern at once, others with `definition`."""
+    """Converts texts that match a pattern at once, and others with `definition`."""
 
     column: str
     kind: pl.DataType
@@ -217,12 +217,12 @@ class Matching:
 
 
 def counted(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-    """Convert whole numbers of at most 18 digits."""
+    """Convert integers of at most 18 digits."""
     return texts.cast(pl.Int64, strict=False), None
 
 
 def rounded(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
-    """Convert decimal numbers to whole numbers of another unit."""
+    """Convert decimal numbers to integers in another unit."""
     return round_amounts(texts.cast(pl.Float64, strict=False) * unit)
 
 
@@ -232,13 +232,13 @@ def scaled(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
 
 
 def without_unknown(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-    """Return texts, with null for those that mean unknown."""
+    """Replace texts that mean unknown with null."""
     return texts.set(texts.is_in(sorted(values.NOTHING)).fill_null(False), None), None
 
 
 @dataclass(frozen=True)
 class Words:
-    """Texts of a column; those of `values.NOTHING` are unknown."""
+    """Texts of a column; those in `values.NOTHING` are unknown."""
 
     column: str
     inline: ClassVar[str] = ""
@@ -251,12 +251,12 @@ class Words:
 
 @dataclass(frozen=True)
 class Instants:
-    """UNIX times and dates as `definition` reads them: those of ISO 8601 in UTC and of common logs at once."""
+    """UNIX times and dates; ISO 8601 in UTC and the common log format are parsed at once, others by `definition`."""
 
     column: str
     definition: Callable[[str], ImportedValue] = times.instant
     unix: str = UNIX_S
-    """Pattern of UNIX times that are read at once; empty: all times are read by `definition`."""
+    """Pattern of UNIX times that are parsed at once; empty: `definition` parses all times."""
     inline: ClassVar[str] = ""
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
@@ -300,14 +300,14 @@ def _unix(texts: pl.Series) -> pl.Series:
 
 
 def _iso(texts: pl.Series) -> pl.Series:
-    """Read dates in UTC: days one by one, as there are few, and clocks by arithmetic."""
+    """Parse dates in UTC: each distinct day once, and times of day by arithmetic."""
     days = _midnights(texts.str.slice(0, 10), lambda day: f"{day}T00:00:00Z")
     fraction = texts.str.slice(20).str.extract("^([0-9]+)").str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
     return days + _clock_us(texts, 11) + fraction
 
 
 def _slashed(texts: pl.Series) -> pl.Series:
-    """Read dates of the common log format: days and time zones one by one, and clocks by arithmetic."""
+    """Parse dates of the common log format: each distinct day and time zone once, and times of day by arithmetic."""
     bare = texts.str.strip_chars("[]")
     days = _midnights(bare.str.slice(0, 11) + bare.str.slice(20), lambda day: f"{day[:11]}:00:00:00{day[11:]}")
     return days + _clock_us(bare, 12)
@@ -320,14 +320,14 @@ def _midnights(days: pl.Series, form: Callable[[str], str]) -> pl.Series:
 
 
 def _clock_us(texts: pl.Series, offset: int) -> pl.Series:
-    """Return the time of day, `HH:MM:SS`, at an offset of texts."""
+    """Return the time of day, `HH:MM:SS` at an offset in the texts, in microseconds."""
     hour, minute, second = (texts.str.slice(offset + 3 * part, 2).cast(pl.Int64) for part in range(3))
     return ((hour * 60 + minute) * 60 + second) * MICROSECONDS
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Addresses without a port, in the form in which records have them, and their version."""
+    """Addresses without a port, in the format of records, and their IP versions."""
 
     column: str
     addresses: Addresses

@@ -1,4 +1,4 @@
-"""Writing a file of records: whole, or not at all."""
+"""Writes a file of records, which is either complete or absent."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from thalweg.records.imports.items import RecordRow
 from thalweg.records.schema import COLUMNS
 
 ROWS = 50_000
-"""Rows that are written together, as a row group: some 20 MB in memory."""
+"""Number of rows of a row group: about 20 MB in memory."""
 
 TYPES = {"u64": pa.uint64(), "f64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
 
@@ -28,18 +28,18 @@ FORM = {
     "use_dictionary": [field.name for field in SCHEMA if field.type == pa.string()],
     "column_encoding": {field.name: "DELTA_BINARY_PACKED" for field in SCHEMA if field.type == pa.uint64()},
 }
-"""Encodings of the columns, for `pyarrow.parquet.ParquetWriter`: the same as the agent's. Plain numbers take longer to
-read.
+"""Encodings of the columns, for `pyarrow.parquet.ParquetWriter`, the same as the agent's. Plain encoding of numbers
+would be slower to read.
 """
 
 
 def table_of(rows: Sequence[RecordRow]) -> pa.Table:
-    """Make a table of rows; columns that a row does not name are empty."""
+    """Create a table from rows; columns that are missing in a row are null."""
     return pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema=SCHEMA)
 
 
 def with_all_columns(table: pa.Table) -> pa.Table:
-    """Return a table with all columns of records, in order; those that it lacks are empty."""
+    """Return the table with all columns of records, in order; missing ones are null."""
     present = set(table.column_names)
     columns = [
         table[field.name].cast(field.type) if field.name in present else pa.nulls(len(table), field.type)
@@ -49,10 +49,12 @@ def with_all_columns(table: pa.Table) -> pa.Table:
 
 
 class RecordFile:
-    """A file of records under construction, as a context: an unfinished one is removed at the end, with its folders."""
+    """A file of records under construction, as a context manager: an unfinished file is removed at the end, with its
+    folders.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Initialise with the folder of the file; nothing is written yet."""
+        """Create a writer for a folder; nothing is written yet."""
         self._folder = folder
         self._made: list[Path] = []
         self._temporary: Path | None = None
@@ -65,7 +67,7 @@ class RecordFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        # On a full disk even closing fails, and the rest is removed all the same.
+        # On a full disk even closing fails; the files are removed nevertheless.
         if self._writer is not None:
             with contextlib.suppress(OSError):
                 self._writer.close()
@@ -77,7 +79,7 @@ class RecordFile:
                     folder.rmdir()
 
     def add(self, row: RecordRow) -> None:
-        """Add a row; columns that it does not name are empty.
+        """Add a row; missing columns are null.
 
         Raises `ThalwegError` if the folder cannot be written.
         """
@@ -98,7 +100,7 @@ class RecordFile:
                 self._flush(self._waiting // ROWS * ROWS)
 
     def close(self) -> None:
-        """Write the remaining rows, and sync the file to disk; it has no final name yet.
+        """Write the remaining rows and sync the file to disk; it does not have its final name yet.
 
         Raises `ThalwegError` if the folder cannot be written.
         """
@@ -126,7 +128,7 @@ class RecordFile:
         return file_name, was_there
 
     def _flush(self, count: int) -> pq.ParquetWriter:
-        """Write the first rows that are kept, into a file that is opened for them; returns its writer."""
+        """Write the first `count` buffered rows, opening the file if necessary; return its writer."""
         writer = self._writer or self._open()
         if self._tables:
             table = pa.concat_tables(self._tables)
@@ -150,7 +152,7 @@ class RecordFile:
 
     @contextlib.contextmanager
     def _explained_errors(self) -> Iterator[None]:
-        """Convert errors of the system about the folder."""
+        """Convert system errors about the folder to errors for users."""
         try:
             yield
         except OSError as error:

@@ -1,1 +1,1 @@
-"""Charts, as Vega-Lite and as files."""
+"""Charts, as Vega-Lite specifications and as files."""

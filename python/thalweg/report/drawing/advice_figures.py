@@ -17,14 +17,14 @@ METRICS: dict[str, tuple[str, str, AxisUnit, float]] = {
     "completion_time": ("Completion time of small transfers", "completion time", "s", 1e-6),
     "throughput": ("Throughput of large transfers", "throughput", "bit/s", 1.0),
 }
-"""Title, axis, unit, and how much of the unit a number of the answer is."""
+"""Titles of metrics, with their axes, their units, and the size of the answer's numbers in that unit."""
 
 GAIN = Scaled("gain", "ratio")
 POSITIVE = "Positive: the treatment is better, with less time or more throughput."
 
 
 def figures(answer: Answer) -> list[Figure]:
-    """Draw the figures of an answer."""
+    """Return the figures of an answer."""
     return [
         *_maps(answer),
         *_distributions(answer),
@@ -138,7 +138,7 @@ def _sizes(answer: Answer) -> Iterator[Figure]:
 def _by_size(
     answer: Answer, name: str, title: str, axis: str, value_us: Callable[[Arm], float], caption: str = ""
 ) -> Iterator[Figure]:
-    """Draw a time of both arms for each class of sizes."""
+    """Return the figure of a time of both arms, by size class."""
     names = {"treatment": answer.question.treatment, "control": answer.question.control}
     rows = [
         (size.title, value_us(getattr(size.difference, arm)) * 1e-6, None, None, series)

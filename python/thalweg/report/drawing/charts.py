@@ -1,8 +1,8 @@
-"""Charts as Vega-Lite templates. Tests check their grammar with Altair, whose import would cost more than the page.
+"""Charts as Vega-Lite templates. Tests check them with Altair, which is too expensive to import when a page is written.
 
-The page fills in a template for the data and the available width: a text "@name" is replaced by a value, a list with
-only such a text by a list. Columns of data have fixed short names (x, mean, panel, cc, flow, line, t, v), never keys of
-the scenario, which may contain characters that Vega-Lite takes for a path.
+The page instantiates a template for the data and the available width: a text "@name" is replaced by a value, and a list
+with only such a text by a list. Columns of data have fixed short names (x, mean, panel, cc, flow, line, t, v), not keys
+of the scenario, because these may contain characters that Vega-Lite interprets as a path.
 """
 
 from thalweg.report.page_json import PageJson
@@ -25,7 +25,7 @@ _TIME: PageJson = {
     "scale": {"domain": ["@t_domain"], "nice": False},
     "type": "quantitative",
 }
-# The axes of stacked charts have equal widths, so that their times line up.
+# The axes of stacked charts have equal widths, so that their time axes are aligned.
 _VALUE: PageJson = {
     "axis": {"maxExtent": 44, "minExtent": 44, "tickCount": 4, "title": "@y_title"},
     "field": "v",
@@ -40,7 +40,7 @@ def templates() -> dict[str, PageJson]:
 
 
 def bars() -> PageJson:
-    """Bars with error bars, a panel per combination of the axes that are not on x; all panels share a scale."""
+    """Return bars with error bars, one panel per combination of the axes that are not on x; all panels share a scale."""
     x = {
         "axis": {"labelAngle": 0, "labelOverlap": False, "title": "@x_title"},
         "field": "x",
@@ -86,7 +86,7 @@ def bars() -> PageJson:
 
 
 def cdf() -> PageJson:
-    """A cumulative distribution per flow: the share of the values that are at most x."""
+    """Return a cumulative distribution per flow: the fraction of the values that are at most x."""
     return {
         "data": _DATA,
         "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
@@ -112,7 +112,7 @@ def cdf() -> PageJson:
 
 
 def lines() -> PageJson:
-    """Curves over time, a line per connection or per flow."""
+    """Return curves over time, one line per connection or per flow."""
     return {
         "data": _DATA,
         "mark": {"type": "line", "strokeJoin": "round", "strokeWidth": 1.4},
@@ -122,7 +122,7 @@ def lines() -> PageJson:
 
 
 def queue() -> PageJson:
-    """The backlog of the bottleneck, its capacity, and ticks where packets were dropped."""
+    """Return the backlog of the bottleneck, its capacity, and ticks for dropped packets."""
     area = {"type": "area", "color": "@path", "fillOpacity": 0.25, "line": {"color": "@path", "strokeWidth": 1.2}}
     rule = {"type": "rule", "color": "@ink", "size": 1, "strokeDash": [4, 3]}
     tick = {"type": "tick", "color": "@alarm", "orient": "vertical", "size": 9, "thickness": 1.5}

@@ -1,7 +1,7 @@
-"""A colour per congestion control, the same in every report.
+"""Colours of congestion controls, the same in every report.
 
-The hues are those of Okabe and Ito ("Color Universal Design", 2008), which people with any colour vision tell apart,
-darkened for a light page and lightened for a dark one until they contrast 3:1 with it (WCAG 2.2, 1.4.11).
+The hues are those of Okabe and Ito ("Color Universal Design", 2008), which are distinguishable with any colour vision.
+They are darkened for a light page and lightened for a dark one to reach a contrast of 3:1 (WCAG 2.2, 1.4.11).
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,8 @@ PATH = Colour("#5c6773", "#9aa7b5")
 
 
 def colours(ccs: Iterable[str]) -> dict[str, Colour]:
-    """Assign a colour to each congestion control; those without a fixed one share the others, in alphabetical order.
+    """Assign a colour to each congestion control; those without a fixed colour share the remaining ones, in
+    alphabetical order.
 
     >>> colours(["bbr", "mine"])["mine"] == colours(["mine", "cubic"])["mine"]
     True
@@ -44,7 +45,8 @@ def colours(ccs: Iterable[str]) -> dict[str, Colour]:
 
 
 def line_colours(names: Iterable[str]) -> dict[str, Colour]:
-    """Assign colours to the lines of a figure: a congestion control has its own, others use the remaining ones.
+    """Assign colours to the lines of a figure: congestion controls have fixed colours, and other lines use the
+    remaining ones.
 
     >>> line_colours(["bbr", "equation"])["bbr"] == colours(["bbr"])["bbr"]
     True

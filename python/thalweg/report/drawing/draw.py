@@ -1,6 +1,6 @@
-"""A figure becomes a drawing: a Vega-Lite template with its rows, its panels, and how its lines look.
+"""Converts a figure to a drawing: a Vega-Lite template with its rows, panels and line styles.
 
-The template is filled in where it is shown: by the page's script with the colours and the width of the reader's screen,
+The template is instantiated where it is shown: by the page's script with the colours and the width of the screen, or by
 `thalweg.report.drawing.paper` with those of a printed page.
 """
 
@@ -17,26 +17,26 @@ from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import Scale, rounded, scale_for
 
 PATTERNS = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3]]
-"""Dashes of lines: as long as each has a colour of its own they are whole."""
+"""Dashes of lines; solid as long as each line has a different colour."""
 THEORY = [[5, 3], [2, 2], [9, 3, 2, 3], [1, 3]]
-"""Dashes of theory."""
+"""Dashes of theoretical curves."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 MAX_POINTS = 25
-"""Maximum number of values along x for which lines have marks."""
+"""Maximum number of x values for which lines have point marks."""
 MAX_WHISKERS = 12
-"""Maximum number of values along x for which intervals are whiskers; above it they are bands."""
+"""Maximum number of x values for which intervals are whiskers; above it they are bands."""
 MAX_TICKS = 8
 """Maximum number of values along a logarithmic axis with individual ticks; above it ticks are at powers of ten."""
 OUTLIER = 2.0
-"""Ratio of the farthest value to nearly all cells above which the colour scale ends earlier."""
+"""Ratio of the maximum to nearly all cells above which the colour scale is clipped."""
 NEARLY_ALL = 0.95
 DARK = 0.6
-"""Fraction of the colour scale from which on a number in a cell is white."""
+"""Position on the colour scale above which the number in a cell is white."""
 
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """Drawing and name of a line, or of a group of bars."""
+    """Style and name of a line, or of a group of bars."""
 
     name: str
     colour: Colour
@@ -47,7 +47,7 @@ class DrawnLine:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Everything that is needed to show a figure."""
+    """All data that is needed to display a figure."""
 
     kind: str
     spec: PageJson
@@ -55,16 +55,16 @@ class Drawing:
     panels: list[str]
     lines: list[DrawnLine]
     x_domain: list[str]
-    """Texts along x, if it has texts."""
+    """Categories of the x axis, if its values are texts."""
     y_domain: list[str]
-    """Texts along y, if it has texts."""
+    """Categories of the y axis, if its values are texts."""
     description: str
     note: str = ""
-    """Omissions of the drawing."""
+    """Note on data that the drawing omits."""
 
 
 def draw(figure: Figure) -> Drawing:
-    """Draw a figure."""
+    """Convert a figure to a drawing."""
     table = _placed(figure.rows)
     if figure.kind == "heatmap":
         return _heatmap(figure, table)
@@ -78,7 +78,7 @@ def draw(figure: Figure) -> Drawing:
 
 
 def packed(drawing: Drawing) -> PageJson:
-    """Return a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
+    """Return a drawing as JSON for the page's script: columns instead of rows, and texts as indices of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
     columns: dict[str, list[object]] = {name: [row.get(name) for row in drawing.rows] for name in names}
     texts = {}
@@ -109,7 +109,7 @@ def packed(drawing: Drawing) -> PageJson:
 
 
 def _placed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the name of its line and of its panel to every row; the engine is named where there are several."""
+    """Add the name of its line and of its panel to every row; names include the engine if there are several."""
     engines = rows["engine"].drop_nulls().n_unique() if "engine" in rows.columns else 0
     parts = [pl.col("panel").cast(pl.String)] if "panel" in rows.columns else []
     parts += [pl.col("engine").cast(pl.String)] if engines > 1 else []
@@ -165,7 +165,7 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _low(figure: Figure, low: float, mean: float) -> float:
-    """Return the drawn lower end of an interval: above 0 on a logarithmic axis."""
+    """Return the drawn lower end of an interval, which is above 0 on a logarithmic axis."""
     if figure.y.is_log and low <= 0:
         return mean / 2
     return low
@@ -213,7 +213,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
     sides = PlotSide(_title(figure.x, x), True), PlotSide(_title(figure.y, y), True)
     spec = heatmap(*sides, PlotSide(_title(figure.value, value), is_log=figure.value.is_log), (low, high), middle)
     panels = _texts(table["place"])
-    # The largest value of y is at the top, as on any other axis.
+    # The largest y value is at the top, as on any other axis.
     upwards = list(reversed(y_texts.values()))
     return Drawing(
         figure.kind, spec, rows, panels, [], list(x_texts.values()), upwards, _description(figure, [], panels), note
@@ -221,7 +221,9 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float, str]:
-    """Return the ends of the colour scale, in the displayed unit; a few extreme cells do not bleach the rest."""
+    """Return the ends of the colour scale, in the displayed unit; extreme cells are clipped so that the others stay
+    distinguishable.
+    """
     if values.is_empty():
         return 0.0, 1.0, ""
     low, high = float(values.min()) / scale.size, float(values.max()) / scale.size  # type: ignore[arg-type]
@@ -321,7 +323,7 @@ def _title(side: Scaled, scale: Scale) -> str:
 
 
 def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | None:
-    """Put the ticks of a logarithmic axis at the values that were tried, if these are few."""
+    """Return ticks of a logarithmic axis at the values of the sweep, if these are few."""
     if is_text:
         return None
     distinct = sorted(set(values))
@@ -329,7 +331,7 @@ def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | No
 
 
 def _decades(side: Scaled, values: list[float]) -> list[float] | None:
-    """Put the ticks of a logarithmic axis at powers of ten; where there are few, at twice and five times these too."""
+    """Return ticks of a logarithmic axis at powers of ten; for a small range also at two and five times these."""
     if not side.is_log or not values:
         return None
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -339,8 +341,8 @@ def _decades(side: Scaled, values: list[float]) -> list[float] | None:
 
 
 def _ordered(values: pl.Series, scale: Scale) -> dict[float | str, str]:
-    """Write the values of a side as texts: numbers from small to large, texts in the order of their appearance, or in
-    that of their type (Enum).
+    """Return the values of a side as texts: numbers in ascending order, texts in order of appearance or of their type
+    (Enum).
     """
     distinct = values.unique(maintain_order=True).to_list()
     if isinstance(values.dtype, pl.Enum):

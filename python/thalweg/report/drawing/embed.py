@@ -1,4 +1,4 @@
-"""The data that the page's charts draw, once, in columns; and the descriptions of the charts."""
+"""The data of the page's charts, stored once in columns, and the descriptions of the charts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ from thalweg.report.text.timelines import Timelines, timelines
 MAX_FLOWS = 8
 """Maximum number of flows with charts over the sweep."""
 VALUES_BUDGET = 100_000
-"""Values of all distributions together: about 700 kB of the page."""
+"""Maximum number of values of all distributions together: about 700 kB of the page."""
 MIN_VALUES = 12
-"""Minimum number of values for a distribution."""
+"""Minimum number of values of a distribution."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of bars over the sweep."""
+    """A bar chart over the sweep."""
 
     measure: str
     flow: str | None
-    """None: a measure of the path, or flows are along x."""
+    """Flow of the chart; None: a measure of the path, or the flows are on the x axis."""
     title: str
 
 
@@ -41,7 +41,7 @@ TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
 
 
 def line_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis over which all flows share one chart; None if each needs a separate chart."""
+    """Return the axis over which all flows share one chart; None if each flow needs a separate chart."""
     axis = main_axis(sweep)
     if axis is None or not 1 < len(sweep.flows) <= MAX_FLOWS:
         return None
@@ -49,17 +49,17 @@ def line_axis(sweep: Sweep) -> Axis | None:
 
 
 def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Return the bar charts: one per measure, and per flow unless the flows share a chart or are along x."""
+    """Return the bar charts: one per measure, and per flow unless the flows share a chart or are on the x axis."""
     every = charts(sweep, measurements)
     return [chart for chart in every if chart.measure not in TOGETHER] if line_axis(sweep) else every
 
 
 def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Return the charts over the sweep: one per measure, and per flow unless flows are along x."""
+    """Return the charts over the sweep: one per measure, and per flow unless the flows are on the x axis."""
     flows: Sequence[str | None] = sweep.flows[:MAX_FLOWS] if sweep.axes else [None]
     candidates: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
     first = sweep.flows[0] if sweep.flows else None
-    if sweep.axes or sweep.is_of_several_runs:  # of a single point they would be charts of one bar
+    if sweep.axes or sweep.is_of_several_runs:  # for a single point they would have one bar each
         is_sized = bool(sweep.axes) and first in measurements.sized_flows
         candidates += [
             ("utilisation_while_active", first) if is_sized else ("utilisation", None),
@@ -72,7 +72,7 @@ def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
 
 
 class Distributions(TypedDict):
-    """Distributions as columns: of a point, a flow and a measure, sorted values in the measure's unit."""
+    """Distributions as columns: point, flow, measure, and the sorted values in the measure's unit."""
 
     point: list[int]
     flow: list[int]
@@ -82,7 +82,7 @@ class Distributions(TypedDict):
 
 
 class PageData(TypedDict):
-    """All input of the page's script, except figures of sweeps."""
+    """All input of the page's script, except the figures of sweeps."""
 
     templates: dict[str, PageJson]
     runs: Sequence[str]

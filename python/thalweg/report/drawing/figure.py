@@ -12,8 +12,8 @@ digits. Their columns depend on the kind:
 | parallel | x, y, line, text, end | lines over the axes x, crossed at y (0 to 1); rows with an `end` are labels |
 
 All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
-a column that is not there is the same everywhere. x (and y of a heatmap) may be numbers or texts: numbers have their
-place on an axis, texts stand in the order in which they appear.
+a missing column has one value everywhere. x (and y of a heatmap) may be numbers or texts: numbers are positioned on an
+axis, texts are in order of appearance.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from thalweg.errors import ThalwegError
 
 FigureKind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
 DrawnKind = Literal[FigureKind, "parallel"]
-"""Kinds of pages; studies use the others."""
+"""Kinds of figures on pages; studies use all except `parallel`."""
 AxisUnit = Literal["", "bit/s", "s", "B", "ratio", "count", "1/s"]
 
 COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
@@ -44,30 +44,30 @@ COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Scaled:
-    """An axis, or the colours of a heat map: what it shows, and how."""
+    """An axis, or the colour scale of a heat map: its title, unit and scale."""
 
     title: str = ""
     unit: AxisUnit = ""
-    """Unit of numbers: they are written with a suitable prefix (40e6 bit/s: 40 Mbit/s); empty: unchanged."""
+    """Unit of numbers, which are shown with a suitable prefix (40e6 bit/s: 40 Mbit/s); empty: numbers are unchanged."""
     is_log: bool = False
 
 
 PREFIXED: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
-"""Units of quantities over time that are written with prefixes; others are in the title."""
+"""Units of quantities over time that are shown with prefixes; other units are in the title."""
 
 
 def quantity_axis(quantity: SampledQuantity) -> Scaled:
-    """Describe the axis of a quantity over time."""
+    """Return the axis of a quantity over time."""
     unit = PREFIXED.get(quantity.unit, "")
     return Scaled(quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})", unit)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure; see the module for `rows`."""
+    """A figure; the module describes `rows`."""
 
     id: str
-    """A name for files and links: letters, digits, `-` and `_`."""
+    """Identifier for files and links: letters, digits, `-` and `_`."""
     title: str
     kind: DrawnKind
     rows: pl.DataFrame
@@ -76,17 +76,18 @@ class Figure:
     value: Scaled = Scaled()
     """Meaning of the colours of a heat map."""
     about: str = ""
-    """Explanation: a sentence or two below the figure."""
+    """Explanation below the figure, in one or two sentences."""
     paper: str = ""
-    """The paper's figure that it reproduces, such as `Figure 2`."""
+    """The paper's figure that this one reproduces, such as `Figure 2`."""
     middle: float | None = None
-    """Value at which the colours of a heat map change from one hue to the other (0 for gains); None: from low to high.
-    """
+    """Value at which the colours of a heat map change hue (0 for gains); None: a single hue from low to high."""
     curves: pl.DataFrame | None = None
-    """Theory drawn over lines or points, dashed: name, x (numbers), y, and perhaps panel (null: in every panel)."""
+    """Theoretical curves over lines or points, dashed: name, x (numbers), y, and optionally panel (null: in every
+    panel).
+    """
 
     def __post_init__(self) -> None:
-        """Hold the caller to the columns of the kind: a mistake shows here and not in a reader's browser."""
+        """Check the columns of the kind, so that a mistake is detected here and not in a browser."""
         missing = [name for name in COLUMNS[self.kind] if name not in self.rows.columns]
         if missing:
             raise ThalwegError(

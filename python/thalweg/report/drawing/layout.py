@@ -1,4 +1,4 @@
-"""Which axis of the sweep a chart lays along x, which become panels, and which the reader chooses."""
+"""Assigns the axes of the sweep to the x axis, to panels, and to selection lists of a chart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from thalweg.analysis import Axis
 
 MAX_PANELS = 12
-"""Maximum number of panels; above it, the reader selects axes until at most this many are left."""
+"""Maximum number of panels; if there would be more, further axes become selection lists."""
 
 FLOW = "flow"
-"""Axis along x without a sweep."""
+"""Name of the x axis without a sweep."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Roles of the axes, by their place in the list of axes."""
+    """Roles of the axes, as indices of the list of axes."""
 
     x: int | None
-    """None: the flows are along x."""
+    """Axis on x; None: the flows."""
     panels: list[int]
     chosen: list[int]
 
 
 def layout(axes: Sequence[Axis], runs: int) -> Layout:
-    """Lay out the axes: along x lies the ordered one with the most values, or else the one with the most values.
+    """Assign the axes: x is the ordered axis with the most values, or else the axis with the most values.
 
     >>> cc, buffer = Axis("flow.a.cc", ["bbr", "cubic"], False), Axis("path.buffer", ["1bdp", "2bdp"], True)
     >>> layout([cc, buffer], 1)
@@ -34,7 +34,7 @@ def layout(axes: Sequence[Axis], runs: int) -> Layout:
     if not axes:
         return Layout(None, [], [])
     x = max(range(len(axes)), key=lambda i: (axes[i].is_ordered, len(axes[i].values), i))
-    # Few values first: a choice among many values is a better use of a list than of panels.
+    # Axes with few values first: they become panels, and axes with many values become lists.
     rest = sorted((i for i in range(len(axes)) if i != x), key=lambda i: (axes[i].is_ordered, len(axes[i].values), i))
     panels: list[int] = []
     count = runs

@@ -1,4 +1,4 @@
-"""Figures as files for papers: vector graphics or images, light, with their title and their legend in them."""
+"""Figures as files for papers: vector graphics or images in light colours, including title and legend."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -18,13 +18,13 @@ FORMATS: tuple[str, ...] = get_args(Format)
 PNG_SCALE = 3.0
 """Pixels of an image per pixel of the drawing: 288 dots per inch."""
 WIDTH = 460
-"""Pixels (96 per inch) of one panel alone: about the width of a text column."""
+"""Width of a single panel in pixels (96 per inch): about the width of a text column."""
 HEIGHT = 230
 PANEL_WIDTH, PANEL_HEIGHT = 210, 130
 MAX_COLUMNS = 3
 CELL_WIDTH, CELL_HEIGHT = 40, 24
 LETTER = 5.6
-"""Width of a letter of a label in pixels, about."""
+"""Approximate width of a letter of a label, in pixels."""
 
 INK, MUTED, GRID = "#1a1a1a", "#444444", "#dddddd"
 CONFIG: PageJson = {
@@ -44,10 +44,10 @@ CONFIG: PageJson = {
 
 
 def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[Path]:
-    """Write each figure as `ID.FORMAT` into a folder, which is made; files of the same names are replaced.
+    """Write each figure as `ID.FORMAT` into a folder, which is created; existing files are replaced.
 
-    All are drawn before the first is written, and each is written whole or not at all. Raises `ThalwegError` if the
-    format is unknown, or if the folder cannot be written.
+    All figures are drawn before the first one is written, and each file is written atomically. Raises `ThalwegError` if
+    the format is unknown, or if the folder cannot be written.
     """
     prepare(directory, form)
     contents = {directory / name: content for name, content in _named(figures, form).items()}
@@ -60,7 +60,7 @@ def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[
 
 
 def prepare(directory: Path, form: str) -> None:
-    """Find out whether figures can be written so, before any time is spent on them; the folder is made.
+    """Check that figures can be written, before any experiment runs; the folder is created.
 
     Raises `ThalwegError` as `save` does.
     """
@@ -98,7 +98,7 @@ def _named(figures: Iterable[Figure], form: str) -> dict[str, bytes]:
 
 
 def rendered(figure: Figure, form: str = "svg") -> bytes:
-    """Draw a figure as a file of that format."""
+    """Return a figure as the content of a file in a format."""
     import vl_convert
 
     svg: str = vl_convert.vegalite_to_svg(specification(figure), vl_version=vega_lite())
@@ -110,7 +110,7 @@ def rendered(figure: Figure, form: str = "svg") -> bytes:
 
 
 def specification(figure: Figure) -> PageJson:
-    """Fill in a figure's template for a printed page."""
+    """Return the instantiated template of a figure for a printed page."""
     drawing = draw(figure)
     times = [x for row in drawing.rows if isinstance(x := row["x"], int | float)] if drawing.kind == "series" else []
     spec = inside(
@@ -139,7 +139,9 @@ def specification(figure: Figure) -> PageJson:
 
 
 def filled(part: object, values: Mapping[str, object]) -> object:
-    """Fill in a template like the pages' script: `@name` is replaced by a value, and a list of only that by a list."""
+    """Instantiate a template as the pages' script does: `@name` is replaced by a value, and a list with only that by a
+    list.
+    """
     if isinstance(part, str):
         return values[part[1:]] if part.startswith("@") else part
     if isinstance(part, list):
@@ -180,7 +182,7 @@ def _encodings(spec: PageJson) -> list[PageJson]:
 
 
 def _add_legends(spec: PageJson, drawing: Drawing, columns: int) -> None:
-    """Add names to colours, shapes and dashes; with one line, the title names it."""
+    """Add legends of colours, shapes and dashes; a single line is named in the title."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:
         return

@@ -1,8 +1,8 @@
-"""The grammar of figures: Vega-Lite templates of each kind, all a facet of panels that share their axes.
+"""Vega-Lite templates for each kind of figure; each is a facet of panels that share their axes.
 
-A text `@name` stands for a value that is filled in later, a list with just such a text for a list. Rows have short
-names of our own (x, y, low, high, value, series, panel, text), never keys of a scenario. Sizes are filled in where
-the figure is shown: they depend on the available space.
+A text `@name` is a placeholder for a value, and a list with only such a text for a list. Columns of rows have fixed
+short names (x, y, low, high, value, series, panel, text), not keys of a scenario. Sizes are set when the figure is
+shown, because they depend on the available space.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _TEXT = {"field": "text", "type": "nominal"}
 
 @dataclass(frozen=True)
 class PlotSide:
-    """One side of a plot: its title, and its scale."""
+    """One side of a plot: its title and its scale."""
 
     title: str
     is_text: bool = False
@@ -34,20 +34,20 @@ class PlotSide:
 
 @dataclass(frozen=True)
 class Layers:
-    """Optional layers of a plot of lines, points or bars."""
+    """Optional elements of a plot of lines, points or bars."""
 
     groups: bool
-    """Several bars at one position."""
+    """Whether there are several bars at one position."""
     intervals: bool
     bands: bool
-    """The intervals of lines are areas."""
+    """Whether the intervals of lines are drawn as areas."""
     points: bool
-    """Lines have marks at their values."""
+    """Whether lines have point marks at their values."""
     theory: bool
 
 
 def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
-    """Lines, points or bars over x, with their intervals, and theory over them."""
+    """Return lines, points or bars over x, with their intervals and theoretical curves."""
     x_encoding = _along(x)
     y_encoding = _up(y, zero=kind == "bars" or not y.is_log)
     base: PageJson = {"x": x_encoding, "y": y_encoding, "color": _COLOUR}
@@ -84,7 +84,7 @@ def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
 
 
 def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float], middle: float | None) -> PageJson:
-    """Cells of two ordered sides, with the number in each; the page omits numbers that do not fit."""
+    """Return a heat map with a number in each cell; the page omits numbers that do not fit."""
     x_encoding, y_encoding = (
         {
             "field": name,
@@ -123,7 +123,7 @@ def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float]
 
 
 def steps(x: PlotSide) -> PageJson:
-    """Cumulative distributions: the share of the values that are at most x."""
+    """Return cumulative distributions: the fraction of the values that are at most x."""
     y_encoding = _up(PlotSide("share at most x"), zero=True)
     y_encoding |= {"scale": {"domain": [0, 1]}, "axis": {"title": "share at most x", "format": "%", "tickCount": 4}}
     mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "aria": False}
@@ -132,7 +132,7 @@ def steps(x: PlotSide) -> PageJson:
 
 
 def series(x: PlotSide, y: PlotSide) -> PageJson:
-    """Curves over time; the page zooms by filling in another domain."""
+    """Return curves over time; the page zooms by setting another domain."""
     x_encoding = _along(x)
     x_encoding["scale"] = {"domain": ["@t_domain"], "nice": False}
     mark = {"type": "line", "strokeWidth": 1.3, "strokeJoin": "round", "clip": True, "aria": False}
@@ -144,7 +144,7 @@ def series(x: PlotSide, y: PlotSide) -> PageJson:
 
 
 def parallel() -> PageJson:
-    """Lines that cross several axes; the range of an axis is written at its ends."""
+    """Return lines across several parallel axes; the range of an axis is written at its ends."""
     x_encoding = {
         "field": "x",
         "type": "ordinal",

@@ -1,4 +1,4 @@
-"""The figures of a page about records: distributions per algorithm, and how many there were over time."""
+"""Figures of a page about records: distributions per algorithm, and counts over time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from thalweg.records import MEASURES, SIZES, Algorithm, Spread, Summary
 from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
 
 MAX_LINES = 8
-"""Algorithms that have a line of their own: those with the most rows."""
+"""Maximum number of algorithms with a line: those with the most rows."""
 FEWEST = 5
 """Minimum number of values for a distribution."""
 HOUR_US = 3_600_000_000
@@ -27,7 +27,7 @@ UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "
 
 
 def figures(summary: Summary) -> list[Figure]:
-    """Draw the figures of a summary."""
+    """Return the figures of a summary."""
     algorithms = list(summary.algorithms.values())[:MAX_LINES]
     distributions = (
         _distribution(algorithms, "goodput", "Goodput of transfers", "goodput"),
@@ -54,7 +54,7 @@ def _distribution(
 
 
 def _sizes(algorithms: Sequence[Algorithm]) -> Figure | None:
-    """Compare completion times only within classes of sizes: across them they only reflect the sizes."""
+    """Return the completion times within size classes; across classes they would only reflect the sizes."""
     lines = [
         (size.title, algorithm.cc, spread)
         for number, size in enumerate(SIZES)
@@ -88,7 +88,7 @@ def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, cap
 
 
 def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
-    """Return the points of curves. Curves of few values, and curves with zeros only, have no points."""
+    """Return the points of curves. Curves with few values, or with zeros only, have no points."""
     points = [
         (panel, cc, value, share)
         for panel, cc, spread in lines
@@ -99,7 +99,7 @@ def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
 
 
 def _over_time(summary: Summary, algorithms: Sequence[Algorithm]) -> Iterator[Figure]:
-    """Count closes per step of time; a step without any is 0."""
+    """Return the number of closes per time step; a step without any is 0."""
     table = summary.over_time.filter(pl.col("cc").is_in([algorithm.cc for algorithm in algorithms]))
     starts = table["start_us"]
     if starts.n_unique() < 2:
@@ -131,7 +131,7 @@ def _over_time(summary: Summary, algorithms: Sequence[Algorithm]) -> Iterator[Fi
 
 
 def _length(seconds: int) -> str:
-    """Write the length of a step.
+    """Return the length of a step as text.
 
     >>> _length(3600), _length(900), _length(1)
     ('hour', '15 minutes', 'second')

@@ -1,4 +1,4 @@
-"""Figures of a report over its sweep, and of single points: for files, and for the page's heat maps."""
+"""Figures over the sweep of a report, and of single points, for files and for the page's heat maps."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,22 +19,24 @@ from thalweg.report.text.sentences import along, flow_name
 from thalweg.results import Run
 
 MIN_VALUES = 3
-"""Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
+"""Minimum number of values in both dimensions of a heat map; fewer are easier to read as bars."""
 MAX_POINTS = 24
 """Maximum number of points of the sweep with separate figures."""
 LOG_RANGE = 8
-"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return the figures over the sweep: the flows together if possible, else bars per flow and measure."""
+    """Return the figures over the sweep: all flows in one figure if possible, otherwise bars per flow and measure."""
     plan = layout(sweep.axes, len(sweep.labels))
     bars = [figure for chart in bar_charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
     return [*flow_figures(sweep, measurements), *bars]
 
 
 def flow_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return a figure per measure with a line for each flow over the main axis, a panel per value of the others."""
+    """Return a figure per measure with a line for each flow over the main axis, and a panel per value of the other
+    axes.
+    """
     axis = line_axis(sweep)
     if axis is None:
         return []
@@ -77,7 +79,7 @@ def flow_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a value of an axis is, or None.
+    """Return the number in a value of an axis; None if it is not a number.
 
     >>> _number("0.5"), _number("40ms")
     (0.5, None)
@@ -89,7 +91,7 @@ def _number(text: str) -> float | None:
 
 
 def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return a heat map per measure if the sweep has two ordered dimensions with enough values, else none."""
+    """Return a heat map per measure if the sweep has two ordered dimensions with enough values, otherwise none."""
     ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= MIN_VALUES]
     if len(ordered) < 2:
         return []
@@ -135,7 +137,7 @@ def point_figures(runs: Sequence[LabelledRun], sweep: Sweep) -> Iterator[Figure]
 
 
 def slug(text: str) -> str:
-    """Turn a text into a name for a file.
+    """Convert a text to a file name.
 
     >>> slug("goodput-large bbr, buffer 0.5bdp")
     'goodput-large-bbr-buffer-0.5bdp'
@@ -182,7 +184,7 @@ def _bar_figure(chart: Chart, rows: list[PageJson], x: str, chosen: str) -> Figu
 
 @dataclass(frozen=True)
 class _Roles:
-    """Roles of the axes in heat maps, by their place in the list of axes."""
+    """Roles of the axes in heat maps, as indices of the list of axes."""
 
     x: int
     y: int
@@ -260,7 +262,8 @@ def _distributions(run: Run, run_points: Mapping[int, Point], sweep: Sweep) -> I
         title = titles[str(measure)]
         yield Figure(
             slug(f"cdf-{measure}-{point_name}"), _at(title, point_name), "cdf", pl.DataFrame(rows),
-            # Flows of very different sizes share the figure: on a straight axis the smaller one would be a wall.
+            # Flows of very different sizes share the figure; on a linear axis the distribution of the smaller one would
+            # be a vertical line.
             x=Scaled(title, "bit/s" if measure == "transfer_goodput" else "s", max(values) > 8 * min(values) > 0),
         )  # fmt: skip
 
