@@ -82,7 +82,9 @@ class Spread:
         return float(self.classes["total"][row]) / float(self.classes["weight"][row])
 
     def curve(self) -> list[tuple[float, float]]:
-        """Return points of the cumulative distribution: a value, and the fraction of values that are at most as large."""
+        """Return points of the cumulative distribution: a value, and the fraction of values that are at
+        most as large.
+        """
         if not self.n:
             return []
         sums = np.cumsum(self.classes["weight"].to_numpy())

@@ -91,7 +91,9 @@ class Sweep:
 
     @cached_property
     def points_side_by_side(self) -> list[Point]:
-        """Points in the order of the sweep, each in all runs, if the runs have the same points; otherwise run by run."""
+        """Points in the order of the sweep, each in all runs, if the runs have the same points; otherwise
+        run by run.
+        """
         of_runs = [[point for point in self.points if point.run == number] for number in range(len(self._runs))]
         values = [[point.values for point in points] for points in of_runs]
         if any(value != values[0] for value in values):

@@ -1,4 +1,7 @@
-"""The script that draws: Vega, Vega-Lite and Vega-Embed in one, all from the installed package vl-convert.
+"""The drawing script: Vega, Vega-Lite and Vega-Embed in one file, from the installed package vl-convert.
+
+Assembling it takes several seconds. `make setup` assembles it once, and wheels contain it. If it is missing, or the
+version of vl-convert or Altair has changed, it is assembled on demand.
 
 Assembling it takes some seconds. `make setup` does that once, and wheels contain it; if it is missing, or the version
 of vl-convert or Altair has changed, it is assembled on demand.
@@ -13,7 +16,7 @@ BUNDLE = resources.files("thalweg.report").joinpath("static", "library.js")
 
 @cache
 def script() -> str:
-    """Return the script, in a form that may be embedded in a page."""
+    """Return the script, escaped for embedding in a page."""
     try:
         versions, _, bundle = BUNDLE.read_text(encoding="utf-8").partition("\n")
     except FileNotFoundError:
@@ -22,7 +25,7 @@ def script() -> str:
 
 
 def write() -> None:
-    """Assemble the script and keep it in the package."""
+    """Assemble the script and store it in the package."""
     Path(str(BUNDLE)).write_text(f"{_versions()}\n{_bundled()}", encoding="utf-8")
 
 
@@ -31,7 +34,7 @@ def _versions() -> str:
 
 
 def vega_lite() -> str:
-    """Return the version of Vega-Lite whose grammar Altair checks, as vl-convert names it."""
+    """Return the version of Vega-Lite that Altair validates, in the notation of vl-convert."""
     from altair import SCHEMA_VERSION
 
     return ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])

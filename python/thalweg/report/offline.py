@@ -1,7 +1,7 @@
 """Makes a page a single file without network requests.
 
-The template engine escapes users' text. A page's policy (Content-Security-Policy) permits only thalweg's scripts,
-identified by their hashes, and forbids every request: even a hole in the escaping would not load or send anything.
+The template engine escapes users' text. The page's Content-Security-Policy permits only thalweg's scripts, identified
+by their hashes, and forbids every request, so that even an escaping bug could not load or send anything.
 """
 
 import base64
@@ -18,7 +18,7 @@ from thalweg.report.page_json import PageJson
 
 
 def render(template: str, scripts: list[str], data: PageJson, **values: object) -> str:
-    """Fill in a page's template; `scripts` are our files that run in it, `data` is what they read."""
+    """Render a page's template; `scripts` are thalweg's scripts, and `data` is their input."""
     environment = Environment(
         loader=PackageLoader("thalweg.report", "static"),
         autoescape=True,
@@ -47,7 +47,7 @@ def _hash(script: str) -> str:
 
 
 def _json(value: PageJson) -> str:
-    """Write JSON for a script element: no user's text can end the element."""
+    """Return JSON for a script element; no user text can end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

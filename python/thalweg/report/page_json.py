@@ -1,7 +1,7 @@
 """JSON that pages' scripts and Vega-Lite read."""
 
 PageJson = dict[str, object]
-"""A JSON object whose keys Python only writes: their types are checked by Vega-Lite's schema and the tests of pages."""
+"""A JSON object that Python only writes; Vega-Lite's schema and the tests of pages check the types of its values."""
 
 
 def inside(value: object, *keys: str) -> PageJson:

@@ -1,4 +1,4 @@
-"""The journal of a run directory: events.jsonl, one JSON object per line, only ever appended to."""
+"""The journal of a run directory: events.jsonl, an append-only file with one JSON object per line."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ from thalweg.engine_output import EngineEvent, is_event
 def read(run: Path) -> list[EngineEvent]:
     """Read the events in order.
 
-    A killed engine may leave an incomplete last line, which is skipped, like any line that is not a JSON object (the
-    next line of a resumed run may follow an incomplete one).
+    A killed engine may leave an incomplete line, to which a resumed run appends its first event. Lines that are not
+    JSON objects are skipped.
     """
     try:
         text = (run / "events.jsonl").read_text(encoding="utf-8", errors="replace")

@@ -1,6 +1,6 @@
-"""Parquet files as one lazy table of polars, decoded by Arrow.
+"""Reads Parquet files as one lazy table of polars, decoded by Arrow.
 
-A flipped bit in a page can make polars abort the process, or allocate exabytes, where Arrow raises an exception.
+A flipped bit in a page can make polars abort the process or allocate exabytes; Arrow raises an exception instead.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +15,15 @@ from polars.io.plugins import register_io_source
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
 ROWS_AT_ONCE = 1 << 17
-"""Number of rows decoded together: many calls for small files are slow, and a large file may not fit in memory."""
+"""Number of rows that are decoded together: many calls for small files are slow, and a large file may not fit in
+memory.
+"""
 
 
 def scan(files: Sequence[Path], schema: pl.Schema) -> pl.LazyFrame:
     """Return the rows of Parquet files, in the order of the files.
 
-    A column that a file lacks is empty. So are floats that are not finite. Damaged rows raise an
-    exception on collection.
+    Missing columns and non-finite floats are null. Damaged rows raise an exception on collection.
     """
 
     def decode(
@@ -52,7 +53,7 @@ def columns_of(schema: pa.Schema) -> pl.Schema:
 
 
 def damaged(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Decode every row of Parquet files, and return those that cannot be decoded, each with the reason."""
+    """Decode every row of Parquet files; yield the files that cannot be decoded, each with the reason."""
     files = list(files)
     pool = ThreadPoolExecutor()
     try:
@@ -91,7 +92,7 @@ def _batched(files: Sequence[Path], columns: Sequence[str]) -> Iterator[list[pa.
 
 
 def _decoded(file: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    """Decode the columns that a file has; a large file in several tables."""
+    """Decode the requested columns that a file has; a large file is decoded as several tables."""
     with pq.ParquetFile(file, pre_buffer=False) as parquet:
         names = parquet.schema_arrow.names
         present = names if columns is None else [name for name in columns if name in names]

@@ -1,4 +1,5 @@
-"""The plan in run.json as its keys are read here; python/thalweg/plan/plan.schema.json describes all of it.
+"""Types of the plan in run.json, limited to the keys that are read here; python/thalweg/plan/plan.schema.json describes
+all of it.
 
 Keys that depend on `kind`, or that older run directories do not have, may be missing.
 """
@@ -11,7 +12,7 @@ SweptValue = bool | int | float | str
 
 
 class StepDocument(TypedDict):
-    """A rate from a time on."""
+    """A rate, and the time at which it starts."""
 
     at_ns: int
     rate_bps: int
@@ -51,7 +52,7 @@ class LossDocument(TypedDict):
 
 
 class PolicerDocument(TypedDict):
-    """A token bucket that drops."""
+    """A token bucket that drops excess packets."""
 
     rate_bps: int
     burst_bytes: int
@@ -66,7 +67,7 @@ class AggregationDocument(TypedDict):
 
 
 class ProfilePointDocument(TypedDict):
-    """Conditions from a time on; None: as before."""
+    """Conditions, and the time at which they start; None: unchanged."""
 
     at_ns: int
     rate_bps: int | None
@@ -144,7 +145,7 @@ class LoadDocument(TypedDict):
 
 
 class RepeatDocument(TypedDict):
-    """Which connections follow the first."""
+    """Repetition of a flow's connections after the first one."""
 
     kind: str
     gap_ns: NotRequired[int]
@@ -180,7 +181,7 @@ class BackgroundDocument(TypedDict):
 
 
 class ExperimentDocument(TypedDict):
-    """One point of the sweep, one repetition."""
+    """One repetition of one sweep point."""
 
     experiment: int
     repetition: int

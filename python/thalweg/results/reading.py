@@ -1,4 +1,4 @@
-"""Reading files with third-party libraries: every failure becomes one exception, and non-finite floats become empty.
+"""Reads files with third-party libraries: every failure becomes one exception, and non-finite floats become null.
 
 A damaged file can make polars panic. A panic reaches Python as pyo3's PanicException, which derives from
 `BaseException`, and leaves a stack trace on standard error. Neither must reach the user.
@@ -24,16 +24,16 @@ FLOATS = (pl.Float32, pl.Float64)
 
 
 class Unreadable(Exception):
-    """A library failed while it read files; the text is the first line of its reason."""
+    """A library failed to read a file; the text is the first line of the reason."""
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn every failure of the library calls inside into `Unreadable`, without a panic's stack trace.
+    """Convert every failure of the library calls inside to `Unreadable`, without a panic's stack trace.
 
-    Ctrl-C and the end of the process pass unchanged, as do missing files and missing permissions.
+    Ctrl-C, process exit, missing files and missing permissions are not converted.
 
-    Raises `Unreadable`, `FileNotFoundError` or `PermissionError`; `ThalwegError` if a resource is used up.
+    Raises `Unreadable`, `FileNotFoundError` or `PermissionError`; `ThalwegError` if a resource is exhausted.
     """
     try:
         with _without_panic_messages():
@@ -49,7 +49,7 @@ def reading() -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text; its type's name if the text is empty.
+    """Return the first line of an error's text, or the name of its type if the text is empty.
 
     >>> first_line(ValueError("bad page\\nat byte 7")), first_line(ValueError())
     ('bad page', 'ValueError')
@@ -59,16 +59,18 @@ def first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class UnfitColumn:
-    """A column that keeps a file from being read as a table."""
+    """A column that prevents a file from being read as a table."""
 
     name: str
     actual: pl.DataType | None
-    """Its type in the file; None: the file does not have it."""
+    """Type of the column in the file; None: the file lacks it."""
     expected: pl.DataType
 
 
 def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) -> UnfitColumn | None:
-    """Return the first needed column that a file lacks, else the first one with a wrong type; None: all are valid."""
+    """Return the first needed column that a file lacks, otherwise the first column with a wrong type; None: all are
+    valid.
+    """
     for name in needed:
         if name not in schema:
             return UnfitColumn(name, None, expected[name])
@@ -79,7 +81,7 @@ def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) 
 
 
 def _fits(dtype: pl.DataType, expected: pl.DataType) -> bool:
-    """Return whether a file's column can be read as a column of another type without a loss of meaning."""
+    """Return whether a file's column can be converted to the expected type without loss."""
     if expected == pl.UInt64:
         return dtype.is_integer() or dtype == pl.Null
     if expected == pl.Float64:
@@ -88,16 +90,16 @@ def _fits(dtype: pl.DataType, expected: pl.DataType) -> bool:
 
 
 def finite(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column of this type; NaN and the infinities are empty."""
+    """Return a column of this type, with NaN and infinities replaced by null."""
     column = pl.col(name)
     return pl.when(column.is_finite()).then(column).alias(name) if dtype in FLOATS else column
 
 
 @contextmanager
 def _without_panic_messages() -> Iterator[None]:
-    """Buffer standard error, and discard it if polars panics.
+    """Buffer standard error, and discard its content if polars panics.
 
-    The file descriptor belongs to the whole process. Only the main thread therefore redirects it.
+    The file descriptor is shared by the process, so only the main thread redirects it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -105,7 +107,7 @@ def _without_panic_messages() -> Iterator[None]:
     try:
         original = os.dup(STDERR)
     except OSError:
-        # Standard error is closed.
+        # Standard error is closed, so there is nothing to redirect.
         yield
         return
     buffer = os.memfd_create("stderr")

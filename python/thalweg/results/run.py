@@ -1,4 +1,4 @@
-"""One run directory.
+"""Reads one run directory.
 
     run = open_run("runs/quickstart-sim-1a2b3c4d")
     run.flows().group_by("path.buffer", "flow").agg(pl.col("goodput_bps").mean())
@@ -29,15 +29,15 @@ from thalweg.results.reading import Unreadable, first_line, reading
 from thalweg.results.run_file import RunFile
 
 NOT_NEEDED = "not-needed.json"
-"""File in a run directory: experiments that a study did not need."""
+"""File in a run directory that lists the experiments that a study did not need."""
 
 FORMAT = 1
-"""The form of run directories that this version reads."""
+"""Format version of run directories that this version supports."""
 
 
 @dataclass(frozen=True)
 class Untrustworthy:
-    """An experiment that was run but should not be believed, and why."""
+    """A complete experiment whose results are unreliable, and the reason."""
 
     id: str
     experiment: int
@@ -52,14 +52,14 @@ class Measured:
     experiment: int
     repetition: int
     numbers: dict[str, float]
-    """By names that include their units, such as `relay_lateness_p99_us`."""
+    """Numbers by name; names include the unit, such as `relay_lateness_p99_us`."""
 
 
 class Run:
     """A run directory, opened with `open_run`."""
 
     def __init__(self, path: Path, meta: RunFile) -> None:
-        """Initialise with the directory and the content of its run.json."""
+        """Create a run from its directory and the content of its run.json."""
         self.path = path
         self.meta = meta
         self.plan: PlanDocument = meta["plan"]
@@ -76,22 +76,22 @@ class Run:
 
     @property
     def command(self) -> list[str]:
-        """The command that made the directory, as typed; empty if the engine was called directly."""
+        """The command that created the directory, as typed; empty if the engine was called directly."""
         return list(self.meta.get("command") or [])
 
     @cached_property
     def expected_ids(self) -> Sequence[str]:
-        """Every experiment's id, in the order of the plan."""
+        """Ids of all experiments, in the order of the plan."""
         return [entry["id"] for entry in self.meta["experiments"]]
 
     @cached_property
     def finished_ids(self) -> Sequence[str]:
-        """The ids of the experiments that are complete, in the order of the plan."""
+        """Ids of the complete experiments, in the order of the plan."""
         return [id for id in self.expected_ids if (self.path / "flows" / f"{id}.parquet").exists()]
 
     @property
     def trustworthy_ids(self) -> list[str]:
-        """The ids of the complete experiments that are not marked untrustworthy, in the order of the plan."""
+        """Ids of the complete experiments that are not marked untrustworthy, in the order of the plan."""
         marked = {mark.id for mark in self.untrustworthy}
         return [id for id in self.finished_ids if id not in marked]
 
@@ -102,7 +102,7 @@ class Run:
 
     @cached_property
     def sweep_keys(self) -> Sequence[str]:
-        """Keys that the sweep varies, in the order of the scenario: the last one changes fastest."""
+        """Keys that the sweep varies, in the order of the scenario; the last one changes fastest."""
         points = self._points
         first_change = {
             key: next((i for i, point in enumerate(points) if point[key] != points[0][key]), len(points))
@@ -128,7 +128,7 @@ class Run:
         return pl.DataFrame(columns)
 
     def with_sweep(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Attach the sweep's columns by `experiment`, after the frame's own columns; the order of rows stays."""
+        """Join the sweep's columns by `experiment`, after the frame's own columns; the order of rows is unchanged."""
         missing = [key for key in self.sweep_keys if key not in frame.columns]
         if not missing:
             return frame
@@ -137,9 +137,9 @@ class Run:
         )
 
     def scan(self, table: str, ids: Sequence[str] | None = None) -> pl.LazyFrame:
-        """Read one of the tables of `thalweg.results.columns` lazily, for those that are too large for memory.
+        """Scan one of the tables of `thalweg.results.columns` lazily, for tables that are too large for memory.
 
-        With `ids`, only of these experiments. Raises `ThalwegError` if one of its files is damaged.
+        With `ids`, only the files of these experiments are read. Raises `ThalwegError` if one of them is damaged.
         """
         try:
             return tables.scan(self.path, table, self.finished_ids if ids is None else ids)
@@ -149,9 +149,9 @@ class Run:
             raise self._damaged(error.file, error.why) from None
 
     def collect(self, query: pl.LazyFrame) -> pl.DataFrame:
-        """Run a query on tables that `scan` returned.
+        """Execute a query on tables from `scan`.
 
-        Raises `ThalwegError` if a file is damaged where its rows are.
+        Raises `ThalwegError` if the rows of a file are damaged.
         """
         try:
             with reading():
@@ -172,35 +172,35 @@ class Run:
         )
 
     def flows(self) -> pl.DataFrame:
-        """Return one row per transfer, the sweep's columns attached."""
+        """Return one row per transfer, with the sweep's columns."""
         return self.with_sweep(self.collect(self.scan("flows")))
 
     def samples(self) -> pl.DataFrame:
-        """Return the connections at moments."""
+        """Return the sampled state of connections."""
         return self.collect(self.scan("samples"))
 
     def state(self) -> pl.DataFrame:
-        """Return the values that only one congestion control has, at the samples at which they change."""
+        """Return the state of congestion controls, one row per change."""
         return self.collect(self.scan("state"))
 
     def queue(self) -> pl.DataFrame:
-        """Return the two directions of the path at moments."""
+        """Return the sampled state of both directions of the path."""
         return self.collect(self.scan("queue"))
 
     def packets(self) -> pl.DataFrame:
-        """Return the packets offered to the path; empty unless the scenario set `engine.record`."""
+        """Return the packets that arrived at the path; empty unless the scenario set `engine.record`."""
         return self.collect(self.scan("packets"))
 
     @cached_property
     def events(self) -> list[EngineEvent]:
-        """The journal: what happened, in order, over all the times that the run was started."""
+        """The events of the journal in order, including those of resumed runs."""
         return journal.read(self.path)
 
     @cached_property
     def untrustworthy(self) -> Sequence[Untrustworthy]:
-        """Complete experiments that should not be believed, each reason once, in the order of the plan.
+        """Complete experiments with unreliable results, each reason once, in the order of the plan.
 
-        The table of flows is what counts: an experiment that was run again, and well, is not marked any more.
+        The table of flows determines the mark: an experiment that was successfully run again is not marked.
         """
         ids = {(entry["experiment"], entry["repetition"]): entry["id"] for entry in self.meta["experiments"]}
         marked = self.scan("flows").select("experiment", "repetition", "untrustworthy").drop_nulls()
@@ -209,7 +209,7 @@ class Run:
 
     @cached_property
     def not_needed(self) -> frozenset[tuple[int, int]]:
-        """Experiments and repetitions that a study could do without: they are not missing."""
+        """Experiments and repetitions that a study did not need; they do not count as missing."""
         try:
             noted = json.loads((self.path / NOT_NEEDED).read_text(encoding="utf-8"))
             return frozenset((int(experiment), int(repetition)) for experiment, repetition in noted["experiments"])
@@ -218,7 +218,7 @@ class Run:
 
     @cached_property
     def measured(self) -> Sequence[Measured]:
-        """The engine's measurements about itself in complete experiments, from the last run of each."""
+        """The engine's measurements about itself in complete experiments, from the last attempt at each."""
         entries = {entry["id"]: entry for entry in self.meta["experiments"]}
         last = {
             event["id"]: event.get("measured")
@@ -235,8 +235,8 @@ class Run:
 def open_run(path: str | PathLike[str]) -> Run:
     """Open a run directory, finished or not, with at least one complete experiment.
 
-    Raises `ThalwegError` if the directory does not exist, is not a run, is of a newer format, or nothing in it is
-    complete yet.
+    Raises `ThalwegError` if the directory does not exist, is not a run, has a newer format, or contains no complete
+    experiment.
     """
     directory = Path(path)
     run = Run(directory, _meta(directory))
@@ -314,7 +314,7 @@ def _no_description(file: Path, problem: str) -> ThalwegError:
 
 
 class _Object(dict[str, JsonValue]):
-    """An object of run.json. A missing key means that the file is damaged, wherever it is used."""
+    """An object of run.json. Access to a missing key raises the error that the file is damaged."""
 
     def __init__(self, content: dict[str, JsonValue], file: Path) -> None:
         super().__init__(content)
@@ -336,7 +336,7 @@ def _cannot_read(error: OSError, around: Path) -> ThalwegError:
 
 
 def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
-    """Keep the finite numbers; a journal may have been edited."""
+    """Return the finite numbers; a journal may have been edited."""
     return {
         name: float(value)
         for name, value in measured.items()
@@ -345,7 +345,7 @@ def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
 
 
 def _missing(meta: dict[str, JsonValue]) -> str | None:
-    """Return the missing part of a run's description, if any: without it nothing can be read."""
+    """Return the name of a missing part of run.json; None if it is complete."""
     plan = meta.get("plan")
     planned = plan.get("experiments") if isinstance(plan, dict) else None
     if not isinstance(plan, dict) or "name" not in plan or "engine" not in meta:

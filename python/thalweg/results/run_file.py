@@ -6,7 +6,7 @@ from thalweg.results.plan_document import PlanDocument
 
 
 class ExperimentId(TypedDict):
-    """An experiment of a run, and the name of its files."""
+    """An experiment of a run, and the base name of its files."""
 
     id: str
     experiment: int
@@ -14,7 +14,7 @@ class ExperimentId(TypedDict):
 
 
 class Machine(TypedDict, total=False):
-    """The machine that made a run directory."""
+    """The machine that created a run directory."""
 
     os: str
     kernel: str

@@ -1,4 +1,4 @@
-"""Tables of a run directory as polars frames: sorted by their keys, with their columns even when there is no row."""
+"""Tables of a run directory as polars frames: sorted by key, and with all columns even if there are no rows."""
 
 import errno
 import os
@@ -17,17 +17,17 @@ DTYPES: dict[str, type[pl.DataType]] = {"u64": pl.UInt64, "f64": pl.Float64, "st
 
 
 class DamagedTable(Exception):
-    """A file that is not the table that it should be."""
+    """A file that is not a valid table."""
 
     def __init__(self, file: Path, why: str) -> None:
-        """Initialise with the file and the error."""
+        """Create an error for a file."""
         super().__init__(why)
         self.file = file
         self.why = why
 
 
 def keys(table: str) -> list[str]:
-    """Columns that a table is sorted by.
+    """Return the columns by which a table is sorted.
 
     >>> keys("queue")
     ['experiment', 'repetition', 'link', 't_us']
@@ -36,9 +36,9 @@ def keys(table: str) -> list[str]:
 
 
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
-    """Read the files of the experiments `ids`, lazily; a file that is absent has no rows.
+    """Scan the files of the experiments `ids` lazily; a missing file has no rows.
 
-    Floats that are not finite are empty.
+    Non-finite floats are null.
 
     Raises `PermissionError` if a file may not be read, and `DamagedTable` if a file is malformed
     or lacks a column. Rows are decoded on collection, which raises an exception of polars if they are damaged.
@@ -55,7 +55,7 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
 
 
 def _arrow_schemas(files: Sequence[Path]) -> list[pa.Schema]:
-    """Read the end of each file, where its columns are named: a truncated file has none."""
+    """Read the schema in the footer of each file; a truncated file has no footer."""
     schemas: list[pa.Schema] = []
     try:
         with reading():

@@ -2,7 +2,7 @@
 
     outcome = execute(plan, Path("runs/mine"), binary=engine.find())
 
-The engine writes the run directory; finished experiments are kept, however it ends.
+The engine writes the run directory; finished experiments are kept even if it is killed.
 """
 
 from thalweg.run.directory import default_directory

@@ -10,7 +10,10 @@ RUNS = Path("runs")
 
 
 def default_directory(plan: Plan, engine: Engine, folder: Path = RUNS) -> Path:
-    """Name a run directory after the plan and the version of the engine's results, which includes any kernel.
+    """Return a run directory that is named after the plan and the version of the engine's results, which includes any
+    kernel.
+
+    The same command resumes it; an edited scenario or another version gets a different directory.
 
     The same command resumes it; an edited scenario or another version gets a directory of its own.
     """

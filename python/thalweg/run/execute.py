@@ -28,7 +28,7 @@ class Outcome:
     exit_code: Exit = Exit.FINE
     experiments: int = 0
     present: int = 0
-    """Experiments that were complete before."""
+    """Number of experiments that were complete before."""
     finished: int = 0
     failed: list[EngineEvent] = field(default_factory=list)
     untrustworthy: list[EngineEvent] = field(default_factory=list)
@@ -46,7 +46,8 @@ class Outcome:
                 self.untrustworthy.append(event)
 
 
-# Seven parameters: the engine's input, passed by name; most callers omit most of them.
+# There are seven parameters because this is the engine's complete input; they are passed by name, and most callers omit
+# most of them.
 def execute(
     plan: Plan | bytes,
     out: Path,
@@ -60,10 +61,10 @@ def execute(
     """Run the missing experiments of `plan`, or of a plan in JSON, in the run directory `out`; `listener` receives
     every event.
 
-    An additional event, `stopping`, reports that the engine was signalled: Ctrl-C and similar signals are passed on,
-    and the engine stops cleanly. `command` is the user's command; the run directory stores it. `due` are the
-    experiments and repetitions to run now, if not all. Raises `ThalwegError` if the engine refuses the plan, cannot
-    write the run directory, or dies.
+    Ctrl-C and similar signals are forwarded to the engine, which stops cleanly; the listener then receives an
+    additional event `stopping`. `command` is the user's command; the run directory stores it. `due` lists the
+    experiments and repetitions to run; None: all. Raises `ThalwegError` if the engine refuses the plan, cannot write
+    the run directory, or dies.
     """
     arguments = [str(binary), "run", "--plan", "-", "--out", str(out)]
     if threads is not None:
@@ -74,7 +75,7 @@ def execute(
 
 @contextmanager
 def _listed(due: Sequence[tuple[int, int]] | None) -> Iterator[list[str]]:
-    """Write the due experiments to a file, and return the arguments that name it."""
+    """Write the due experiments to a file, and yield the arguments that refer to it."""
     if due is None:
         yield []
         return
@@ -105,7 +106,7 @@ def _execute(
         feeder.join()
         stderr_file.seek(0)
         words = stderr_file.read().decode(errors="replace").strip()
-    if interrupt.is_asked and code < 0:  # it was asked before it could listen, or asked twice
+    if interrupt.is_asked and code < 0:  # the signal arrived before the engine's handler was installed, or twice
         code = Exit.INTERRUPTED
     if refusal:
         raise refused(refusal, code)
@@ -129,7 +130,7 @@ def real_time_s(plan: Plan, engine: Engine) -> float | None:
 def _started(
     arguments: Sequence[str], environment: dict[str, str], stderr_file: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the engine in a separate process group, so that a Ctrl-C reaches it once: from here."""
+    """Start the engine in a separate process group, so that it receives a Ctrl-C only once, from this process."""
     try:
         engine = subprocess.Popen(
             arguments,
@@ -161,7 +162,7 @@ def _json(plan: Plan | bytes) -> bytes:
 
 
 def _feed(engine: subprocess.Popen[bytes], plan: bytes) -> None:
-    """Write the plan; an engine that ends before it has read everything reports the reason itself."""
+    """Write the plan to the engine; an engine that exits early reports the reason itself."""
     assert engine.stdin
     with suppress(BrokenPipeError), engine.stdin:
         engine.stdin.write(plan)
@@ -180,7 +181,7 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[EngineEvent]:
 
 
 def refused(event: EngineEvent, code: int) -> ThalwegError:
-    """Make an error of an engine's refusal event."""
+    """Return the error for an engine's refusal event."""
     codes = {int(exit_code) for exit_code in Exit}
     return ThalwegError(
         event["code"],

@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, otherwise a line from time to time."""
+"""Progress of a run: a bar on a terminal, otherwise periodic lines."""
 
 import math
 import time
@@ -14,10 +14,10 @@ from thalweg import printable
 from thalweg.engine_output import EngineEvent
 
 LINE_EVERY_S = 10.0
-"""Interval of lines without a terminal: a log of a long run stays readable."""
+"""Interval of lines without a terminal, so that the log of a long run stays readable."""
 
 MAX_LISTED = 5
-"""Number of failures and untrustworthy experiments that are listed; the rest is counted at the end."""
+"""Maximum number of failures and untrustworthy experiments that are listed; the others are counted at the end."""
 
 
 class Progress:
@@ -33,8 +33,8 @@ class Progress:
     ) -> None:
         """Write to `console`, which is standard error.
 
-        `title` precedes the first line. `real_time_s` is the total time of all experiments, if the engine works in real
-        time: then it is known before the first one has finished.
+        `title` precedes the first line. `real_time_s` is the total time of all experiments, if the engine runs in real
+        time; it is then known before the first experiment has finished.
         """
         self._console = console
         self._title = title
@@ -47,7 +47,7 @@ class Progress:
         self._last_line = clock()
 
     def __enter__(self) -> "Progress":
-        """Start showing."""
+        """Start the display."""
         if self._is_terminal:
             columns = (
                 TextColumn("{task.description}"),
@@ -65,7 +65,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop showing."""
+        """Stop the display."""
         if self._bar:
             self._bar.stop()
 
@@ -105,7 +105,7 @@ class Progress:
             self._print(f"{self._done} of {self._total} experiments")
 
     def _list(self, kind: str, text: str) -> None:
-        """Print one of possibly many items; lines after the first are indented."""
+        """Print an item, up to a maximum number per kind; lines after the first are indented."""
         self._counts[kind] += 1
         if self._counts[kind] <= MAX_LISTED:
             self._print(text.strip().replace("\n", "\n  "))
@@ -117,7 +117,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Write how long something takes, as exactly as a guess deserves.
+    """Format an estimated duration, with a precision that suits an estimate.
 
     >>> duration(8.2), duration(100), duration(7300)
     ('9 s', '2 min', '2.0 h')

@@ -1,4 +1,4 @@
-"""Runs a command of the user's on a path: starts the engine with our terminal, and waits for it."""
+"""Runs a user's command on a path: starts the engine with this terminal, and waits for it."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Ended:
     """Outcome of a session."""
 
     exit_code: int
-    """Exit code of the command; 128 and the number of the signal that ended it."""
+    """Exit code of the command; 128 plus the number of the signal that ended it."""
     was_held: bool = False
     """Whether the command ran and the run directory is complete."""
     connections: "list[Connection]" = field(default_factory=list)
@@ -62,7 +62,7 @@ class Connection:
 
 
 def connections_of(journal: Path) -> list[Connection]:
-    """Read the connections of a session from the journal of its run directory, or from a file of events."""
+    """Return the connections of a session, from the journal of its run directory or from a file of events."""
     return [_connection(event) for event in _events(journal) if event["event"] == "connection"]
 
 
@@ -95,14 +95,14 @@ def new_directory(plan: Plan, folder: Path = RUNS) -> Path:
 
 
 def hold(plan: Plan, out: Path, *, binary: Path, arguments: Sequence[str], command: Sequence[str]) -> Ended:
-    """Run a command on the path of a plan, and wait for its end.
+    """Run a command on the path of a plan, and wait for it to exit.
 
     Args:
         plan: A plan of one experiment.
         out: The run directory.
         binary: `thalweg-engine`.
         arguments: Further arguments of `thalweg-engine shell`, the command among them.
-        command: What the user typed, for the run directory.
+        command: The command line as typed, which the run directory stores.
 
     Raises:
         ThalwegError: If the engine refuses the plan or cannot run the command.
@@ -139,9 +139,10 @@ def _wait(words: Sequence[str], command: Sequence[str]) -> int:
 
 @contextmanager
 def _signals_of(engine: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Leave Ctrl-C to the command, which receives it from the terminal too, and pass on termination signals.
+    """Ignore Ctrl-C, which the command also receives from the terminal, and forward termination signals.
 
-    Handlers instead of SIG_IGN, which the command would inherit. Python delivers signals only to the main thread.
+    This uses handlers instead of SIG_IGN, because the command would inherit SIG_IGN. Python delivers signals only to
+    the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

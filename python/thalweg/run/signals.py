@@ -1,7 +1,7 @@
 """Handling of SIGINT and SIGTERM while an engine runs.
 
-The first one is passed on once: the engine stops running experiments, keeps finished ones, and exits. The second one
-kills the engine, and so does a deadline; finished experiments are still kept.
+The first signal is forwarded: the engine stops running experiments, keeps finished ones, and exits. A second signal or
+a timeout kills the engine; finished experiments are still kept.
 """
 
 import signal
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 END_WITHIN_S = 15.0
-"""Timeout for an engine to exit after a signal. It takes some seconds at most, unless it is stopped."""
+"""Timeout for an engine to exit after a signal. It usually takes a few seconds, unless the process is stopped."""
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -27,7 +27,7 @@ class Interrupt:
 
 @contextmanager
 def forwarding(engine: subprocess.Popen[bytes], report: Callable[[], None]) -> Iterator[Interrupt]:
-    """Pass signals on to the engine while the block runs, and report the first one.
+    """Forward signals to the engine while the block runs, and report the first one.
 
     Python delivers signals only to the main thread; in other threads this does nothing.
     """

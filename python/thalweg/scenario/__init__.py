@@ -1,8 +1,8 @@
-"""Scenario files: read, checked, and with every mistake explained.
+"""Scenario files: parsing, checks, and an explanation of every mistake.
 
     document = scenario.load("itc.toml")
 
-This layer imports nothing of ours but the errors.
+This layer imports no other layer except the errors.
 """
 
 from os import PathLike
@@ -17,9 +17,9 @@ __all__ = ["Document", "checked", "departures", "find", "load", "overridden", "u
 
 
 def load(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
-    """Read and check a scenario, with `settings` in place of its own values; a list replaces the key's sweep.
+    """Read and check a scenario, with `settings` instead of its own values; a list replaces the key's sweep.
 
-    Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
+    Raises `ThalwegError`, or `ThalwegErrors` with all mistakes of the file.
     """
     return checked(unchecked(file, settings))
 
@@ -35,7 +35,7 @@ def unchecked(file: str | PathLike[str], settings: Replacements | None = None) -
 def checked(document: Document) -> Document:
     """Check a document, and return it.
 
-    Raises `ThalwegErrors` with every mistake.
+    Raises `ThalwegErrors` with all mistakes.
     """
     _check(document)
     return document

@@ -8,11 +8,11 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that a sweep sets together, and the values that it tries.
+    """Keys that a sweep sets together, and their values.
 
-    A key with a list of values is an axis of its own; the columns of a file of rows are one axis.
+    Each key with a list of values is a separate axis; the columns of a file of rows form one axis.
     """
 
     addresses: tuple[str, ...]
     choices: tuple[tuple[Value, ...], ...]
-    """Each has a value per address."""
+    """Values of the axis, each with one value per key."""

@@ -1,4 +1,4 @@
-"""Checks a whole scenario, its sweep included, and reports every mistake once."""
+"""Checks a complete scenario, including its sweep, and reports every mistake once."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +30,15 @@ MAX_MISTAKES = 20
 """Maximum number of listed mistakes at single points of a sweep."""
 
 MAX_EXPERIMENTS = 1_000_000
-"""More experiments than this are a slip: at ten a second on each of two cores they would take half a day."""
+"""Maximum number of experiments; a larger number is assumed to be a mistake. At ten per second on each of two cores, a
+million would take half a day.
+"""
 
 
 def check(document: Document) -> None:
     """Check a scenario.
 
-    Raises `ThalwegErrors` with every mistake, in the order of the file.
+    Raises `ThalwegErrors` with all mistakes, in the order of the file.
     """
     errors = find(document)
     if errors:
@@ -44,7 +46,7 @@ def check(document: Document) -> None:
 
 
 def find(document: Document) -> list[ThalwegError]:
-    """Return every mistake of a scenario."""
+    """Return all mistakes of a scenario."""
     in_structure = structure.check(document, document.raw)
     base = structure.sound(document.raw, in_structure)
     errors = list(in_structure.values())
@@ -60,7 +62,7 @@ def _identity(error: ThalwegError) -> tuple[str | None, ...]:
 
 
 def _is_set(error: ThalwegError, set_by_sweep: set[str]) -> bool:
-    """Whether an error is about a missing key that the sweep sets."""
+    """Return whether an error is about a missing key that the sweep sets."""
     return error.code == "missing-key" and error.place in set_by_sweep
 
 
@@ -70,7 +72,7 @@ class _Column:
 
     values: Sequence[Value]
     sources: Mapping[Value, Source]
-    """Position of a value, if it is in a file of rows."""
+    """Position of each value in a file of rows, if it comes from one."""
 
     @property
     def is_of_rows(self) -> bool:
@@ -88,13 +90,13 @@ def _sweep(
     raw = document.raw
     rest = {
         key: value for key, value in raw.items() if key != "sweep"
-    }  # or each value would be checked with all others
+    }  # otherwise each value would be checked with all others
     columns, lines, errors = _columns(document)
     key_paths: dict[str, KeyPath] = {}
     sound: dict[str, _Column] = {}
     for address, column in columns.items():
         if not sweep.is_known(address, base):
-            continue  # what is around the key has an error from the structure already
+            continue  # the structure check has already reported an error around the key
         value_errors = _values(address, column)
         try:
             key_paths[address] = sweep.locate(address, base)
@@ -127,7 +129,7 @@ def _sweep(
 
 
 def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[ThalwegError]]:
-    """Return the values of every key that the sweep sets, the rows of its files, and what is wrong with these."""
+    """Return the values of every key that the sweep sets, the rows of its files, and the mistakes in these."""
     swept = document.raw.get("sweep")
     columns: dict[str, _Column] = {}
     row_values: Rows | None = None
@@ -135,7 +137,7 @@ def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[
     lists = swept if isinstance(swept, dict) else {}
     for address, choices in lists.items():
         if not isinstance(choices, list) or not all(isinstance(value, bool | int | float | str) for value in choices):
-            continue  # has an error from the structure already
+            continue  # the structure check has already reported an error
         if address != rows.KEY:
             columns[address] = _Column(choices, {})
             continue
@@ -177,7 +179,7 @@ def _set_twice(address: str) -> ThalwegError:
 
 
 def _axes(columns: Mapping[str, _Column], right: Mapping[str, Sequence[Value]], row_values: Rows | None) -> list[Axis]:
-    """Return the axes without wrong values; rows in which one is wrong are left out."""
+    """Return the axes without invalid values; rows with an invalid value are omitted."""
     axes = []
     for address, column in columns.items():
         if not column.is_of_rows:
@@ -212,7 +214,7 @@ def _twice(address: str, around: str) -> ThalwegError:
 def _in_sweep(
     errors: Sequence[ThalwegError], address: str, document: Document, source: Source | None = None
 ) -> Sequence[ThalwegError]:
-    """Return where mistakes of the sweep are: in a file of rows (`source`), else in the scenario."""
+    """Return the mistakes with their position in the sweep: in a file of rows (`source`), or in the scenario."""
     for error in errors:
         error.source = (source and error.source) or source or document.source(("sweep", address))
         error.message = f"in [sweep], {error.message}"
@@ -269,7 +271,7 @@ def _kind(value: Value) -> str:
 
 
 ScenarioRule = Callable[[Raw, Path, Mistakes], None]
-"""A rule gets the keys of the scenario that it reads, the folder of the scenario's files, and notes mistakes."""
+"""A rule receives the scenario's keys that it reads and the folder of its files, and records mistakes."""
 
 RULES: tuple[tuple[ScenarioRule, tuple[str, ...]], ...] = (
     (rules_path.check, ("path", "duration")),
@@ -283,11 +285,13 @@ RULES: tuple[tuple[ScenarioRule, tuple[str, ...]], ...] = (
     (rules_amount.check, ("flow", "duration", "sample_interval")),
     (rules_arrival.check, (*(f"path.{key}" for key in rules_arrival.PATH_KEYS), "flow", "duration")),
 )
-"""Every rule, with its keys. If two points of the sweep share them, it is applied once."""
+"""Rules with the keys that they read. A rule is applied once for all sweep points with the same values of
+these keys.
+"""
 
 
 def extract(raw: Raw, keys: Sequence[str]) -> Raw:
-    """Return the scenario with nothing but some keys, of the top or of a table there.
+    """Return the scenario reduced to some keys, at the top level or in a top-level table.
 
     >>> extract({"path": {"rtt": "1ms", "loss": 1}, "flow": [], "host": {}}, ["path.rtt", "flow", "duration"])
     {'path': {'rtt': '1ms'}, 'flow': []}
@@ -304,7 +308,7 @@ def extract(raw: Raw, keys: Sequence[str]) -> Raw:
 
 
 def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[int]:
-    """Return which of the swept addresses set something below the keys that a rule reads.
+    """Return the indices of the swept addresses that set a key that a rule reads, or a key below it.
 
     >>> _indices(["path.rtt", "path.rate"], {}, ["flow", "path.rate"])
     [1]
@@ -321,12 +325,12 @@ def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[i
 def _rules(document: Document, base: Raw, axes: Sequence[Axis], intended: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
-    A key that is missing only because it is misspelled, and is in `intended`, is not reported again.
+    A key in `intended` is missing only because it was misspelled, and is not reported again.
     """
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
     in_files: dict[tuple[Source | None, str], ThalwegError] = {}
-    # A rule has the same result at all points with the same sweep values below the keys that it reads.
+    # A rule has the same result at all points with the same values of the keys that it reads.
     addresses = [address for axis in axes for address in axis.addresses]
     read = [_indices(addresses, base, keys) for _, keys in RULES]
     cache: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]
@@ -373,7 +377,7 @@ def _error(mistake: Mistake, failing: list[Assignment], points: list[Assignment]
 
 
 def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
-    """Find the one value of the first point that causes the mistake at every point, else return the point."""
+    """Return the one value of the first point that causes the mistake at every point, otherwise the entire point."""
     for key, value in failing[0].items():
         if sum(point[key] == value for point in points) == sum(point[key] == value for point in failing):
             return {key: value}
@@ -381,7 +385,7 @@ def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
 
 
 def _source(key_path: KeyPath, assignment: Assignment, document: Document) -> Source:
-    """Point to the sweep if that causes the mistake, else to the key."""
+    """Return the position of the sweep if it causes the mistake, otherwise of the key."""
     swept, address = document.raw.get("sweep"), name_of(key_path, document.raw)
     key = next(iter(assignment), address if isinstance(swept, dict) and address in swept else None)
     return document.source(("sweep", key) if key else key_path)
@@ -392,9 +396,9 @@ SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
 
 
 def overridden(document: Document, settings: Replacements) -> Document:
-    """Return the document with settings applied: each replaces the value, and the sweep of its key.
+    """Return the document with settings applied; each replaces the value of a key and its sweep.
 
-    A list is what the sweep then tries. Raises `ThalwegErrors` if a key is unknown.
+    A list becomes the key's sweep. Raises `ThalwegErrors` if a key is unknown.
     """
     raw: Raw = document.raw
     base = structure.sound(raw, structure.check(document, raw))

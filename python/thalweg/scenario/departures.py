@@ -1,4 +1,4 @@
-"""The keys of a scenario that depart from their defaults, by the schema: a new key needs nothing here."""
+"""Finds the keys of a scenario that differ from their defaults in the schema; new keys need no change here."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from thalweg.scenario.text.quantities import QuantityError
 from thalweg.scenario.text.texts import PARSERS
 
 LISTS_OF_TABLES = ("flow", "background")
-"""Lists whose entries have keys of their own; other lists are values."""
+"""Lists whose entries are tables with keys; other lists are values."""
 
 
 def departures(raw: Raw) -> dict[str, TomlValue]:
-    """Return the values that are not the defaults, by address, in the order of the file.
+    """Return the values that differ from their defaults, by address, in the order of the file.
 
     `raw` is a checked scenario without its sweep.
 
@@ -39,7 +39,7 @@ def _inside(table: Raw, node: Schema, table_path: KeyPath) -> Iterator[tuple[Key
 
 
 def _object(node: Schema) -> Schema:
-    """Return the table of "a table", "a table or nothing" or "a value or a table"."""
+    """Return the table branch of an optional table, or of a union of a value and a table."""
     node = resolve(node)
     branches = [resolve(branch) for branch in node.get("anyOf", ())]
     return next((branch for branch in branches if branch.get("type") == "object"), node)

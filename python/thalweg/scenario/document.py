@@ -1,4 +1,4 @@
-"""A scenario file as it was written: its text, its values, its lines."""
+"""A scenario file as it was written: its text, values and line numbers."""
 
 import re
 import tomllib
@@ -18,13 +18,13 @@ READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 """Folder of the bundled scenarios."""
 
 OF_SEARCHES = ("search", "fuzz")
-"""Tables of a scenario file about searches: engines, sweeps and the schema of scenarios do not use them."""
+"""Tables of a scenario file about searches; engines, sweeps and the scenario's schema ignore them."""
 
 Value = axis.Value
 """A value that a key of a scenario can have at one point of a sweep."""
 
 TomlValue = object
-"""A value as tomllib returns it: what reads it narrows its type."""
+"""A value from tomllib; its reader narrows the type."""
 
 Replacements = Mapping[str, TomlValue]
 """Replacements of a scenario's values, by address; a list replaces the key's sweep."""
@@ -43,7 +43,7 @@ class Document:
     not_in_file: frozenset[KeyPath] = field(default=frozenset())
     """Key paths that the command line has set."""
     searches: Raw = field(default_factory=dict)
-    """The tables of searches, unchecked; `raw` is without them."""
+    """The tables of searches, unchecked; they are not part of `raw`."""
 
     @cached_property
     def axes(self) -> list[axis.Axis]:
@@ -59,7 +59,7 @@ class Document:
 
     @property
     def swept(self) -> dict[str, list[Value]]:
-        """The values that the sweep of a checked scenario tries, by address; those of rows once each."""
+        """The values of the sweep of a checked scenario, by address; values in rows are listed once."""
         return {
             address: list(dict.fromkeys(choice[number] for choice in axis_.choices))
             for axis_ in self.axes
@@ -92,7 +92,7 @@ def set_searches_aside(document: Document) -> Document:
 def read(file: Path) -> Document:
     """Read a scenario file.
 
-    Raises `ThalwegError` if there is no such file, or it cannot be read, is not UTF-8 or is not TOML.
+    Raises `ThalwegError` if the file does not exist, cannot be read, is not UTF-8 or is not TOML.
     """
     try:
         text = read_regular(file, LARGEST_TEXT).decode("utf-8-sig")  # some editors begin files with a byte order mark
@@ -124,7 +124,7 @@ def read(file: Path) -> Document:
         raise _unreadable(
             file, "brackets are nested too deeply", "no key of a scenario needs more than three"
         ) from None
-    except ValueError:  # from int, which reads no more than some thousand digits
+    except ValueError:  # raised by int() for numbers of more than some thousand digits
         raise _unreadable(file, "a number has thousands of digits", "the largest number is 9007199254740991") from None
 
 

@@ -1,4 +1,4 @@
-"""`engine.traffic = "iperf3"`: a short form of the programs that make every flow."""
+"""`engine.traffic = "iperf3"`: adds iperf3 as the program of every flow without one."""
 
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
@@ -8,16 +8,16 @@ SERVER = "iperf3 -s -p {port}"
 CLIENT = "iperf3 -c {server} -p {port} -C {cc}"
 
 UNTIL_STOPPED = "-t 86400"
-"""iperf3 is stopped when the flow or the experiment ends."""
+"""Option for a duration of one day; iperf3 is stopped when the flow or the experiment ends."""
 
 
 def is_chosen(raw: Raw) -> bool:
-    """Return whether iperf3 makes the flows of a scenario that have no program."""
+    """Return whether a scenario uses iperf3 for its flows without a program."""
     return values.table(raw, "engine").get("traffic") == "iperf3"
 
 
 def with_programs(flow: Raw) -> Raw:
-    """Return a flow with iperf3 as its program; one that has a program stays as it is.
+    """Return a flow with iperf3 as its program; a flow that has a program is unchanged.
 
     >>> with_programs({"name": "bulk", "cc": "bbr"})["program"]["client"]
     'iperf3 -c {server} -p {port} -C {cc} -t 86400'

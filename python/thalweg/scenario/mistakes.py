@@ -1,4 +1,4 @@
-"""Collects the mistakes that the rules find: at one point of a scenario's sweep, or in another TOML file."""
+"""Collects mistakes that the rules find, at one point of a scenario's sweep or in another TOML file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +19,12 @@ class Mistake:
     expected: str | None = None
     hint: str | None = None
     instead: tuple[str, ...] = ()
-    """Addresses, or tables, that would resolve the missing key."""
+    """Addresses or tables that could be set instead of the missing key."""
 
     def error(self, name: str, source: Source, suffix: str = "") -> ThalwegError:
-        """Return it as an error: `name` is its key path as users write it, `suffix` is appended to its message."""
+        """Return the mistake as an error: `name` is its key path as users write it, `suffix` is appended to its
+        message.
+        """
         return ThalwegError(
             self.code,
             self.message + suffix,
@@ -40,7 +42,7 @@ class Mistakes:
 
     entries: list[Mistake] = field(default_factory=list)
     errors: list[ThalwegError] = field(default_factory=list)
-    """Mistakes in files that the checked one names."""
+    """Mistakes in files that the checked file refers to."""
 
     def add(
         self,
@@ -58,11 +60,11 @@ class Mistakes:
     def add_missing(
         self, key_path: KeyPath, message: str, *, expected: str, hint: str, instead: tuple[str, ...]
     ) -> None:
-        """Add a missing key; it counts as present if an unknown key probably meant one of `instead`."""
+        """Add a missing key; it counts as present if an unknown key was probably meant to be one of `instead`."""
         self.entries.append(Mistake("missing-key", key_path, message, None, expected, hint, instead))
 
     def add_unknown(self, key_path: KeyPath, kind: str, name: str, choices: Sequence[str]) -> None:
-        """Add a name that is not one of the choices."""
+        """Add a name that is not a valid choice."""
         self.add(
             f"unknown-{kind.replace(' ', '-')}",
             key_path,
@@ -73,10 +75,10 @@ class Mistakes:
         )
 
     def add_error(self, error: ThalwegError) -> None:
-        """Add a mistake that has its own source."""
+        """Add a mistake that has its own position."""
         self.errors.append(error)
 
 
 def by_line(errors: Iterable[ThalwegError]) -> list[ThalwegError]:
-    """Return errors in the order of the file."""
+    """Sort errors by their line in the file."""
     return sorted(errors, key=lambda error: (error.source and error.source.line) or 0)

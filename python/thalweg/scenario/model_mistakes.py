@@ -1,4 +1,4 @@
-"""Translates pydantic's errors in a TOML table: what was found, what was expected, and what to type."""
+"""Translates pydantic's errors in a TOML table to errors with the value found, the expected value, and a hint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from thalweg.scenario.text import words
 
 @dataclass(frozen=True)
 class Described:
-    """Description of the checked document in errors."""
+    """How errors describe the checked document."""
 
     model: type[BaseModel]
     top: str
@@ -81,7 +81,7 @@ def _translate(details: ErrorDetails, key_path: KeyPath, checked: Described, mis
 
 
 def _place(loc: tuple[int | str, ...], raw: TomlValue) -> KeyPath:
-    """Remove pydantic's names of branches from a location."""
+    """Remove pydantic's branch names from a location."""
     key_path: list[int | str] = []
     for number, part in enumerate(loc):
         is_last = number == len(loc) - 1
@@ -101,7 +101,7 @@ def _keys(model: type[BaseModel], key_path: KeyPath) -> list[str]:
             by_alias = {model_field.alias or name: model_field for name, model_field in table.model_fields.items()}
             table = by_alias[str(part)].annotation
         else:
-            table = get_args(table)[-1]  # of lists and of dictionaries: what they hold
+            table = get_args(table)[-1]  # for lists and dictionaries, the type of their values
         if isinstance(table, UnionType):
             table = next(type_ for type_ in get_args(table) if type_ is not type(None))
     return [model_field.alias or name for name, model_field in table.model_fields.items()]

@@ -1,4 +1,4 @@
-"""Key paths of a scenario: their schema, and how errors write them."""
+"""Key paths of a scenario: their schema, and their notation in errors."""
 
 import json
 from functools import cache
@@ -31,10 +31,12 @@ Schema = TypedDict(
     },
     total=False,
 )
-"""A node of the JSON Schema of the scenario: the keywords that are read."""
+"""A node of the JSON Schema of the scenario, limited to the keywords that are read."""
 
 MAX_SHOWN_BITS = 128
-"""Larger whole numbers are described by their length; TOML's own have 64 bits."""
+"""Maximum number of bits of a displayed integer; larger ones are described by their length. TOML's integers have 64
+bits.
+"""
 
 LOG10_OF_2 = 0.30103
 
@@ -47,7 +49,7 @@ def schema() -> Schema:
 
 
 def name_of(key_path: KeyPath, raw: Raw) -> str:
-    """Write a key path as sweeps and errors do, flows by name.
+    """Return a key path in the notation of sweeps and errors, with flows by name.
 
     >>> name_of(("flow", 0, "cc"), {"flow": [{"name": "large"}]}), name_of(("path", "steps", 1), {})
     ('flow.large.cc', 'path.steps.1')
@@ -62,7 +64,7 @@ def name_of(key_path: KeyPath, raw: Raw) -> str:
 
 
 def header_of(key_path: KeyPath, raw: Raw) -> str:
-    """Write the table of a key path as a heading of the file.
+    """Return the table of a key path as a heading of the file.
 
     >>> header_of((), {}), header_of(("path",), {}), header_of(("flow", 0), {"flow": [{"name": "a"}]})
     ('the scenario', '[path]', '[[flow]] `a`')
@@ -104,7 +106,7 @@ def describe(node: Schema) -> str:
 
 
 def show(value: TomlValue) -> str:
-    """Write a value of the file, shortly."""
+    """Return a value of the file as a short text."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
@@ -118,14 +120,14 @@ def show(value: TomlValue) -> str:
 
 
 def resolve(node: Schema) -> Schema:
-    """Follow references to where the schema is written out."""
+    """Resolve references in the schema."""
     while "$ref" in node:
         node = schema()["$defs"][node["$ref"].removeprefix("#/$defs/")]
     return node
 
 
 def other_keys(node: Schema) -> Schema | None:
-    """Return the schema of a table's unlisted keys; None: there are no such keys."""
+    """Return the schema of a table's unlisted keys; None: unlisted keys are invalid."""
     others = node.get("additionalProperties")
     return others if isinstance(others, dict) else None
 
@@ -135,9 +137,9 @@ def _branches(node: Schema) -> list[Schema]:
 
 
 def locate_in_schema(loc: tuple[int | str, ...]) -> tuple[KeyPath, Schema]:
-    """Resolve a location that pydantic reports.
+    """Resolve a location from pydantic.
 
-    Returns the key path without pydantic's names of branches, and the schema there.
+    Returns the key path without pydantic's branch names, and its schema.
     """
     node, key_path = schema(), list[str | int]()
     for part in loc:
@@ -147,7 +149,7 @@ def locate_in_schema(loc: tuple[int | str, ...]) -> tuple[KeyPath, Schema]:
             node = resolve(branches[0])
             branches = _branches(node)
         if branches:
-            # A "value" keeps the whole union, so that the error offers both branches.
+            # For "value", the node remains the union, so that the error offers both branches.
             node = branches[1] if part == "table" else node
             continue
         key_path.append(part)

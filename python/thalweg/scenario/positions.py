@@ -20,7 +20,7 @@ def _keys(text: str) -> KeyPath:
 
 
 def dotted(key_path: KeyPath) -> str:
-    """Write a key path with dots; parts that contain a dot are quoted.
+    """Return a key path with dots; parts that contain a dot are quoted.
 
     >>> dotted(("claims", 0, "where", "path.buffer"))
     'claims.0.where."path.buffer"'
@@ -67,7 +67,7 @@ def _inside_arrays(keys: KeyPath, counts: dict[KeyPath, int]) -> KeyPath:
 
 
 def line_of(key_path: KeyPath, numbers: dict[KeyPath, int]) -> int | None:
-    """Look up the line of a key path, or of the nearest table around it that has one."""
+    """Return the line of a key path, or of the nearest enclosing table with a line."""
     for length in range(len(key_path), 0, -1):
         if key_path[:length] in numbers:
             return numbers[key_path[:length]]

@@ -1,4 +1,4 @@
-"""Presets: parameters of kinds of access networks, for [path], and of network cards, for hosts."""
+"""Presets: parameters of access networks for [path], and of network cards for hosts."""
 
 import tomllib
 from functools import cache
@@ -7,7 +7,7 @@ from importlib.resources import files
 from thalweg.scenario.document import Raw, TomlValue
 
 CAPACITIES = ("rate", "steps", "trace")
-"""Keys of which a scenario sets one: any of them replaces a preset's."""
+"""Mutually exclusive keys of a link's capacity; setting any of them replaces that of the preset."""
 
 
 @cache
@@ -16,7 +16,7 @@ def _presets(kind: str) -> dict[str, dict[str, TomlValue]]:
 
 
 def source(address: str, name: str) -> str | None:
-    """Return where the figures of a preset come from; None for keys that are not presets.
+    """Return the source of a preset's figures; None for keys that are not presets.
 
     >>> source("path.rtt", "10ms")
     """
@@ -27,7 +27,8 @@ def source(address: str, name: str) -> str | None:
 
 
 def expand(key: str, value: TomlValue) -> TomlValue:
-    """Return `path` or `host` with the keys of presets that the scenario does not set itself; any other key as it is.
+    """Return `path` or `host` with the preset's values for keys that the scenario does not set; other keys are
+    unchanged.
 
     >>> expand("path", {"preset": "geo", "rate": "20Mbps"})["rtt"]
     '650ms'

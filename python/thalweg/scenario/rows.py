@@ -1,7 +1,6 @@
-"""Tables of points: CSV files whose rows each set several keys together, as `[sweep] rows = ["paths.csv"]` names them.
+"""Tables of sweep points: CSV files whose rows set several keys together, as in `[sweep] rows = ["paths.csv"]`.
 
-The header names keys of the scenario, as a sweep does. A cell is a number, `true` or `false`, or a text such as a
-quantity.
+The header lists keys of the scenario. A cell is a number, `true` or `false`, or a text such as a quantity.
 """
 
 import csv
@@ -14,12 +13,12 @@ from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.scenario.axis import Axis, Value
 
 KEY = "rows"
-"""The key of [sweep] that names the files."""
+"""The key of [sweep] that lists the files."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One point, and its line."""
+    """One sweep point, and its line."""
 
     values: tuple[Value, ...]
     source: Source
@@ -35,7 +34,7 @@ class Rows:
 
     @property
     def axis(self) -> Axis:
-        """The axis of a sweep that the rows are."""
+        """The sweep axis that consists of the rows."""
         return Axis(self.addresses, tuple(row.values for row in self.rows))
 
 
@@ -70,7 +69,7 @@ def read(names: Sequence[str], folder: Path) -> Rows:
 
 
 def value_of(cell: str) -> Value:
-    """Read a cell.
+    """Parse a cell.
 
     >>> value_of("40Mbps"), value_of("0.01"), value_of("3"), value_of("true")
     ('40Mbps', 0.01, 3, True)

@@ -1,8 +1,8 @@
-"""The first check of a scenario: every key is known, every value is of its kind and in its range.
+"""Checks the structure of a scenario: every key is known, and every value has the right type and range.
 
-Pydantic finds the mistakes with the generated models; here they become errors that name the key as the user wrote it,
-what was found, what was expected (from the JSON Schema) and a suggestion. One mistake is one error: of "a value or a
-table" only the branch that was meant is reported.
+Pydantic finds the mistakes with the generated models. This module converts them to errors with the key as the user
+wrote it, the value found, the expected value (from the JSON Schema) and a hint. Each mistake is reported once: for "a
+value or a table", only errors of the intended branch are reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ from thalweg.scenario.text.texts import EXPECTED
 from thalweg.scenario.values import MALFORMED
 
 MAX_DIGITS = 18
-"""Digits of a number of percent that a hint reads."""
+"""Maximum number of digits of a percentage for which a hint is computed."""
 
 
 def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
@@ -39,7 +39,7 @@ def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
         for details in error.errors(include_url=False):
             key_path, node = locate_in_schema(details["loc"])
             errors.setdefault(key_path, _translate(_Finding(details, key_path, node, document, raw)))
-        # `name is missing` where `nam` was found is one mistake.
+        # `name is missing` together with an unknown key `nam` is one mistake.
         intended = intended_addresses(errors.values())
         return {
             key_path: error
@@ -50,9 +50,9 @@ def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
 
 
 def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
-    """Return the scenario as the rules between keys read it: every value in it has the structure of the schema.
+    """Return the scenario for the rules between keys, in which every value conforms to the schema.
 
-    Unknown keys are left out, and MALFORMED stands where a value is wrong. The sweep is left out: its values are
+    Unknown keys are removed, and invalid values are replaced by MALFORMED. The sweep is removed as well: its values are
     checked one by one, at the key paths that they set.
     """
     right = {key: value for key, value in raw.items() if key != "sweep"}
@@ -71,7 +71,7 @@ def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
 
 
 def intended_addresses(errors: Iterable[ThalwegError]) -> set[str]:
-    """Return the key paths that unknown keys were probably meant to be; they are not reported as missing."""
+    """Return the key paths for which unknown keys are probably misspellings; they are not reported as missing."""
     addresses = set()
     for error in errors:
         if error.code != "unknown-key" or "`" not in (error.hint or "") or not error.place or not error.hint:
@@ -115,7 +115,7 @@ class _Finding:
         return header_of(self.key_path[:-1], self.raw)
 
     def error(self, code: str, *, expected: str | None, hint: str | None = None, why: str = "") -> ThalwegError:
-        """Return the error of a value that is wrong."""
+        """Return the error for an invalid value."""
         shown = show(self.given)
         return ThalwegError(
             code,
@@ -205,7 +205,7 @@ TRANSLATIONS: Mapping[str, Callable[[_Finding], ThalwegError]] = {
     "less_than_equal": _out_of_range,
     "finite_number": _out_of_range,
 }
-"""By pydantic's types of errors; all others are values of a wrong type."""
+"""Translations by pydantic's error type; all other errors are values of a wrong type."""
 
 
 def _translate(finding: _Finding) -> ThalwegError:
@@ -213,7 +213,7 @@ def _translate(finding: _Finding) -> ThalwegError:
 
 
 def _table(loc: tuple[int | str, ...]) -> Schema:
-    """The object schema at a location."""
+    """Return the object schema at a location."""
     node = locate_in_schema(loc)[1]
     branches = [resolve(branch) for branch in node.get("anyOf", ())]
     return next((branch for branch in branches if "properties" in branch), node)
@@ -260,7 +260,7 @@ def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> s
 
 
 def _ratio_hint(value: TomlValue, node: Schema) -> str | None:
-    """Suggest a ratio if a percentage was probably meant."""
+    """Suggest a ratio if the value was probably meant as a percentage."""
     is_ratio = node.get("type") in ("number", ["number", "null"]) and node.get("maximum") == 1
     if not is_ratio or not isinstance(value, int | float):
         return None
@@ -268,7 +268,7 @@ def _ratio_hint(value: TomlValue, node: Schema) -> str | None:
 
 
 def _dotted(key_path: KeyPath, value: TomlValue) -> str:
-    """Write the key that was meant where TOML made tables of its dots."""
+    """Return the intended key if TOML parsed its dots as tables."""
     while isinstance(value, dict) and value:
         key = next(iter(value))
         key_path, value = (*key_path, key), value[key]
@@ -276,7 +276,7 @@ def _dotted(key_path: KeyPath, value: TomlValue) -> str:
 
 
 def _belongs(key: str, key_path: KeyPath) -> str | None:
-    """Describe the table of a key that is known elsewhere."""
+    """Return the table in which an unknown key would be valid, as text; None if there is none."""
     if len(key_path) > 1 and key in schema()["properties"]:
         return f"`{key}` stands at the top of the file, before the first [table]"
     for table, header in (

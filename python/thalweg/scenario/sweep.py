@@ -1,7 +1,7 @@
-"""Sweeps: which key an address means, and the points that the values span.
+"""Sweeps: resolves addresses to keys, and enumerates the points.
 
-An address is a path of keys with dots, as in `path.buffer`: flows go by name (`flow.medium.cc`), entries of other lists
-by their number from 0 (`path.steps.1.rate`).
+An address is a dotted path of keys, such as `path.buffer`. Flows are identified by name (`flow.medium.cc`), and entries
+of other lists by their index from 0 (`path.steps.1.rate`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ Assignment = dict[str, Value]
 """Addresses and values that a point of the sweep sets, in the order of the file."""
 
 NOT_SWEPT = {"name", "about", "source", "repetitions", "seed", "sweep"}
-"""Keys that are about the whole scenario, not about an experiment."""
+"""Keys of the entire scenario, which cannot differ between experiments."""
 
 
 def locate(address: str, raw: Raw) -> KeyPath:
     """Resolve an address to its key path; it need not be set in `raw`, but the flow must exist.
 
-    Raises `ThalwegError` if there is no such key, or it cannot have a separate value at each point.
+    Raises `ThalwegError` if the key is unknown or cannot be swept.
 
     >>> locate("flow.medium.cc", {"flow": [{"name": "large"}, {"name": "medium"}]})
     ('flow', 1, 'cc')
@@ -62,7 +62,7 @@ def locate(address: str, raw: Raw) -> KeyPath:
 
 
 def is_known(address: str, base: Raw) -> bool:
-    """Whether all tables and lists around the key of an address are well-formed, or absent.
+    """Return whether all tables and lists around the key of an address are valid or absent.
 
     `base` is a scenario as `structure.sound` returns it.
     """
@@ -88,7 +88,7 @@ def put(raw: Raw, key_path: KeyPath, value: TomlValue) -> Raw:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[Assignment]:
-    """Return every combination, in the order of the file: the last axis changes fastest.
+    """Yield every combination, in the order of the file; the last axis changes fastest.
 
     >>> list(points([Axis(("path.buffer",), (("1bdp",), ("2bdp",))), Axis(("flow.a.cc",), (("bbr",),))]))
     [{'path.buffer': '1bdp', 'flow.a.cc': 'bbr'}, {'path.buffer': '2bdp', 'flow.a.cc': 'bbr'}]
@@ -105,10 +105,10 @@ def _addresses(axes: Sequence[Axis]) -> list[str]:
 
 
 def scenarios(raw: Raw, axes: Sequence[Axis]) -> Iterator[tuple[Assignment, Raw]]:
-    """Return every point: what it sets, and its scenario, which has no sweep.
+    """Yield every point: the values that it sets, and its scenario without the sweep.
 
-    Scenarios share what is equal in them: the value of a key of the top is one and the same object in all scenarios in
-    which the sweep sets the same values below that key.
+    Scenarios share equal values: the value of a top-level key is the same object in all scenarios with the same sweep
+    values below that key.
 
     >>> both = scenarios({"path": {"rtt": "1ms"}, "flow": []}, [Axis(("path.rate",), (("1bps",), ("2bps",)))])
     >>> [scenario["path"] for _, scenario in both]
@@ -155,7 +155,7 @@ def _get(value: TomlValue | None, part: str | int) -> TomlValue | None:
 
 
 def _inside(node: Schema) -> Schema:
-    """Iterate over an optional or "value or table" to the table."""
+    """Return the table branch of an optional table, or of a union of a value and a table."""
     node = resolve(node)
     branches = (_inside(branch) for branch in node.get("anyOf", ()))
     return next((branch for branch in branches if "properties" in branch), node)
@@ -164,7 +164,7 @@ def _inside(node: Schema) -> Schema:
 def _step(
     node: Schema, key: str, before: list[str], value: TomlValue | None
 ) -> tuple[str | int | None, Schema, list[str]]:
-    """Go one key down: the part of the key path, its schema, and the choices if there is no such key."""
+    """Resolve one key: return its part of the key path, its schema, and the valid choices if it is unknown."""
     if "items" in node:
         entries = value if isinstance(value, list) else []
         if before == ["flow"]:

@@ -6,11 +6,11 @@ from thalweg.scenario.document import TomlValue
 
 
 class Table(BaseModel):
-    """A table of the scenario: no unknown keys, no conversion between kinds, no infinities."""
+    """A table of the scenario: rejects unknown keys, type conversions and infinities."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 def table_or_value(value: TomlValue | Table) -> str:
-    """Describe which branch of "a value or a table" is meant, so that only its mistakes are reported."""
+    """Return which branch of "a value or a table" was intended, so that only its mistakes are reported."""
     return "table" if isinstance(value, dict | Table) else "value"

@@ -1,1 +1,1 @@
-"""The kinds of pages."""
+"""Pages of runs, records, advice, searches and studies."""

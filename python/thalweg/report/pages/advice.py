@@ -1,4 +1,4 @@
-"""The page of advice: the answer in a sentence, a verdict per part, cautions, and the data behind it."""
+"""The page of advice: the headline, a verdict per part, cautions, and the data behind them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from thalweg.report.text.labels import NOTHING
 from thalweg.report.text.numbers import scale_for
 
 MAX_PARTS = 1000
-"""Rows of the table, about: more would make the page heavy; `--json` has all."""
+"""Approximate maximum number of table rows, which limits the size of the page; `--json` has all of them."""
 
 MAX_LEFT_OUT = 20
 """Maximum number of excluded files that are named; the others are counted."""
@@ -29,21 +29,21 @@ class AdviceRow:
     names: Sequence[str]
     verdict: str
     kind: str
-    """better, worse or none: how the verdict looks."""
+    """Style of the verdict: better, worse or none."""
     metric: str
     gain: str
     interval: str
     gain_value: float | None
-    """Sort key."""
+    """Sort key of the gain."""
     control: str
     treatment: str
     samples: int
     networks: str
-    """Effective number of networks; empty: unknown, or the part is within one."""
+    """Effective number of networks; empty: unknown, or the part lies within one network."""
     receiver_limited: str
-    """Shares of the control's and of the treatment's samples."""
+    """Receiver-limited fractions of the control's and of the treatment's samples."""
     limited: float | None
-    """The larger of these, to sort by."""
+    """The larger of the two fractions, as sort key."""
     reason: str
 
 
@@ -56,7 +56,7 @@ def write(answer: Answer, paths: Sequence[Path], output: Path) -> None:
 
 
 def html(answer: Answer, paths: Sequence[Path]) -> str:
-    """Write the page as text."""
+    """Return the page as HTML."""
     drawings = [(figure, draw(figure), number) for number, figure in enumerate(figures(answer))]
     question = answer.question
     rows = [row for part in answer.parts[:MAX_PARTS] for row in _rows(part, answer)]
@@ -80,7 +80,7 @@ def html(answer: Answer, paths: Sequence[Path]) -> str:
 
 
 def _omissions(answer: Answer) -> list[str]:
-    """Describe which rows and files have no part in the answer."""
+    """Describe the rows and files that were excluded from the answer."""
     sentences = [
         f"{n:,} rows {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}, which were not compared."
         for cc, n in answer.other_algorithms.items()

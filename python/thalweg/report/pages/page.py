@@ -1,4 +1,4 @@
-"""The page of a report: what its template is filled in with."""
+"""The page of a report: the values of its template."""
 
 import json
 import shlex
@@ -26,7 +26,7 @@ from thalweg.results import Run
 
 
 def page(content: Content) -> str:
-    """Write the whole page."""
+    """Return the page as HTML."""
     runs, sweep, measurements = content.runs, content.sweep, content.measurements
     sweep_figures, maps = flow_figures(sweep, measurements), heat_maps(sweep, measurements)
     drawings = [draw(figure) for figure in [*sweep_figures, *maps]]
@@ -60,13 +60,13 @@ def page(content: Content) -> str:
 
 
 def _choices(maps: list[Figure]) -> list[PageJson]:
-    """Let the reader select among axes that exceed the panels of heat maps."""
+    """Return the selection lists for axes that exceed the panels of heat maps."""
     values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
     return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
 
 
 def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[PageJson]:
-    """Describe each different scenario once; the engine does not count as a difference."""
+    """Describe each distinct scenario once; scenarios that differ only in the engine are the same."""
     described: dict[str, PageJson] = {}
     labels: dict[str, list[str]] = {}
     for labelled in runs:
@@ -119,7 +119,7 @@ def _provenance(labelled: LabelledRun) -> dict[str, str]:
         "created": _day(str(run.meta.get("created", ""))),
         "command": command,
         "has_command": "yes" if run.command else "",
-        # An engine's measurements of itself show how well it kept up with real time, and differ from run to run.
+        # Measurements of an engine about itself show how well it kept up with real time, and differ between runs.
         "is_real_time": "yes" if run.measured else "",
         "directory": str(run.path),
         "run_json": shlex.quote(str(run.path / "run.json")),

@@ -1,4 +1,4 @@
-"""The page about records of live servers: totals, per algorithm and over time, and missing columns."""
+"""The page about records of live servers: totals, values per algorithm and over time, and missing columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ TITLES = {
     "ip_version": "IP version",
     "joined": "Open before recording began",
 }
-"""Columns whose counts are shown, and their labels."""
+"""Columns whose counts are shown, with their labels."""
 
 WORDS = {
     "kind": {"close": "connections closed", "interim": "connections still open", "transfer": "transfers"},
@@ -38,7 +38,7 @@ WORDS = {
         "unseen": "gone when looked for",
     },
 }
-"""Values of columns, and their labels."""
+"""Labels of column values."""
 
 MAX_VALUES = 12
 """Maximum number of values; the others are counted together."""
@@ -50,7 +50,7 @@ MAX_LEFT_OUT = 20
 
 @dataclass(frozen=True)
 class RecordsRow:
-    """A line of a table: its heading, and its cells."""
+    """A row of a table: its heading and its cells."""
 
     title: str
     cells: Sequence[str]
@@ -73,7 +73,7 @@ def write(summary: Summary, paths: Sequence[Path], output: Path) -> None:
 
 
 def html(summary: Summary, paths: Sequence[Path]) -> str:
-    """Write the page as text."""
+    """Return the page as HTML."""
     drawings = [(figure, draw(figure)) for figure in figures(summary)]
     return render(
         "records.html.j2",
@@ -96,7 +96,7 @@ def html(summary: Summary, paths: Sequence[Path]) -> str:
 
 
 def _title(summary: Summary) -> str:
-    """Describe how much there is."""
+    """Return the title, with the number of connections and transfers."""
     kinds = {count.value: count.connections + count.transfers for count in summary.counts["kind"]}
     connections, transfers = kinds.get("close", 0) + summary.open, kinds.get("transfer", 0)
     parts = [f"{connections:,} connection{'s' * (connections != 1)}"] if connections else []
@@ -105,7 +105,7 @@ def _title(summary: Summary) -> str:
 
 
 def _cautions(summary: Summary) -> Iterator[str]:
-    """Describe the cautions for the reader."""
+    """Yield the cautions for the reader."""
     if summary.largest_weight > 1:
         yield (
             f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"
@@ -137,7 +137,7 @@ def _cautions(summary: Summary) -> Iterator[str]:
 
 
 def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
-    """Return values with their number of rows, and their share of the represented total."""
+    """Return each value with its number of rows, and its fraction of the weighted total."""
     total = sum(count.connections_stand_for + count.transfers_stand_for for count in counts)
     words = WORDS.get(column, {})
 
@@ -153,7 +153,7 @@ def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
 
 
 def _algorithms(summary: Summary) -> RecordsTable:
-    """Write a column per algorithm, and a line for every measure that some of them has."""
+    """Return the table of measures: a column per algorithm, and a row for every measure with a value."""
     algorithms = list(summary.algorithms.values())
     rows = [
         RecordsRow("Connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),
@@ -174,7 +174,7 @@ def _algorithms(summary: Summary) -> RecordsTable:
 
 
 def _times(summary: Summary) -> RecordsTable | None:
-    """Write a line per class of sizes, with the completion times of each algorithm."""
+    """Return the table of completion times: a row per size class, and a column per algorithm."""
     algorithms = [algorithm for algorithm in summary.algorithms.values() if algorithm.by_size]
     if not algorithms:
         return None

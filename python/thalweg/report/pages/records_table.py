@@ -1,4 +1,4 @@
-"""Numbers of records as text: each algorithm's value of a measure, in a common unit."""
+"""Formats measures of records as text, each with a common unit for all algorithms."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,9 @@ MIDDLE = (0.1, 0.9)
 
 
 def cells(spreads: Sequence[Spread | None], unit: str, *, is_mean: bool = False) -> tuple[str, list[str]]:
-    """Write medians with the middle 80 % behind them, or means; and the unit of all.
+    """Return medians with the range of the middle 80 %, or means, as text; and their common unit.
+
+    `-` replaces a missing distribution.
 
     Without a spread there is `-`.
     """
@@ -35,7 +37,7 @@ def _cell(spread: Spread, size: float, is_mean: bool) -> str:
 
 
 def period(first_us: int | None, last_us: int | None) -> str:
-    """Write from when to when, in UTC; an end that is not known is a question mark.
+    """Format a time range in UTC; an unknown end is a question mark.
 
     >>> period(1795304248000000, 1795304308000000)
     '2026-11-21 23:37:28 to 23:38:28'

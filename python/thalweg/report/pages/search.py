@@ -42,7 +42,7 @@ class SearchPage:
 
 
 def html(page: SearchPage) -> str:
-    """Write the page as text."""
+    """Return the page as HTML."""
     drawings = [draw(figure) for figure in page.figures]
     return render(
         "search.html.j2",

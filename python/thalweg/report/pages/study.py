@@ -1,4 +1,4 @@
-"""The page of a study: claims with their verdicts, figures in the paper's order, the story, and how it was run."""
+"""The page of a study: claims with their verdicts, figures in the paper's order, a description, and the provenance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ SYMBOLS: dict[ClaimVerdict, str] = {
     "cannot run here": "\N{EN DASH}",
     "not in the quick set": "\N{MIDDLE DOT}",
 }
-"""Symbols of verdicts, which are distinguished by word, shape and colour."""
+"""Symbols of verdicts, which also differ in word and colour."""
 
 PLURALS: dict[ClaimVerdict, str] = {"holds": "hold", "does not hold": "do not hold"}
 """Plural forms of verdicts."""
@@ -26,16 +26,16 @@ PLURALS: dict[ClaimVerdict, str] = {"holds": "hold", "does not hold": "do not ho
 
 @dataclass(frozen=True)
 class PageVerdict:
-    """Result of one engine about a claim."""
+    """Result of one engine for a claim."""
 
     engine: str
     verdict: ClaimVerdict
     value: str = ""
     """The measured value with its 95 % interval and unit, as text; empty if nothing was run."""
     n: int | None = None
-    """Repetitions behind the value."""
+    """Number of repetitions behind the value."""
     note: str = ""
-    """Why it cannot run here, how it was scaled, and the number of points that met the bounds."""
+    """Reason why it cannot run here, scaling of the scenario, and the number of points that met the bounds."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class PageClaim:
     paper: str
     """The paper's value as text."""
     judged: Sequence[PageVerdict]
-    """One per engine, in the order of `StudyPage.engines`."""
+    """Verdicts, one per engine, in the order of `StudyPage.engines`."""
     asked: str = ""
     """Required value, such as `at most 0.9 at every point`."""
     trust: str = ""
-    """Evidence about whether it replicates."""
+    """Evidence on whether the claim replicates."""
     reason: str = ""
-    """Reason why it fails on thalweg's engines, once found."""
+    """Reason why the claim fails on thalweg's engines, if known."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,20 @@ class Provenance:
     engine: str
     version: str
     command: str
-    """Command that repeats it."""
+    """Command that repeats the run."""
     seconds: float | None = None
-    """Wall-clock time of all its parts."""
+    """Total wall-clock time of all parts."""
     machine: str = ""
     experiments: int | None = None
     scaled: Sequence[str] = ()
-    """Differences from the paper's set-up, by sentence."""
+    """Differences from the paper's set-up, one sentence each."""
     directories: Sequence[str] = ()
     """Run directories."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A further part of the page, in Markdown: a decision tree, a policy."""
+    """An additional section of the page in Markdown, such as a decision tree or a policy."""
 
     title: str
     text: str
@@ -94,18 +94,18 @@ class StudyPage:
     cite: str
     url: str
     story: str
-    """The study's README.md; its first heading is left out, since the page has a title."""
+    """The study's README.md; its first heading is omitted, because the page has a title."""
     engines: Sequence[str]
     claims: Sequence[PageClaim]
     figures: Sequence[Figure] = ()
     provenance: Sequence[Provenance] = ()
     sections: Sequence[Section] = ()
     is_quick: bool = False
-    """Whether it is the quick set: fewer points and repetitions, which the page states at its top."""
+    """Whether this is the quick set, with fewer points and repetitions, which the page states at the top."""
     cautions: Sequence[str] = field(default=())
     """Cautions for the reader: failed or untrustworthy experiments."""
     left_out: Sequence[str] = ()
-    """Figures that are missing, or lack an engine, and why."""
+    """Figures that are missing or lack an engine, and the reason."""
 
 
 def write(page: StudyPage, output: Path) -> None:
@@ -117,7 +117,7 @@ def write(page: StudyPage, output: Path) -> None:
 
 
 def html(page: StudyPage) -> str:
-    """Write the page as text."""
+    """Return the page as HTML."""
     drawings = [draw(figure) for figure in page.figures]
     engines = [{"title": "engine", "column": "engine", "values": list(page.engines), "has_all": True}]
     choices = engines if len(page.engines) > 1 else []
@@ -143,12 +143,12 @@ class Headline:
     engine: str
     holds: int
     judged: int
-    """Claims that could run."""
+    """Number of claims that could run."""
     counts: list[tuple[ClaimVerdict, int]]
 
 
 def headlines(page: StudyPage) -> list[Headline]:
-    """Count the verdicts of each engine; claims that could not run are counted, but not among those judged."""
+    """Count the verdicts of each engine; claims that could not run are counted, but not as judged."""
     listed = []
     for engine in page.engines:
         verdicts = [judged_.verdict for claim in page.claims for judged_ in claim.judged if judged_.engine == engine]

@@ -1,4 +1,4 @@
-"""Writing a report about runs."""
+"""Writes the report of one or several runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from thalweg.report.pages.page import page
 def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tuple[list[Path], int]:
     """Write every figure of a report as a file for papers; see `thalweg.report.drawing.paper.save`.
 
-    Returns the files, and the number of points of the sweep that have no figures of their own because they are many.
+    Returns the files, and the number of sweep points without separate figures, because there are too many.
     """
     content = Content(run_dirs)
     sweep, measurements = content.sweep, content.measurements
@@ -27,9 +27,9 @@ def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tup
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:
-    """Write one HTML file about one run or several; an existing file is replaced only by a complete one.
+    """Write one HTML file about one or several runs; an existing file is replaced only by a complete one.
 
-    A pipe or a device (`/dev/stdout`) is written to, and never replaced.
+    A pipe or a device (`/dev/stdout`) is written in place.
 
     Raises `ThalwegError` if a run directory cannot be read (see `thalweg.results.open_run`) or `output` cannot be
     written.

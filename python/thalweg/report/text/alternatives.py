@@ -1,4 +1,4 @@
-"""The common and the varied values of a sweep's points, as parts of a sentence."""
+"""Phrases for the values that a sweep's points have in common or that vary."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -15,7 +15,7 @@ Phrase = Callable[[str], str]
 
 
 def texts(values: Iterable[str]) -> str:
-    """Write different texts as alternatives.
+    """Return the distinct texts as alternatives.
 
     >>> texts(["cubic", "bbr", "cubic"]), texts("abcdefgh")
     ('cubic or bbr', 'a, b, c, d, e, or one of 3 others')
@@ -30,7 +30,7 @@ def texts(values: Iterable[str]) -> str:
 
 
 def amounts(numbers: Iterable[float], write: Callable[[float], str], phrase: Phrase = str) -> str:
-    """Write different numbers as alternatives within a phrase; a unit that all have stands once, behind the last.
+    """Return distinct numbers as alternatives within a phrase; a common unit is written once, after the last number.
 
     >>> percent = lambda ratio: f"{100 * ratio:g}\\u202f%"
     >>> amounts([0, 0.01], percent, lambda text: f"{text} are lost").replace("\\u202f", " ")
@@ -49,7 +49,7 @@ def amounts(numbers: Iterable[float], write: Callable[[float], str], phrase: Phr
 def optional(
     numbers: Sequence[float | None], write: Callable[[float], str], phrase: Phrase, otherwise: str = "or not at all"
 ) -> str:
-    """Write a phrase about numbers of which some may be absent or zero; nothing if all are.
+    """Return a phrase about numbers, some of which may be absent or zero; empty if all are.
 
     >>> optional([0, 2], str, lambda text: f"stops at {text} s"), optional([None], str, str)
     ('stops at 2 s, or not at all', '')

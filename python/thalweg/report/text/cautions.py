@@ -9,16 +9,16 @@ from thalweg.analysis.comparing.evidence import are
 from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 
 MAX_ITEMS = 20
-"""Maximum number of listed items; the rest is counted."""
+"""Maximum number of listed items; the others are counted."""
 
 
 RETRY = "--retry-untrustworthy"
-"""Option with which commands run untrustworthy experiments again."""
+"""Option of commands that runs untrustworthy experiments again."""
 
 
 @dataclass(frozen=True)
 class RunCaution:
-    """One caution: the fact, the single cases, and the remedy."""
+    """One caution: the fact, the affected cases, and the remedy."""
 
     text: str
     items: list[str]

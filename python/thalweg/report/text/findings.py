@@ -1,4 +1,4 @@
-"""The findings in a few sentences: where each measure is best and worst, and whether that is more than noise."""
+"""Findings in a few sentences: where each measure is best and worst, and whether the difference exceeds noise."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queuein
 
 
 MAX_FLOWS = 8
-"""Maximum number of flows with findings: the table has all."""
+"""Maximum number of flows with findings; the table has all flows."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,14 @@ class Finding:
     subject: str
     best: Extreme
     worst: Extreme | None
-    """None: there is only one point."""
+    """The worst point; None if there is only one point."""
     remark: str
 
 
 def findings(sweep: Sweep, measurements: Measurements) -> list[Finding]:
-    """Choose the main measure: per flow its completion time if it completes several transfers, else its goodput."""
+    """Return the findings on the main measures: per flow its completion time if it completes several transfers,
+    otherwise its goodput.
+    """
     chosen: list[tuple[str, str | None]] = []
     flows = sweep.flows[:MAX_FLOWS]
     for flow in flows:
@@ -54,7 +56,7 @@ def _completes_several(measurements: Measurements, flow: str) -> bool:
 
 
 def subject(measure: str, flow: str | None) -> str:
-    """Name a measure of a flow.
+    """Return the name of a flow's measure.
 
     >>> subject("goodput", "large"), subject("utilisation_while_active", "large"), subject("queueing_delay", None)
     ('Goodput of large', 'Utilisation while large is active', 'Queueing delay')

@@ -1,4 +1,4 @@
-"""Names for people: of sweep keys, their values, and points of a sweep."""
+"""Labels of sweep keys, their values, and points of a sweep."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _QUANTITY = re.compile(r"([0-9.]+) ?([A-Za-z/]+)")
 
 
 def key_title(key: str) -> str:
-    """Name a key of the scenario.
+    """Return the label of a key of the scenario.
 
     >>> [key_title(key) for key in ("path.buffer", "path.loss.p", "flow.large.cc", "host.sender.cpu_share")]
     ['buffer', 'loss.p', 'cc of large', 'cpu_share of sender']
@@ -26,7 +26,7 @@ def key_title(key: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Write a value of a sweep as the scenario does.
+    """Return a value of a sweep as it is written in the scenario.
 
     >>> [value_text(value) for value in ("0.5bdp", 0.01, 2.0, True)]
     ['0.5bdp', '0.01', '2', 'true']
@@ -39,7 +39,7 @@ def value_text(value: object) -> str:
 
 
 def short_values(axis: Axis) -> tuple[str, list[str]]:
-    """Name an axis and its values for a chart; a unit that all values share moves into the name.
+    """Return the label of an axis and of its values for a chart; a common unit is moved into the axis label.
 
     >>> short_values(Axis("path.buffer", ["0.5bdp", "8bdp"], True))
     ('buffer (bdp)', ['0.5', '8'])
@@ -55,7 +55,7 @@ def short_values(axis: Axis) -> tuple[str, list[str]]:
 
 
 def setting(key: str, value: object) -> str:
-    """Name one key with its value, as short as is clear.
+    """Return one key with its value, as briefly as is unambiguous.
 
     >>> setting("flow.large.cc", "bbr"), setting("path.buffer", "1bdp")
     ('large bbr', 'buffer 1bdp')
@@ -66,7 +66,7 @@ def setting(key: str, value: object) -> str:
 
 
 def point_text(point: Mapping[str, object], axes: Sequence[Axis]) -> str:
-    """Name a point of the sweep by the axes that vary."""
+    """Return the label of a sweep point, from the axes that vary."""
     return ", ".join(setting(axis.key, point.get(axis.key)) for axis in axes)
 
 

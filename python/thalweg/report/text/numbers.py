@@ -1,4 +1,4 @@
-"""Numbers for people: a unit and a number of digits that suit all values that are shown together."""
+"""Formats numbers with a unit and a precision that suit all values shown together."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from thalweg.report.text.labels import NOTHING
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 
-# Prefixes by unit of a measure: name shown, and how much of the base unit it is; largest first.
+# Prefixes by unit of a measure: displayed name, and its size in the base unit; largest first.
 _SCALES: dict[str, Sequence[tuple[str, float]]] = {
     "bit/s": (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1)),
     "s": (("s", 1), ("ms", 1e-3), ("µs", 1e-6)),
@@ -20,21 +20,21 @@ _SCALES: dict[str, Sequence[tuple[str, float]]] = {
 
 
 NOISE = 1e-9
-"""Relative width below which an interval is due to floating-point arithmetic."""
+"""Relative width of an interval that is attributed to rounding errors."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Notation of one measure's values throughout a report."""
+    """Unit and precision of a measure's values in a report."""
 
     unit: str
-    """Shown once, in the heading."""
+    """Displayed unit, which is written once, in the heading."""
     size: float
-    """Its size in the measure's own unit."""
+    """Size of the displayed unit in the measure's own unit."""
     decimals: int
 
     def text(self, value: float | None) -> str:
-        """Write a value without its unit.
+        """Return a value without its unit.
 
         >>> Scale("Mbit/s", 1e6, 1).text(34_280_000.0)
         '34.3'
@@ -42,20 +42,20 @@ class Scale:
         return NOTHING if value is None else f"{value / self.size:.{self.decimals}f}"
 
     def with_unit(self, value: float | None) -> str:
-        """Write a value with its unit."""
+        """Return a value with its unit."""
         return self.text(value) + (NARROW + self.unit if self.unit and value is not None else "")
 
     def half_width(self, low: float | None, high: float | None) -> str | None:
-        """Write half the width of an interval; None without an interval."""
+        """Return half the width of an interval; None without an interval."""
         if low is None or high is None:
             return None
         return self.text((high - low) / 2)
 
 
 def scale_for(unit: str, means: Iterable[float], half_widths: Iterable[float] = ()) -> Scale:
-    """Choose unit and digits: the typical value lies above 1, the typical half-width shows two digits.
+    """Choose unit and precision: the typical value is above 1, and the typical half-width has two significant digits.
 
-    Without intervals the typical value shows three or more.
+    Without intervals the typical value has at least three significant digits.
 
     >>> scale_for("bit/s", [30e6, 34e6], [0.4e6, 0.2e6])
     Scale(unit='Mbit/s', size=1000000.0, decimals=2)
@@ -72,7 +72,7 @@ def scale_for(unit: str, means: Iterable[float], half_widths: Iterable[float] = 
 
 
 def amount(value: float, unit: str) -> str:
-    """Write one value with a unit that suits it, without digits that say nothing.
+    """Return one value with a suitable unit, without insignificant digits.
 
     >>> amount(40e6, "bit/s"), amount(0.045, "s"), amount(0, "s")
     ('40\\u202fMbit/s', '45\\u202fms', '0\\u202fs')
@@ -84,7 +84,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def per_cent(ratio: float) -> str:
-    """Write a ratio in per cent.
+    """Return a ratio as a percentage.
 
     >>> per_cent(0.0125)
     '1.25\\u202f%'

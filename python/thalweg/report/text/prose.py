@@ -1,4 +1,4 @@
-"""Markdown of a study becomes HTML: no markup of its own, no images, and links that are safe and lead somewhere."""
+"""Converts a study's Markdown to HTML; raw HTML is escaped, images are removed, and only safe links are kept."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 SAFE = ("https://", "http://", "mailto:")
-"""Links that are kept. Others (such as into the source tree) are replaced by their text."""
+"""Schemes of links that are kept. Other links, such as into the source tree, are replaced by their text."""
 DEEPER = 1
-"""Levels by which headings are lowered, below the headings of the page."""
+"""Number of levels by which headings are lowered to be below the headings of the page."""
 
 
 def prose(markdown: str) -> Markup:
-    """Turn Markdown into HTML; a title at the very top is left out.
+    """Convert Markdown to HTML; a title at the beginning is omitted.
 
     >>> prose("# Title\\n\\nSee [here](javascript:alert(1)) & <b>there</b>.")
     Markup('<p>See here &amp; &lt;b&gt;there&lt;/b&gt;.</p>\\n')
@@ -49,5 +49,5 @@ def _safe(tokens: Sequence[Token]) -> list[Token]:
 
 
 def is_safe(url: str | float | None) -> bool:
-    """Return whether a link is permitted in a page."""
+    """Return whether a link is permitted on a page."""
     return isinstance(url, str) and url.lower().startswith(SAFE)

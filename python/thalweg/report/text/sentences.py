@@ -22,9 +22,9 @@ from thalweg.report.text.numbers import NARROW
 MAX_SERIES = 4
 """Maximum number of combinations of the other axes with separate sentences; more are counted."""
 MAX_FLOWS = 4
-"""Flows that the sentence about retransmissions names."""
+"""Maximum number of flows that the sentence about retransmissions names."""
 FULL = 0.95
-"""Utilisation from which on a link counts as full."""
+"""Minimum utilisation of a link that counts as full."""
 ONE_REPETITION = " (without intervals: it may be chance)"
 
 
@@ -42,22 +42,22 @@ def sentences(sweep: Sweep, measurements: Measurements) -> list[str]:
 
 
 def main_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis that sentences and charts follow: the ordered one with most values."""
+    """Return the axis that sentences and charts follow: the ordered axis with the most values."""
     ordered = [axis for axis in sweep.axes if axis.is_ordered and None not in axis.values]
     return max(ordered, key=lambda axis: len(axis.values), default=None)
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points that differ only in the main axis, in its order."""
+    """Points that differ only in the main axis, in the order of its values."""
 
     settings: tuple[str, ...]
-    """The engine, if there are several, and the other axes with their values."""
+    """The engine, if there are several, and the values of the other axes."""
     points: list[Point]
 
     @property
     def where(self) -> str:
-        """The settings in a sentence; empty without settings."""
+        """The settings as part of a sentence; empty without settings."""
         return ", ".join(self.settings)
 
 
@@ -77,7 +77,7 @@ def along(sweep: Sweep, axis: Axis) -> list[Series]:
 
 
 def competitors(sweep: Sweep, measurements: Measurements) -> tuple[str, str] | None:
-    """Return the two flows of a scenario if both send without end, so that their shares can be compared."""
+    """Return the two flows of a scenario if both are unlimited, so that their shares can be compared."""
     if len(sweep.all_flows) != 2 or measurements.sized_flows & set(sweep.all_flows):
         return None
     first, second = sweep.all_flows
@@ -86,7 +86,7 @@ def competitors(sweep: Sweep, measurements: Measurements) -> tuple[str, str] | N
 
 
 def flow_name(sweep: Sweep, flow: str) -> str:
-    """Name a flow with its algorithm, unless the sweep sets that or the name has it already."""
+    """Return a flow's name with its algorithm, unless the sweep sets the algorithm or the name contains it."""
     ccs = sweep.ccs_of_flow.get(flow, set())
     cc = next(iter(ccs)) if len(ccs) == 1 else ""
     return f"{flow} ({cc})" if cc and cc.lower() not in flow.lower() else flow
@@ -127,7 +127,9 @@ def _share(
 
 
 def _sign(cell: Cell, even: float) -> int | None:
-    """Return 1 if a share is above the even one, -1 if below, 0 if neither is shown, None without an interval."""
+    """Return 1 if a share is significantly above the even share, -1 if below, 0 if neither, None without an
+    interval.
+    """
     if cell.low is None or cell.high is None:
         return None
     return int(cell.low > even) - int(cell.high < even)
@@ -164,7 +166,7 @@ def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, ke
 
 
 def _is_one_run(signs: Sequence[int | None]) -> bool:
-    """Return whether the points without a difference are adjacent, between the two signs."""
+    """Return whether the points without a significant difference are adjacent, between the two signs."""
     zeros = [i for i, sign in enumerate(signs) if sign == 0]
     return zeros[-1] - zeros[0] + 1 == len(zeros) and signs[zeros[0] - 1] != signs[zeros[-1] + 1]
 
@@ -235,7 +237,7 @@ def _algorithm(sweep: Sweep, measurements: Measurements, flow: str, axis: Axis, 
 
 
 def _leader(cells: dict[str, Cell], measure: str) -> str | None:
-    """Return the algorithm whose interval is better than that of every other one."""
+    """Return the algorithm whose interval is better than those of all others."""
     is_less_better = measure == "completion_time"
     ranked = sorted(cells.items(), key=lambda item: item[1].mean, reverse=not is_less_better)
     name, best = ranked[0]
@@ -293,7 +295,7 @@ def _retransmissions(sweep: Sweep, measurements: Measurements) -> list[str]:
 
 
 def _per_cent(ratio: float) -> str:
-    """Write a ratio in per cent.
+    """Return a ratio as a percentage.
 
     >>> [_per_cent(ratio) for ratio in (0.844, 0.0532, 0.00042, 0.0)]
     ['84\\u202f%', '5.3\\u202f%', '0.042\\u202f%', '0\\u202f%']

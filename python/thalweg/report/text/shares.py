@@ -1,4 +1,4 @@
-"""CPU shares of sending hosts, compared with the configured ones, as text with units."""
+"""CPU shares that sending hosts received, compared with the configured ones, as text with units."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from thalweg.report.text.numbers import NARROW
 
 @dataclass(frozen=True)
 class ShareLine:
-    """A host of one run, at the points where it had as much of a CPU."""
+    """A host of one run, at all points with the same configured CPU share."""
 
     run: str
-    """Only in the first line of a run."""
+    """Label of the run; empty except in its first line."""
     host: str
     asked: str
     received: str
@@ -26,7 +26,9 @@ class ShareLine:
 
 
 def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
-    """Write a line per run, host and amount; none of engines that measure nothing of it, such as the simulator."""
+    """Return a line per run, host and configured share; no lines for engines that do not measure shares, such as the
+    simulator.
+    """
     lines = []
     for labelled in runs:
         for number, share in enumerate(analysis.shares(labelled.run)):

@@ -21,7 +21,7 @@ FLOW_MEASURES = (
 PATH_MEASURES = ("utilisation", "queueing_delay", "utilisation_up", "queueing_delay_up")
 
 MAX_ROWS = 1300
-"""Approximate maximum number of rows on a page: more would make it slow to open."""
+"""Approximate maximum number of rows on a page; more would make it slow to open."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Number:
 
 @dataclass(frozen=True)
 class NumbersRow:
-    """A flow at a point."""
+    """A row: one flow at one point."""
 
     point: list[str]
     """Sweep values; only in the first row of a point."""
@@ -65,16 +65,16 @@ class NumbersRow:
 
 @dataclass(frozen=True)
 class NumbersTable:
-    """The whole table."""
+    """The complete table."""
 
     point_headings: list[str]
     flow_headings: list[Heading]
     path_headings: list[Heading]
     rows: list[NumbersRow]
     n: str | None
-    """Repetitions behind every row; None: they differ, and have a column."""
+    """Number of repetitions behind every row; None: it varies, and has a separate column."""
     points_left_out: int
-    """Points of the sweep that have no rows, because there are very many."""
+    """Number of sweep points without rows, because there are too many."""
 
     @property
     def has_partial(self) -> bool:
@@ -83,7 +83,7 @@ class NumbersTable:
 
 
 def table(sweep: Sweep, measurements: Measurements) -> NumbersTable:
-    """Fill the table; columns that no point has a value for are left out."""
+    """Return the table; columns without any value are omitted."""
     flow_measures = [measure for measure in FLOW_MEASURES if measurements.has(measure)]
     path_measures = [measure for measure in PATH_MEASURES if measurements.has(measure)]
     rows = []

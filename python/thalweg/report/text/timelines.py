@@ -1,7 +1,7 @@
-"""Time series for the page's script: which experiments have them, how fine they are, and how they are packed.
+"""Time series for the page's script: the selection of experiments, the resolution, and the encoding.
 
-Curves are most of a page's bytes, so they travel as 16-bit numbers: 65535 stands for the end of the time, and for the
-largest value of the quantity in that experiment. That is finer than any screen.
+Curves are most of a page's size, so they are encoded as 16-bit numbers: 65535 is the end of the experiment, or the
+maximum of the quantity in the experiment. This resolution exceeds that of screens.
 """
 
 import base64
@@ -22,38 +22,38 @@ from thalweg.results.plan_document import ExperimentDocument
 BUDGET_BYTES = 1_700_000
 """Maximum size of all curves in the page, in bytes."""
 POINT_BYTES = 16 / 3
-"""Bytes of a point: twice 16 bits, in base64."""
+"""Bytes per point: two 16-bit numbers in base64."""
 AROUND_BYTES = 90
-"""Bytes around the points of a quantity at one point of the sweep."""
+"""Bytes of JSON around the points of one quantity at one sweep point."""
 FINEST = 2000
-"""Points of a curve that no screen shows more of."""
+"""Maximum number of points of a curve; more are not visible."""
 COARSEST = 60
-"""Minimum number of points of a curve: below it, fewer experiments have time series."""
+"""Minimum number of points of a curve; instead of going below it, fewer experiments have time series."""
 PER_CONNECTION = 8
-"""Points that a connection's line should have at least, on average, when a flow has many."""
+"""Minimum average number of points of a connection's line, if a flow has many connections."""
 TOP = 65535
 
 UNITS: dict[str, tuple[str, float]] = {
     "bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "B": ("kB", 1e3), "BDP": ("BDP", 1), "packets": ("packets", 1),
     "": ("", 1),
 }  # fmt: skip
-"""Units on the page, the same at every point so that points compare, and how much of the quantity's they are."""
+"""Displayed units, the same at every point for comparison, and their sizes in the quantity's unit."""
 
 
 class TimelineEntry(TypedDict):
-    """The time series of one experiment, as the page's script reads them."""
+    """The time series of one experiment, in the format of the page's script."""
 
     repetition: int
     seed: str
     end: float
-    """Seconds."""
+    """End of the experiment, in seconds."""
     curves: dict[str, PageJson]
     drops: list[float | None]
-    """Seconds."""
+    """Times of drops, in seconds."""
     room: float | None
-    """Size of the bottleneck's queue in kB."""
+    """Capacity of the bottleneck's queue, in kB."""
     connections: list[int]
-    """Number of connections, and of those drawn."""
+    """Number of sampled connections, and number of drawn ones."""
     point: int
 
 
@@ -66,7 +66,7 @@ class Timelines(TypedDict):
 
 
 def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> Timelines:
-    """Return the time series of one repetition of each point, as many points and as fine as the page has room for."""
+    """Return the time series of one repetition of each point; their number and resolution fit the page's size limit."""
     candidates = _candidates(runs, flows)
     curves = max(1, len(flows)) * (len(QUANTITIES) - 1) + 1
     around = AROUND_BYTES * len(QUANTITIES)
@@ -88,7 +88,7 @@ def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tup
 
 
 def present(entries: Sequence[TimelineEntry]) -> list[PageJson]:
-    """Name the quantities that some experiment has, as the page shows them."""
+    """Return the quantities that any of the experiments has, for display on the page."""
     names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in entries)]
     return [{"name": name, "title": QUANTITIES[name].title, "axis": _axis(name)} for name in names]
 
@@ -102,7 +102,7 @@ def _axis(name: str) -> str:
 
 
 def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Choose run, experiment and repetition: per point the repetition that is typical of the first flow."""
+    """Return run, experiment and repetition of each point: the repetition that is typical of the first flow."""
     triples = []
     for number, labelled in enumerate(runs):
         typical = analysis.typical_repetitions(labelled.repetitions, flows[0]) if flows else {}
@@ -128,7 +128,7 @@ def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument, po
 
 
 def _packed(flows: Sequence[str], name: str, lines: list[Line], end: float) -> PageJson:
-    """Pack the lines of a quantity: flow and number of points of each, then all their times and values."""
+    """Encode the lines of a quantity: flow and number of points of each, then all their times and values."""
     numbers = {flow: number for number, flow in enumerate(flows)}
     size = UNITS[QUANTITIES[name].unit][1]
     top = max((max(line.value) for line in lines), default=0.0) / size

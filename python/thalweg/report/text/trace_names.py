@@ -1,4 +1,4 @@
-"""Names of a run's traces in its scenario: a plan identifies them by content hashes."""
+"""Names of a run's traces in its scenario; a plan identifies traces by content hashes only."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ KEYS: Mapping[LinkName, str] = {"forward": "path.trace", "reverse": "path.revers
 
 
 def trace_names(plan: PlanDocument, command: Sequence[str]) -> dict[str, str]:
-    """Return the names of traces by their hashes.
+    """Return the names of traces by hash.
 
-    The sweep names a trace, or `--set` of the `command` that made the run, or the scenario.
+    The name comes from the sweep, from `--set` in the `command` that started the run, or from the scenario.
     """
     own_names = {key: name for key in KEYS.values() if (name := _name(key, plan, command))}
     names: dict[str, str] = {}

@@ -41,18 +41,18 @@ KNOWN = {
     "received_bytes": "Payload that the receiver got, TCP and UDP",
     "received_datagrams": "UDP packets that the receiver got",
 }
-"""Names and descriptions of engines' measurements, in display order; others are shown unchanged, after these."""
+"""Names and descriptions of engines' measurements, in display order; unlisted measurements follow unchanged."""
 
 UNITS = {"us": "µs", "percent": "%", "bytes": "bytes", "ppm": "ppm"}
-"""Last words of names, and their units; without one it is a count."""
+"""Units by the last word of a name; other measurements are counts."""
 
 
 @dataclass(frozen=True)
 class UpkeepLine:
-    """A measure of one run."""
+    """One measurement of one run."""
 
     run: str
-    """Only in the first line of a run."""
+    """Label of the run; empty except in its first line."""
     title: str
     name: str
     n: int
@@ -61,9 +61,9 @@ class UpkeepLine:
 
 
 def lines(runs: Sequence[LabelledRun]) -> list[UpkeepLine]:
-    """Write a line per run and measure; none for engines that measure nothing, such as the simulator.
+    """Return a line per run and measurement; no lines for engines without measurements, such as the simulator.
 
-    CPU shares of hosts differ from point to point, and have a separate table.
+    CPU shares of hosts are in a separate table, because they differ between points.
     """
     listed = []
     for labelled in runs:
@@ -80,7 +80,7 @@ def _place(measure: OwnMeasure) -> int:
 
 
 def _value(measure: OwnMeasure, value: float) -> str:
-    """Write a value; the unit of a name that is shown as it is stands in the name."""
+    """Format a value; an unlisted measurement has its unit in its name."""
     text = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     unit = UNITS.get(measure.name.rpartition("_")[2], "") if measure.name in KNOWN else ""
     return f"{text}{NARROW}{unit}" if unit else text

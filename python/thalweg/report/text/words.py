@@ -1,4 +1,4 @@
-"""A plan in words: sentences that are true of every point of the sweep."""
+"""Describes a plan in sentences that are true at every point of the sweep."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -24,7 +24,7 @@ from thalweg.results.plan_document import (
 NS = 1e9
 """Nanoseconds in a second."""
 NO_LIMIT_BYTES = 2**31 - 1
-"""A buffer as large as this (the maximum that Linux allows a socket) limits no connection, and is not mentioned."""
+"""A buffer of this size (Linux's maximum for sockets) never limits a connection and is not mentioned."""
 
 SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str], ...] = (
     ("sndbuf_max_bytes", "send"),
@@ -34,7 +34,7 @@ SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str
 
 
 def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
-    """Describe the path and its hosts; `command` is the one that made the run."""
+    """Describe the path and its hosts; `command` is the command that started the run."""
     points, names = _points(plan), trace_names(plan, command)
     sentences = [
         f"The bottleneck carries {_capacities(points, 'forward', names)}"
@@ -50,7 +50,7 @@ def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
 
 
 def flow_sentences(plan: PlanDocument) -> list[tuple[str, str]]:
-    """Describe each flow: its name, and its traffic."""
+    """Describe each flow: its name and its traffic."""
     points = _points(plan)
     names = list(dict.fromkeys(flow["name"] for point in points for flow in point["flows"]))
     return [(name, _flow(points, name)) for name in names]
@@ -137,7 +137,7 @@ def _way_back(points: Sequence[ExperimentDocument], names: Mapping[str, str]) ->
 
 
 def _order(links: Sequence[LinkDocument]) -> str:
-    """Describe whether packets whose delay varies keep their order, at some of the points or at all."""
+    """Describe whether packets with varying delays keep their order, at all points or at some."""
     allowed = {bool(link.get("allow_reordering")) for link in links if link["jitter_ns"]}
     if allowed == {True}:
         return "and may overtake one another"
@@ -181,7 +181,7 @@ def _aggregations(links: Sequence[LinkDocument]) -> str:
 
 
 def _ratios(ratios: Sequence[float], effect: str) -> str:
-    """Describe an effect on a share of the packets; empty for a share of zero."""
+    """Describe an effect on a fraction of the packets; empty if the fraction is zero."""
     return amounts(ratios, per_cent, lambda text: f"{text} of the packets {effect}") if any(ratios) else ""
 
 
@@ -201,7 +201,7 @@ def _losses(losses: Sequence[LossDocument]) -> str:
 
 
 def _listed(parts: Sequence[str]) -> str:
-    """Join parts of a sentence; semicolons where one of them has a comma of its own."""
+    """Join parts of a sentence, with semicolons if one of them contains a comma."""
     return "; ".join(parts) if len(parts) > 1 and any(", " in part for part in parts) else joined(list(parts))
 
 
@@ -247,7 +247,7 @@ def _either(settings: Sequence[bool], phrase: str) -> str:
 
 
 def _processors(hosts: Sequence[HostDocument]) -> list[str]:
-    """Describe how scarce a host's CPU is, where it is."""
+    """Describe the CPU limits of hosts, if any."""
     cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
     phrases = []
     if cpus:

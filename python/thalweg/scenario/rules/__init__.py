@@ -1,1 +1,1 @@
-"""Rules between the keys of a scenario."""
+"""Rules about combinations of keys of a scenario."""

@@ -1,6 +1,6 @@
-"""Best-case capacity of one direction of the path: a lower bound on the time at which a packet has left it.
+"""Capacity of one direction of the path, for a lower bound on the time at which a packet has left it.
 
-Not considered: other traffic, queues, loss and random delays, which only delay a packet further.
+Other traffic, queues, loss and random delays are ignored, because they can only delay a packet further.
 """
 
 from bisect import bisect_right
@@ -20,22 +20,22 @@ NANOS = 10**9
 MILLIS_NS = 10**6
 
 MAX_STEPS = 4
-"""Steps of a rate that are written out; of more, the rest is left out."""
+"""Maximum number of rate steps in a message; further ones are omitted."""
 
 
 @dataclass(frozen=True)
 class Carrier:
-    """The capacity of one direction; without a key it has no limit."""
+    """The capacity of one direction; unlimited without a key."""
 
     key: str = ""
-    """Key of the scenario: rate, steps or trace."""
+    """Key of the scenario: rate, steps or trace; empty: unlimited."""
     steps: Sequence[tuple[int, int]] = ()
-    """Since when (ns) which rate (bit/s)."""
+    """Steps of the rate: start time (ns) and rate (bit/s)."""
     trace_ms: Sequence[int] = ()
 
     @classmethod
     def of(cls, link: Raw, folder: Path) -> "Carrier | None":
-        """Read a direction's capacity; None if it is malformed, which has an error of its own."""
+        """Return a direction's capacity; None if it is malformed, which is reported elsewhere."""
         if isinstance(trace := link.get("trace"), str):
             try:
                 conditions = traces.read(folder / trace)
@@ -59,7 +59,7 @@ class Carrier:
         return cls("rate", [(0, bps)]) if bps else None
 
     def sent(self, at_ns: Fraction, size_bytes: int) -> Fraction | None:
-        """Return when a packet that is ready at `at_ns` has left the idle link; None: never.
+        """Return the time at which a packet that is ready at `at_ns` has left the idle link; None: never.
 
         >>> Carrier("steps", [(0, 0), (1_000, 8_000)]).sent(Fraction(0), 1)
         Fraction(1001000, 1)
@@ -78,7 +78,7 @@ class Carrier:
         return None if self.steps else at_ns
 
     def __str__(self) -> str:
-        """Write the capacity in numbers."""
+        """Return the capacity as text."""
         if self.trace_ms:
             return traces.in_words(traces.Opportunities(self.trace_ms))
         if len(self.steps) == 1:
@@ -89,7 +89,9 @@ class Carrier:
 
 
 def _opportunity_after(times_ms: Sequence[int], at_ns: Fraction) -> int:
-    """Return the first opportunity of a trace after a moment, in ns; a packet that comes at its instant is too late."""
+    """Return the first opportunity of a trace after a time, in ns; a packet that arrives at an opportunity
+    misses it.
+    """
     period = times_ms[-1] * MILLIS_NS
     rounds, offset = divmod(at_ns, period)
     index = bisect_right(times_ms, offset / MILLIS_NS)

@@ -1,4 +1,6 @@
-"""Rules about the amount of data of an experiment: one that exceeds all memory is rejected before anything runs.
+"""Rules about the amount of data of an experiment: an experiment that exceeds any memory is rejected before it runs.
+
+Only predictable amounts are counted: samples of flows that last until the end, and random arrivals.
 
 Predictable amounts are counted: samples of flows that run to the end, and random arrivals.
 """
@@ -13,19 +15,19 @@ from thalweg.scenario.rules import rules_app, rules_repeat
 from thalweg.scenario.text import quantities
 
 SHORTEST_SAMPLE_INTERVAL_NS = 1000
-"""Tables have times in whole microseconds."""
+"""Minimum sampling interval, because tables have times in whole microseconds."""
 
 MAX_SAMPLES = 10_000_000
-"""Maximum number of samples of flows in one experiment; with the rows of other tables they take some 6 GB until they
+"""Maximum number of samples of flows in one experiment; with the rows of other tables they take about 6 GB until they
 are written.
 """
 
 MAX_ARRIVALS = 10_000_000
-"""Connections of a flow in one experiment, as for `repeat.count`."""
+"""Maximum number of connections of a flow in one experiment, the same as for `repeat.count`."""
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check the amounts of samples and of arrivals."""
+    """Check the number of samples and of arrivals."""
     interval = values.quantity(raw, "sample_interval", quantities.time, "10ms")
     if interval and interval < SHORTEST_SAMPLE_INTERVAL_NS:
         mistakes.add(
@@ -83,7 +85,7 @@ def _active_ns(flow: Raw, raw: Raw) -> int:
 
 
 def _arrivals(flow: Raw, active_ns: int) -> Fraction:
-    """Return the mean number of random arrivals of a flow, all copies together."""
+    """Return the mean number of random arrivals of a flow, over all copies."""
     repeat = values.table(flow, "repeat")
     rate = values.quantity(repeat, "rate", quantities.arrival_rate)
     if rate is None or "count" in repeat:
@@ -104,7 +106,7 @@ def _copies(flow: Raw) -> int:
 
 
 def _round_time(least_ns: int) -> str:
-    """Write the next 1, 10 or 100 of a unit.
+    """Round a time up to 1, 10 or 100 of a unit, and return it as text.
 
     >>> _round_time(20_000_001), _round_time(999)
     ('100ms', '1us')

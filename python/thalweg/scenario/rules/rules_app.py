@@ -1,4 +1,4 @@
-"""Rules of [flow.app]: which parameters an application has, and which of them contradict one another."""
+"""Rules of [flow.app]: the parameters of each application, and contradictions between them."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -32,7 +32,7 @@ PARAMETERS = MappingProxyType(
         "size": ("probe",),
     }
 )
-"""Which applications have which parameters."""
+"""Parameters of each application."""
 
 DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
@@ -54,13 +54,13 @@ NUMBERS: Mapping[str, int] = MappingProxyType({"objects": 70, "depth": 3, "pages
 CONNECTIONS: Mapping[str, int] = MappingProxyType({"web": 6, "rpc": 1})
 
 BITRATES = tuple(f"{kbps}kbps" for kbps in (235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800))
-"""Netflix's ladder for all titles, "Per-Title Encode Optimization" (2015)."""
+"""Netflix's fixed bitrate ladder, "Per-Title Encode Optimization" (2015)."""
 
 SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        # With 70 objects a page has 2.3 MB, about the median page of the HTTP Archive of 2022 to 2024.
+        # With 70 objects a page has 2.3 MB, about the median page of the HTTP Archive from 2022 to 2024.
         "web": ("300B", "800B", "1500B", "3kB", "6kB", "10kB", "18kB", "30kB", "60kB", "200kB"),
-        # Median and 90th percentile of the requests in Seemakhupt et al., SOSP 2023; the tail up to 200 kB is left out.
+        # Median and 90th percentile of the requests in Seemakhupt et al., SOSP 2023; the tail up to 200 kB is omitted.
         "rpc": ("200B", "400B", "700B", "1100B", "1500B", "2kB", "3kB", "5kB", "8kB", "12kB"),
     }
 )
@@ -78,12 +78,12 @@ def of(flow: Raw) -> Raw | None:
 
 
 def is_endless(flow: Raw) -> bool:
-    """Whether the application of a flow continues until the flow stops."""
+    """Return whether the application of a flow continues until the flow stops."""
     return (of(flow) or {}).get("name") != "web"
 
 
 def messages_per_second(flow: Raw) -> Fraction:
-    """Return the mean rate of messages per second that an application sends unasked; 0 if it waits for answers."""
+    """Return the mean rate at which an application sends messages on its own, per second; 0 if it waits for answers."""
     app = of(flow) or {}
     if app.get("name") == "call":
         fps = app.get("fps", NUMBERS["fps"])
@@ -105,7 +105,7 @@ def arrivals(rate: int | quantities.PerSecond, sizes_bytes: list[int]) -> Fracti
 
 
 def sizes(app: Raw, name: str) -> list[int]:
-    """Return the sizes of an application's messages in bytes; malformed ones are left out."""
+    """Return the sizes of an application's messages in bytes; malformed sizes are omitted."""
     texts = app.get("sizes", list(SIZES[name]))
     return _read(texts, quantities.size)
 

@@ -1,7 +1,7 @@
 """Rules about deliverability: a flow that cannot deliver its first bytes is an error.
 
-A connection needs two round trips: one to connect, one to deliver. Delays by other traffic, queues, CPUs and randomness
-are not included, so a scenario rejected here cannot work on any engine.
+A connection needs two round trips: one for the handshake, one for the data. Delays by other traffic, queues, CPUs and
+randomness are ignored, so a scenario that is rejected here cannot work on any engine.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import time_text
 
 HEADER_BYTES = 40
-"""The least that a segment has besides its payload: headers of IPv4 and TCP without options."""
+"""Minimum overhead of a segment: headers of IPv4 and TCP without options."""
 
 MSS_BYTES = 1448
 """Payload of a full-sized packet, with timestamps."""
@@ -32,7 +32,7 @@ PATH_KEYS = ("rtt", "rate", "steps", "trace", "loss", "reverse")
 
 @dataclass(frozen=True)
 class Course:
-    """A path with both of its directions, for one flow: `forward` carries its data, `reverse` its acknowledgements."""
+    """Both directions of a path for one flow: `forward` carries its data, `reverse` its acknowledgements."""
 
     rtt_ns: int
     forward: Carrier
@@ -41,7 +41,7 @@ class Course:
     """Key paths of the two directions in the scenario."""
 
     def answered(self, at_ns: Fraction | None, size_bytes: int) -> Fraction | None:
-        """Return when the answer to a packet that is sent at `at_ns` arrives; None: never."""
+        """Return the arrival time of the answer to a packet that is sent at `at_ns`; None: never."""
         arrived = None if at_ns is None else self.forward.sent(at_ns, size_bytes)
         back = None if arrived is None else self.reverse.sent(arrived + Fraction(self.rtt_ns, 2), HEADER_BYTES)
         return None if back is None else back + Fraction(self.rtt_ns, 2)
@@ -54,7 +54,7 @@ class Course:
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check that every flow can deliver something; relative names of traces are looked up in `folder`."""
+    """Check that every flow can deliver data; relative names of traces are resolved in `folder`."""
     path = values.table(raw, "path")
     reverse = values.table(path, "reverse")
     _loss(path, FORWARD, "nothing arrives", mistakes)
@@ -69,7 +69,7 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
         extra = values.quantity(flow, "extra_rtt", quantities.time, "0s")
         stop = values.quantity(flow, "stop", quantities.time)
         if start is None or extra is None or start >= end or (stop is not None and stop <= start):
-            continue  # has an error of its own
+            continue  # the error is reported elsewhere
         course = Course(rtt + extra, links[0], links[1])
         if rules_direction.goes_up(flow):
             course = Course(rtt + extra, links[1], links[0], (REVERSE, FORWARD))
@@ -86,7 +86,7 @@ def _loss(link: Raw, key_path: KeyPath, effect: str, mistakes: Mistakes) -> None
 
 
 def _loses_everything(loss: object) -> bool:
-    """Return whether the first packet is lost, and every one after it; the state may change before the first one."""
+    """Return whether all packets are lost; with two states, the first transition may occur before the first packet."""
     if isinstance(loss, dict):
         good, bad = loss.get("loss_good", 0) == 1, loss.get("loss_bad", 1) == 1
         p, r = loss.get("p"), loss.get("r")
@@ -110,7 +110,7 @@ def _stops(flow: Raw, index: int, rtt: int, mistakes: Mistakes) -> None:
 
 
 def _too_late(flow: Raw, index: int, start: int, course: Course, end: int, mistakes: Mistakes) -> None:
-    """Report why nothing arrives in time: the round trips take too long, or a direction of the path is too slow."""
+    """Report why no data arrives in time: the round trips take too long, or a direction of the path is too slow."""
     payload = _first_bytes(flow)
     free = Carrier()
     if not Course(course.rtt_ns, free, free).delivers(start, payload, end):

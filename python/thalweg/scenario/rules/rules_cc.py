@@ -1,4 +1,4 @@
-"""Congestion controls of one's own: `cc = {module = "mine.ko"}` and `cc = {bpf = "mine.bpf.o"}`."""
+"""User-supplied congestion controls: `cc = {module = "mine.ko"}` and `cc = {bpf = "mine.bpf.o"}`."""
 
 import re
 from pathlib import Path, PurePath
@@ -10,16 +10,16 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 
 FILES = ("bpf", "module")
-"""Keys of the table that name a file."""
+"""Keys of the table that refer to a file."""
 
 ENDINGS = (".bpf.o", ".o", ".ko")
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,15}")
-"""Valid names in a kernel: it stores 16 bytes."""
+"""Valid names of congestion controls; a kernel stores 16 bytes, including the terminating null."""
 
 
 def name_of(table: Raw) -> str:
-    """Return the name that the algorithm registers.
+    """Return the name under which the algorithm registers.
 
     >>> name_of({"module": "build/tcp_mine.ko"}), name_of({"bpf": "mine.bpf.o"}), name_of({"name": "x", "bpf": "y.o"})
     ('mine', 'mine', 'x')
@@ -32,7 +32,7 @@ def name_of(table: Raw) -> str:
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check the files from which flows load their congestion controls; relative names are looked up in `folder`."""
+    """Check the files from which flows load their congestion controls; relative names are resolved in `folder`."""
     for index, flow in values.tables(raw, "flow"):
         table = flow.get("cc")
         if isinstance(table, dict):

@@ -1,4 +1,4 @@
-"""Rules of a host's CPU credit: `cpu_model = "credit"` and its keys."""
+"""Rules of a host's CPU credits: `cpu_model = "credit"` and its keys."""
 
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
@@ -6,16 +6,16 @@ from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.text import quantities
 
 KEYS = ("cpu_credit", "cpu_credit_max", "cpu_baseline", "cpu_load")
-"""Keys that need `cpu_model = "credit"`."""
+"""Keys that require `cpu_model = "credit"`."""
 
 HOURS_KEPT = 24
-"""Default maximum of the balance in hours of earning, as on EC2."""
+"""Default maximum of the balance, in hours of earned credit, as on EC2."""
 
 TWO_CPUS = 2
 
 
 def check(host: Raw, name: str, mistakes: Mistakes) -> None:
-    """Check the credit of a host."""
+    """Check the CPU credits of a host."""
     model = host.get("cpu_model", "slices")
     if model == "slices":
         _unused(host, name, mistakes)
@@ -51,7 +51,7 @@ def check(host: Raw, name: str, mistakes: Mistakes) -> None:
 
 
 def max_ns(credit_ns: int, baseline_ppm: int) -> int:
-    """Return the largest balance where the scenario gives none.
+    """Return the default maximum of the balance, in ns of CPU time.
 
     >>> max_ns(0, 100_000) / 1e9
     8640.0

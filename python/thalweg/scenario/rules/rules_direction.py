@@ -1,4 +1,4 @@
-"""Rules about flows and background traffic that go up: from the host `receiver` through path.reverse."""
+"""Rules about upstream flows and background traffic, from the host `receiver` through path.reverse."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ UNLIMITED = "unlimited"
 
 
 def goes_up(table: Raw) -> bool:
-    """Return whether a [[flow]] or [[background]] goes up.
+    """Return whether a [[flow]] or [[background]] is upstream.
 
     >>> goes_up({"direction": "up"}), goes_up({})
     (True, False)
@@ -26,17 +26,17 @@ def has_up(raw: Raw) -> bool:
 
 
 def senders_of_data(raw: Raw) -> set[str]:
-    """Name the hosts that send the data of some flow."""
+    """Return the names of the hosts that send the data of any flow."""
     return {"receiver" if goes_up(flow) else str(flow.get("host", "sender")) for _, flow in values.tables(raw, "flow")}
 
 
 def receivers_of_data(raw: Raw) -> set[str]:
-    """Name the hosts that receive the data of some flow."""
+    """Return the names of the hosts that receive the data of any flow."""
     return {str(flow.get("host", "sender")) if goes_up(flow) else "receiver" for _, flow in values.tables(raw, "flow")}
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check that the rate of every up flow is limited."""
+    """Check that the rate of every upstream flow is limited."""
     reverse = values.table(values.table(raw, "path"), "reverse")
     if any(key in reverse for key in CAPACITIES):
         return

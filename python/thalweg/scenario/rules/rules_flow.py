@@ -60,7 +60,7 @@ def check_background(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 
 def _endless(raw: Raw, mistakes: Mistakes) -> None:
-    """Check that unlimited UDP leaves capacity for the flows, if only their end ends the experiment."""
+    """Check that unlimited UDP leaves capacity for the flows if the experiment ends only when they complete."""
     path = values.table(raw, "path")
     for name, link, is_up in (("path", path, False), ("path.reverse", values.table(path, "reverse"), True)):
         endless = [
@@ -123,7 +123,7 @@ def _host(raw: Raw, flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes)
 
 
 def _load(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
-    """Check the loads of connections, and those after the first one."""
+    """Check the loads of a flow's connections, and its repetition."""
     repeat = values.table(flow, "repeat")
     carried = [
         label

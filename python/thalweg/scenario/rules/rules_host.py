@@ -12,18 +12,18 @@ from thalweg.scenario.rules import rules_credit, rules_direction
 from thalweg.scenario.text import quantities
 
 DEFAULT_SLICE = "10ms"
-"""Slice of a host that has a share and nothing more: the one that the literature on shared CPUs measures with."""
+"""Default slice of a host with a CPU share, as in measurements of the literature on shared CPUs."""
 
 DEFAULT_COST = "1us"
-"""Default cost of a packet or an acknowledgement; docs/concepts/cpu-contention.md gives the reason."""
+"""Default CPU time per packet or acknowledgement; docs/concepts/cpu-contention.md gives the reason."""
 
 SHORTEST_SLICE_NS = 10_000
-"""Below this, Linux spends a good part of a slice on switching."""
+"""Minimum slice; below it, Linux spends a significant part of a slice on context switches."""
 
 LONGEST_SLICE_NS = 10**9
 
 LONGEST_PERIOD_NS = 60 * 10**9
-"""Maximum period: after a longer pause, peers have given up."""
+"""Maximum period; after a longer pause, peers have timed out."""
 
 WITH_SHARE = ("cpu_slice", "cpu_slice_jitter", "cpu_per_packet", "cpu_per_ack", "cpu_model")
 """Keys that apply only with a share."""
@@ -32,12 +32,12 @@ TWO_CPUS = 2
 """Maximum number of CPUs of a host: one for the application and one for interrupts."""
 
 LONGEST_COALESCING_NS = 100_000_000
-"""Longer than any network card waits: drivers allow 10 ms or so."""
+"""Maximum coalescing time, above that of any network card; drivers allow about 10 ms."""
 
 KEYS = ("cpu_share", *WITH_SHARE, *rules_credit.KEYS, "cpus", "co_tenants")
 
 QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
-"""Names of queue disciplines: a kernel stores 16 bytes."""
+"""Valid names of queue disciplines; a kernel stores 16 bytes, including the terminating null."""
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
@@ -64,7 +64,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 
 def period_ns(share: float, slice_ns: int) -> int:
-    """Return the period of slices, to the nearest nanosecond.
+    """Return the period of slices, rounded to nanoseconds.
 
     >>> period_ns(0.7, 10_000_000)
     14285714
@@ -73,7 +73,7 @@ def period_ns(share: float, slice_ns: int) -> int:
 
 
 def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) -> None:
-    """Check the owner of a queue discipline, and its name; whether a kernel has it is found when it is made."""
+    """Check the host of a queue discipline, and its name; the engine checks whether the kernel has it."""
     key_path = ("host", name, "qdisc")
     if not is_sending:
         mistakes.add(
@@ -95,7 +95,7 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
 
 
 def _coalescing(host: Raw, name: str, mistakes: Mistakes) -> None:
-    """Check how long the network card collects packets."""
+    """Check the interrupt coalescing of the network card."""
     interval_ns = values.quantity(host, "interrupt_coalescing", quantities.time, "0s")
     if interval_ns is not None and interval_ns > LONGEST_COALESCING_NS:
         mistakes.add(

@@ -17,11 +17,11 @@ from thalweg.scenario.text.quantities import PacketCount
 CAPACITIES = ("rate", "steps", "trace")
 
 MIN_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
-"""Linux's minimum (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): smaller values would be raised to it."""
+"""Linux's minimum (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines), to which smaller values would be raised."""
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check the path; relative names of traces are looked up in `folder`."""
+    """Check the path; relative names of traces are resolved in `folder`."""
     path = values.table(raw, "path")
     if values.quantity(path, "rtt", quantities.time) == 0:
         mistakes.add(
@@ -31,7 +31,7 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             expected="a time above zero",
             hint='rtt = "1ms" is a short path',
         )
-    if path.get("ip") == 5:  # the schema has refused what is not from 4 to 6
+    if path.get("ip") == 5:  # the schema rejects values outside 4 to 6
         mistakes.add("out-of-range", ("path", "ip"), "`path.ip` is 5", expected="4 or 6", hint="ip = 6 is IPv6")
     if isinstance(raw.get("path"), dict) and "rtt" not in path:
         mistakes.add_missing(
@@ -158,8 +158,8 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check that a trace of the reverse path does not repeat in addition to steps of path.rtt: they have no common
-    period.
+    """Check that a trace of the reverse path does not repeat if path.rtt has steps, because they have no
+    common period.
     """
     name = reverse.get("trace")
     if not any("rtt" in step for _, step in values.tables(path, "steps")) or not isinstance(name, str):
@@ -174,7 +174,7 @@ def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> N
 
 
 def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
-    """Check that packets can pass, if only completed flows end the experiment."""
+    """Check that packets can pass if the experiment ends only when flows complete."""
     name = ".".join(map(str, key_path))
     hint = 'add duration = "60s" at the top of the file'
     if _loses_everything_in_the_end(link.get("loss")):
@@ -188,7 +188,7 @@ def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _loses_everything_in_the_end(loss: object) -> bool:
-    """Return whether bursts end only by chance; loss of every packet from the start is rejected anyway."""
+    """Return whether a loss burst may never end; loss of every packet from the start is rejected elsewhere."""
     if not isinstance(loss, dict) or loss.get("loss_bad", 1) != 1:
         return False
     return bool(loss.get("r") == 0 and loss.get("p") not in (0, 1) and loss.get("loss_good", 0) != 1)
@@ -245,7 +245,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
     rtt_ns = values.quantity(path, "rtt", quantities.time)
     room = values.room_bytes(buffer, values.rate_for_bdp(link, folder), rtt_ns)
     if room is None or rtt_ns == 0 or values.quantity(link, "rate", quantities.rate) == 0:
-        return  # a path of no length or no rate has an error of its own
+        return  # a path without delay or rate is reported elsewhere
     if room < MTU_BYTES:
         carrier = Carrier.of(link, folder)
         why = f": {carrier}" if carrier and not isinstance(buffer, int) else ""
@@ -268,7 +268,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
 
 
 def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check the owners of hosts, and the limits of their buffers."""
+    """Check the hosts of buffer limits, and the limits."""
     hosts = values.table(raw, "host")
     flows = values.tables(raw, "flow")
     senders = {sender for _, flow in flows if isinstance(sender := flow.get("host"), str)} | {"sender"}

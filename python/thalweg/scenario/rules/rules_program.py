@@ -1,4 +1,4 @@
-"""Rules about flows that programs make: `program = {server = "...", client = "..."}`."""
+"""Rules about flows of external programs: `program = {server = "...", client = "..."}`."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 
 FIRST_PORT = 4433
-"""Port of the first program whose scenario names none: that of many QUIC test servers."""
+"""Default port of the first program, that of many QUIC test servers."""
 
 LAST_PORT = 32_767
-"""Above it, kernels choose ports of clients."""
+"""Maximum port of programs; kernels assign higher ports to clients."""
 
 PLACEHOLDERS = ("server", "port", "size", "cc", "out")
 """Placeholders in braces in a command."""
@@ -27,10 +27,10 @@ PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 COMMANDS = ("server", "client")
 
 NOT_WITH_PROGRAMS = ("cc_params", "paced", "ecn", "requests", "app")
-"""Keys of a flow that only the built-in traffic honours."""
+"""Keys of a flow that only the built-in traffic supports."""
 
 SYSTEM_FOLDERS = "/usr/sbin:/sbin"
-"""Folders of system tools, which hosts search too."""
+"""Folders of system tools, which are appended to a host's search path."""
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
@@ -241,7 +241,7 @@ def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
 
 
 def _fixed_ports(flows: Sequence[tuple[int, Raw]]) -> Iterator[tuple[int, int, int]]:
-    """Return the flows whose scenario names a port: their index, port and number of copies."""
+    """Yield the flows with a port in the scenario: index, port and number of copies."""
     for index, flow in flows:
         port, count = values.table(flow, "program").get("port"), flow.get("count", 1)
         if isinstance(port, int) and isinstance(count, int):

@@ -1,4 +1,4 @@
-"""Rules of the queue disciplines of [path] and [path.reverse], of policers and of aggregation."""
+"""Rules of the queue disciplines, policers and aggregation of [path] and [path.reverse]."""
 
 from types import MappingProxyType
 
@@ -9,7 +9,7 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import quantities, words
 
 MTU_BYTES = 1500
-"""An IP packet of full size: a smaller buffer would drop every full packet that has to wait."""
+"""Size of a full-sized IP packet; a smaller buffer would drop every full-sized packet that has to wait."""
 
 DISCIPLINES = ("fifo", "codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake")
 
@@ -41,13 +41,13 @@ PARAMETERS = MappingProxyType(
         "rtt": ("cake",),
     }
 )
-"""Which disciplines have which parameters."""
+"""Parameters of each discipline."""
 
 ABOVE_ZERO = ("target", "interval", "tupdate", "rtt")
-"""Times that must not be zero."""
+"""Times that must be above zero."""
 
 MAX_PIE_WEIGHT = 32
-"""tc-pie(8): alpha and beta are whole sixteenths of 1/s."""
+"""Maximum of alpha and beta, from tc-pie(8): both are integers in sixteenths of 1/s."""
 
 
 def check(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:

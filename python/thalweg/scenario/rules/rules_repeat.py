@@ -1,4 +1,4 @@
-"""Rules of [flow.repeat]: the connections after the first, and whether they ever end."""
+"""Rules of [flow.repeat]: the connections after the first one, and whether they ever end."""
 
 from collections import Counter
 
@@ -73,7 +73,7 @@ def check(flow: Raw, repeat: Raw, key_path: KeyPath, name: str, mistakes: Mistak
 
 
 def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
-    """Check that every `until` names another flow, and that no flows wait for each other."""
+    """Check that every `until` names another flow, and that flows do not wait for each other."""
     counts = Counter(name for _, flow in flows if isinstance(name := flow.get("name"), str))
     predecessors = {
         name: until
@@ -111,7 +111,7 @@ def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
 
 
 def _on_circles(predecessors: dict[str, str]) -> set[str]:
-    """Return the flows that wait for themselves, directly or through others."""
+    """Return the flows that wait for themselves, directly or indirectly."""
     circular: set[str] = set()
     followed: set[str] = set()
     for start in predecessors:
@@ -130,12 +130,12 @@ class Endings:
     """Finds the flows of a scenario that never end; malformed and circular flows count as finite."""
 
     def __init__(self, flows: list[tuple[int, Raw]]) -> None:
-        """Initialise with the flows and their indices in the scenario."""
+        """Create a finder for the flows, with their indices in the scenario."""
         self._flows = {str(flow.get("name")): flow for _, flow in reversed(flows)}
         self._is_endless: dict[str, bool] = {}
 
     def is_endless(self, flow: Raw) -> bool:
-        """Return whether a flow never ends, which depends on the flow that its `until` names, if any."""
+        """Return whether a flow never ends, which may depend on the flow that its `until` names."""
         path: dict[str, None] = {}
         answer = _goes_on(flow)
         while isinstance(answer, str):
@@ -151,7 +151,7 @@ class Endings:
 
 
 def _goes_on(flow: Raw) -> bool | str:
-    """Whether a flow never ends, or the name of the flow until whose end it continues."""
+    """Return whether a flow never ends, or the name of the flow with which it ends."""
     if "stop" in flow:
         return False
     if "app" in flow:

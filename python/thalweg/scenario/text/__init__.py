@@ -1,1 +1,1 @@
-"""Quantities, and texts for errors and hints."""
+"""Quantities, and hints for malformed ones."""

@@ -1,7 +1,7 @@
-"""Guesses the quantity that a malformed text or number was meant to be: the unit suits the key, or there is no hint.
+"""Suggests the quantity that a malformed text or number was probably meant to be, if the unit suits the key.
 
-A number without a unit gets the first of its key's units with which it has a usual size for that key. A hint that is
-wrong by a factor of a thousand would be an experiment that is wrong without another word.
+A number without a unit gets the first of its key's units that results in a usual value of the key. A hint that is wrong
+by a factor of a thousand would lead to a silently wrong experiment.
 """
 
 import re
@@ -42,7 +42,7 @@ USUAL: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "sndbuf_max": LARGE,
     "rcvbuf_max": LARGE,
 }
-"""Units of a number without a unit by key, each with the smallest and the largest usual size."""
+"""Units for numbers without a unit by key, each with the smallest and the largest usual value."""
 
 BY_FORMAT: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "rate": RATE,
@@ -53,7 +53,7 @@ BY_FORMAT: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "time": SHORT,
     "time-or-rtt": SHORT,
 }
-"""The same for keys that are not listed there."""
+"""Units for numbers without a unit by format, for keys that are not in `USUAL`."""
 
 MAX_PACKETS = 9999
 """Number above which a value without a unit means bytes, not packets."""
@@ -75,7 +75,7 @@ MULTIPLES: Mapping[str, tuple[int, str]] = {
     "B/s": (8, "bps"), "kB/s": (8, "kbps"), "KB/s": (8, "kbps"), "MB/s": (8, "Mbps"), "GB/s": (8, "Gbps"),
     "TB": (1000, "GB"), "Tbps": (1000, "Gbps"), "Tbit/s": (1000, "Gbps"),
 }  # fmt: skip
-"""Units that no quantity has, as multiples of one that it has."""
+"""Unsupported units, as multiples of supported ones."""
 
 ENDLESS = ("inf", "infinite", "infinity", "endless", "none", "max", "-1")
 
@@ -83,7 +83,7 @@ _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE]([+-]?\d{1,2})
 
 
 def quantity_hint(value: TomlValue, format_: str, keys: KeyPath = ()) -> str | None:
-    """Suggest a similar quantity, if there is one.
+    """Suggest a similar quantity; None if there is none.
 
     Args:
         value: Value in the scenario.
@@ -104,7 +104,9 @@ def quantity_hint(value: TomlValue, format_: str, keys: KeyPath = ()) -> str | N
     typed = text = str(value).strip()
     if format_ == "size-or-unlimited" and text.lower() in ENDLESS:
         return 'did you mean "unlimited"?'
-    text = re.sub(r"^(\d+),(\d{1,2}|\d{4,})(?=\D|$)", r"\1.\2", text)  # a decimal comma; 1,000 could be a thousand
+    text = re.sub(
+        r"^(\d+),(\d{1,2}|\d{4,})(?=\D|$)", r"\1.\2", text
+    )  # a decimal comma; 1,000 is ambiguous
     match = _NUMBER.match(text)
     if not match or (match[2] and abs(int(match[2])) > 18):
         return None
@@ -159,7 +161,7 @@ def _of_unit(number: Decimal, unit: str, format_: str, keys: KeyPath) -> str | N
     if unit in ("M", "Mb", "Mb/s"):
         candidates: Sequence[str] = ("Mbps",) if unit != "M" or "Mbps" in units else ("MB",)
     elif same := [unit_ for unit_ in units if unit_.lower() == unit.lower()]:
-        # "MBps" and "mB" are ambiguous between bits and bytes or milli and mega; only a slip of case is repaired.
+        # "MBps" and "mB" are ambiguous (bits or bytes, milli or mega); only a wrong case is corrected.
         candidates = same[:1]
     else:
         candidates = OTHER_UNITS.get(unit.lower(), ())
@@ -168,12 +170,12 @@ def _of_unit(number: Decimal, unit: str, format_: str, keys: KeyPath) -> str | N
         return _compound(f"{number}{unit}") if "min" in units else None
     if len(candidates) > 1 and _usual(format_, keys) is SECONDS:
         return f"{_plain(number)}{candidates[-1]}"
-    is_long = number >= 10**6 and candidates[0] in SCALES  # as 1e6bps is
+    is_long = number >= 10**6 and candidates[0] in SCALES  # such as 1e6bps
     return _written(number, candidates[0]) if is_long else f"{_plain(number)}{candidates[0]}"
 
 
 def _compound(text: str) -> str | None:
-    """Add up a time in several units, as in 1m30s."""
+    """Return the sum of a time in several units, such as 1m30s."""
     scales = {"h": 3600, "m": 60, "min": 60, "s": 1}
     parts = re.findall(r"(\d{1,9})(h|min|m|s)", text.replace(" ", ""))
     if "".join(number + unit for number, unit in parts) != text.replace(" ", "") or len(parts) < 2:
@@ -189,7 +191,7 @@ def _base(text: str) -> Decimal:
 
 
 def _written(number: Decimal, unit: str) -> str:
-    """Write a quantity in the largest unit of its kind in which it is short."""
+    """Return a quantity in the largest unit of its kind in which it is short."""
     kind = next(units for units in (quantities.RATES, quantities.SIZES, quantities.TIMES) if unit in units)
     if unit == "min":
         return f"{_plain(number)}min"
@@ -202,7 +204,7 @@ def _written(number: Decimal, unit: str) -> str:
 
 
 def _plain(number: Decimal) -> str:
-    """Write a number without an exponent and without zeros at its end.
+    """Return a number without an exponent and without trailing zeros.
 
     >>> _plain(Decimal("45.0")), _plain(Decimal("1E+3")), _plain(Decimal("0.50"))
     ('45', '1000', '0.5')

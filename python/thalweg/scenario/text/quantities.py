@@ -1,8 +1,8 @@
-"""Numbers with units, read exactly: no binary fraction stands between the text and the integer.
+"""Parses numbers with units exactly, without binary fractions.
 
-The same texts are read in Rust (crates/units); tests/vectors/quantities.json holds both to the same values. Rates are
-bits per second, sizes bytes (`MB` = 10^6, `MiB` = 2^20), times nanoseconds, all from 0 to 2^64 - 1. A fraction finer
-than the base unit is a mistake: nothing is rounded in silence.
+crates/units implements the same in Rust; tests/vectors/quantities.json tests both. Rates are in bits per second, sizes
+in bytes (`MB` = 10^6, `MiB` = 2^20), times in nanoseconds, all from 0 to 2^64 - 1. A fraction of the base unit is an
+error; values are never rounded silently.
 """
 
 import re
@@ -58,17 +58,19 @@ T = TypeVar("T")
 
 
 MAX_CACHED = 1 << 18
-"""Parsed texts of one kind that are kept: every value of a large sweep, which checking and resolving parse."""
+"""Maximum number of cached texts of one kind: every value of a large sweep, which is parsed by the check and by the
+resolver.
+"""
 
 
 def _cached(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache what texts are parsed to: the points of a sweep have most of them in common."""
+    """Cache the results of a parser; the points of a sweep share most of their texts."""
     return lru_cache(maxsize=MAX_CACHED)(parse)
 
 
 @_cached
 def rate(text: str) -> int:
-    """Read a rate in bits per second.
+    """Parse a rate in bits per second.
 
     >>> rate("2.5Gbps")
     2500000000
@@ -78,7 +80,7 @@ def rate(text: str) -> int:
 
 @_cached
 def size(text: str) -> int:
-    """Read a size in bytes.
+    """Parse a size in bytes.
 
     >>> size("4MiB")
     4194304
@@ -88,7 +90,7 @@ def size(text: str) -> int:
 
 @_cached
 def time(text: str) -> int:
-    """Read a time in nanoseconds.
+    """Parse a time in nanoseconds.
 
     >>> time("0.5s")
     500000000
@@ -98,7 +100,7 @@ def time(text: str) -> int:
 
 @_cached
 def time_or_rtt(text: str) -> int | Rtts:
-    """Read a time in nanoseconds, or in round-trip times.
+    """Parse a time in nanoseconds, or in round-trip times.
 
     >>> time_or_rtt("1.5rtt")
     Rtts(factor=Fraction(3, 2))
@@ -109,7 +111,7 @@ def time_or_rtt(text: str) -> int | Rtts:
 
 @_cached
 def buffer(text: str) -> int | Bdps | PacketCount:
-    """Read a room: bytes, bandwidth-delay products, or packets.
+    """Parse a buffer capacity: bytes, bandwidth-delay products, or packets.
 
     >>> buffer("100kB"), buffer("0.5bdp"), buffer("240packets")
     (100000, Bdps(factor=Fraction(1, 2)), PacketCount(packets=240))
@@ -124,7 +126,7 @@ def buffer(text: str) -> int | Bdps | PacketCount:
 
 @_cached
 def size_or_unlimited(text: str) -> int | None:
-    """Read a size in bytes, or `unlimited`, which is None.
+    """Parse a size in bytes, or `unlimited`, which is None.
 
     >>> size_or_unlimited("unlimited") is None
     True
@@ -134,7 +136,7 @@ def size_or_unlimited(text: str) -> int | None:
 
 @_cached
 def arrival_rate(text: str) -> int | PerSecond:
-    """Read arrivals per second, or the load that they offer in bits per second.
+    """Parse arrivals per second, or the load that they offer in bits per second.
 
     >>> arrival_rate("20/s"), arrival_rate("10Mbps")
     (PerSecond(arrivals=Fraction(20, 1)), 10000000)
@@ -144,7 +146,7 @@ def arrival_rate(text: str) -> int | PerSecond:
 
 
 def rate_text(bps: int | Fraction) -> str:
-    """Write a rate in the largest unit that it reaches, to four digits.
+    """Return a rate as text in the largest unit that it reaches, with four significant digits.
 
     >>> rate_text(24), rate_text(2_500_000)
     ('24bps', '2.5Mbps')
@@ -153,7 +155,7 @@ def rate_text(bps: int | Fraction) -> str:
 
 
 def time_text(ns: int | Fraction) -> str:
-    """Write a time in the largest unit up to seconds that it reaches, to four digits.
+    """Return a time as text in the largest unit up to seconds that it reaches, with four significant digits.
 
     >>> time_text(500_000_000_000), time_text(1_500_000)
     ('500s', '1.5ms')
