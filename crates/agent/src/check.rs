@@ -1,5 +1,5 @@
-//! `check`: what `record`, `tune` and `cc` need of this machine, and whether it is there. It changes nothing; an
-//! ordinary user may run it.
+//! `check`: lists the requirements of `record`, `tune` and `cc`, and whether this machine meets them. It changes
+//! nothing, and does not need root.
 
 use crate::cc;
 use crate::flow::cgroups::mount_point;
@@ -14,18 +14,18 @@ use std::fmt::Write;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// The commands that have needs.
+/// The commands that have requirements.
 const COMMANDS: [&str; 3] = ["record", "tune", "cc"];
 
-/// The kernel has this setting where it has eBPF's system call.
+/// This kernel setting exists if the kernel supports bpf(2).
 const BPF_SETTING: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
 
-/// Whether a requirement is met.
+/// Result of the check of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
     Ok,
-    /// Not for this user; root may.
+    /// This user lacks the permission; root has it.
     Warning,
     Missing,
 }
@@ -38,12 +38,12 @@ struct Need {
     state: State,
     found: String,
     expected: String,
-    /// Command that mends it; empty: none.
+    /// Command that fixes it, if there is one.
     todo: Option<String>,
 }
 
 impl Need {
-    /// Makes a requirement of commands from the result of a check; `expected` describes one that is met.
+    /// Converts the result of a check to a requirement; `expected` describes the state in which it is met.
     fn of(name: &'static str, commands: &[&'static str], expected: &str, found: Result<String, Problem>) -> Need {
         let commands = commands.to_vec();
         match found {
@@ -63,7 +63,7 @@ impl Need {
 /// Prints every requirement.
 ///
 /// # Errors
-/// If something is missing: the process ends with the code for that.
+/// If a requirement is not met; the error selects the exit code of the process.
 pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let needs = needs();
     if json {
@@ -113,7 +113,7 @@ fn needs() -> Vec<Need> {
         "a mounted cgroup v2",
         mount_point().map(|path| path.display().to_string()),
     ));
-    // Without type information these are unknown.
+    // Without type information, the results of these checks are unknown.
     if let Ok(btf) = &btf {
         needs.push(Need::of(
             "sock_ops",
@@ -153,7 +153,7 @@ fn ebpf(may_load: bool) -> Result<String, Problem> {
     if !may_load {
         return Ok("there; root can check whether it may be used".to_owned());
     }
-    // The file is removed when this returns.
+    // The map is closed when this function returns.
     let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
         ..Default::default()
@@ -167,9 +167,9 @@ fn ebpf(may_load: bool) -> Result<String, Problem> {
     }
 }
 
-/// Programs for the connections of a cgroup, and the iterator over connections.
+/// Checks for programs on the connections of a cgroup, and for the iterator over connections.
 fn sock_ops(btf: &Btf<'_>) -> Result<String, Problem> {
-    // Without CONFIG_CGROUP_BPF this structure is there, and empty.
+    // Without CONFIG_CGROUP_BPF this structure exists but is empty.
     let has_cgroups = btf.type_by_name::<Struct<'_>>("cgroup_bpf").is_some_and(|cgroup| !cgroup.is_empty());
     let has_iterator = btf.type_by_name::<Struct<'_>>("bpf_iter__tcp").is_some();
     let found = match (has_cgroups, has_iterator) {

@@ -1,5 +1,5 @@
-//! Opens files that the agent reads as root: regular, of bounded size, and not behind a symbolic link that another user
-//! has made.
+//! Opens files that the agent reads as root. They must be regular files of bounded size; a symbolic link that another
+//! user has created is rejected.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::fs::{self, File};
@@ -7,23 +7,23 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Limit of settings, policies and keys.
+/// Size limit of settings, policies and keys, in bytes.
 pub const SMALL: u64 = 16 << 20;
 
-/// Limit of tables of networks and of learned state.
+/// Size limit of network tables and of learned state, in bytes.
 pub const LARGE: u64 = 1 << 30;
 
-/// Flag of open(2) for files that the agent itself writes: it does not follow symbolic links, which another user may
-/// have made.
+/// Flag of open(2) for files that the agent writes: symbolic links are not followed, because another user may have
+/// created them.
 pub const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// Opens a regular file of at most `limit` bytes for reading.
 ///
 /// # Errors
-/// If it cannot be opened, is something else, is larger, or is behind a link of another user's.
+/// If the file cannot be opened, is not a regular file, is larger, or is behind another user's symbolic link.
 pub fn open_regular(path: &Path, limit: u64) -> io::Result<File> {
     let is_link = check_links(path)?;
-    // Without NONBLOCK, opening a FIFO waits for a writer. A link that appears only now is not followed.
+    // Without NONBLOCK, opening a FIFO blocks until it has a writer. A link created after the check is not followed.
     let follow = if is_link { OFlags::empty() } else { OFlags::NOFOLLOW };
     let file = File::from(open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -36,10 +36,10 @@ pub fn open_regular(path: &Path, limit: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// The content of a regular file of at most `limit` bytes.
+/// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`open_regular`], or if it cannot be read.
+/// The same as [`open_regular`], or if the file cannot be read.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path, limit)?.take(limit + 1).read_to_end(&mut bytes)?;
@@ -49,10 +49,10 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text in such a file.
+/// Reads a UTF-8 text file of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`read`], or if it is not UTF-8 ([`io::ErrorKind::InvalidData`]).
+/// The same as [`read`], or if it is not UTF-8 ([`io::ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let wrong = |error: std::string::FromUtf8Error| {
         let found = format!("bytes that are not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to());
@@ -62,10 +62,10 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 }
 
 /// Returns whether a path itself is a symbolic link. Links in its parent folders are followed only if root or this user
-/// has made them.
+/// has created them.
 ///
 /// # Errors
-/// If another user has made one, or a folder on the way cannot be searched.
+/// If another user has created a link, or a parent folder cannot be searched.
 pub fn check_links(path: &Path) -> io::Result<bool> {
     let own = rustix::process::geteuid().as_raw();
     let mut is_link = false;
@@ -98,7 +98,7 @@ mod tests {
         for other in [path("fifo"), folder.path().to_owned(), "/dev/zero".into()] {
             assert_eq!(read(&other, SMALL).unwrap_err().to_string(), "not a regular file", "{other:?}");
         }
-        // Its size is 0, but it has more bytes than the limit.
+        // The reported size of this file is 0, but its content exceeds the limit.
         assert!(read(Path::new("/proc/self/status"), 10).unwrap_err().to_string().contains("more than 10 bytes"));
         fs::write(path("bytes"), b"ab\xff").unwrap();
         assert_eq!(read_text(&path("bytes"), SMALL).unwrap_err().kind(), io::ErrorKind::InvalidData);

@@ -1,5 +1,5 @@
-//! Damaged input for everything that the agent reads: nothing of it may panic or hang. Each test runs for about a
-//! second, or for `THALWEG_FUZZ_SECONDS`.
+//! Fuzz tests of all input that the agent reads: damaged input must not cause a panic or a hang. Each test runs for
+//! about a second, or for `THALWEG_FUZZ_SECONDS`.
 
 use crate::record::fuzzed as record;
 use crate::show::fuzzed as show;
@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use thalweg_fuzz::damage;
 
-/// Calls with damaged forms of some texts.
+/// Calls `work` with damaged variants of the texts.
 fn fuzz(texts: &[&str], work: impl Fn(&[u8])) {
     damage(texts.iter().map(|text| text.as_bytes().to_vec()).collect(), work);
 }
 
-/// The same with the damaged text in a file that only its owner may read.
+/// Like [`fuzz`], with the damaged text in a file that only its owner can read.
 fn fuzz_file(texts: &[&str], name: &str, work: impl Fn(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);

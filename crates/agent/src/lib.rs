@@ -32,7 +32,7 @@ use std::time::Duration;
 use text::printable;
 use thalweg_store::{Exit, Problem};
 
-/// Runs the command that the process's arguments name, and returns its exit code.
+/// Runs the command that the arguments of the process select, and returns its exit code.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     log::set_level(arguments.log_level);

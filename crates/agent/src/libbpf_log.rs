@@ -1,7 +1,7 @@
-//! Captures the log of libbpf and the kernel's verifier for error messages.
+//! Captures the log of libbpf and of the kernel's verifier for error messages.
 //!
-//! libbpf-rs has a hook for it that panics on text that is not UTF-8, within a function that C calls: names in a
-//! damaged object would so abort the process. This one takes any bytes.
+//! The log hook of libbpf-rs panics on text that is not UTF-8, within a callback from C, so a damaged object could
+//! abort the process. This hook accepts any bytes.
 #![allow(unsafe_code)]
 
 use libbpf_rs::libbpf_sys::{LIBBPF_WARN, libbpf_print_fn_t, libbpf_set_print};
@@ -9,13 +9,14 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Size of the longest message: libbpf allocates up to 16 MiB for the verifier's log. Only written pages take memory.
+/// Size of the longest message in bytes: libbpf allocates up to 16 MiB for the verifier's log. Only written pages take
+/// memory.
 const BUFFER_BYTES: usize = 17 << 20;
 
-/// Bytes of a message that are kept: the last ones, which hold the verifier's reason.
+/// Number of bytes kept of a message: the last ones, which contain the verifier's reason.
 const KEPT_BYTES: usize = 1 << 16;
 
-/// Messages that are kept, the latest ones.
+/// Maximum number of messages kept; the oldest are dropped.
 const KEPT_MESSAGES: usize = 256;
 
 static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -24,10 +25,10 @@ fn messages() -> MutexGuard<'static, Vec<String>> {
     MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts to keep warnings.
+/// Starts to capture warnings.
 pub fn keep() {
     let function: unsafe extern "C" fn(u32, *const c_char, *mut c_void) -> c_int = keep_message;
-    // SAFETY: a `va_list` is passed on as a pointer. The function lives as long as the process.
+    // SAFETY: a `va_list` is passed on as a pointer. The function exists for the lifetime of the process.
     unsafe {
         let function =
             transmute::<unsafe extern "C" fn(u32, *const c_char, *mut c_void) -> c_int, libbpf_print_fn_t>(function);
@@ -35,7 +36,7 @@ pub fn keep() {
     }
 }
 
-/// Returns the last lines; an empty text if there were none.
+/// Returns the last lines of the log; `None` if the log was not captured.
 pub fn last(lines: usize) -> Option<String> {
     let text = messages().concat();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -52,7 +53,7 @@ unsafe extern "C" fn keep_message(level: u32, format: *const c_char, list: *mut 
         return 0;
     }
     let mut buffer = vec![0u8; BUFFER_BYTES];
-    // SAFETY: libbpf owns format and list, and the text that is written ends within the buffer.
+    // SAFETY: libbpf owns the format and the list, and the written text ends within the buffer.
     if unsafe { vsnprintf(buffer.as_mut_ptr().cast(), buffer.len(), format, list) } < 0 {
         return 0;
     }

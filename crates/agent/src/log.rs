@@ -1,6 +1,6 @@
-//! The log of the agent: one event a line, with a level.
+//! The log of the agent: one event per line, with a level.
 //!
-//! Warnings and errors go to standard error, all else to standard output. Where that is a stream to journald
+//! Warnings and errors go to standard error, all other levels to standard output. If that is a stream to journald
 //! (`JOURNAL_STREAM`, systemd.exec(5)), each line begins with its priority (sd-daemon(3)).
 
 use crate::text::printable;
@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The priority of syslog(3).
+    /// Returns the priority of syslog(3).
     fn priority(self) -> u8 {
         match self {
             Level::Error => 3,
@@ -34,7 +34,7 @@ impl Level {
     }
 }
 
-/// The priority of the least important lines that are written.
+/// Priority of the least important lines that are written.
 static SHOWN: AtomicU8 = AtomicU8::new(6);
 
 /// Sets the least important level that is written.
@@ -74,7 +74,7 @@ fn write(level: Level, text: &str) {
     }
 }
 
-/// Writes an event to standard output, whatever its level: those that a command is there to report.
+/// Writes an event to standard output regardless of its level. Used for the events that a command exists to report.
 pub fn output(level: Level, text: &str) {
     let mut to = std::io::stdout().lock();
     if is_shown(level) {
@@ -87,13 +87,13 @@ fn is_shown(level: Level) -> bool {
     level.priority() <= SHOWN.load(Ordering::Relaxed)
 }
 
-/// The lines of an event, each with its priority if it goes to journald.
+/// Formats the lines of an event, each with its priority if it goes to journald.
 fn lines(level: Level, is_journal: bool, text: &str) -> String {
     let priority = if is_journal { format!("<{}>", level.priority()) } else { String::new() };
     printable(text).lines().map(|line| format!("{priority}{line}\n")).collect()
 }
 
-/// Whether a file is the stream to journald whose device and inode the service manager reports.
+/// Returns whether a file is the stream to journald: `JOURNAL_STREAM` has its device and inode.
 fn is_journal(file: &impl AsFd) -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(file).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))

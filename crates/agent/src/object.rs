@@ -5,7 +5,7 @@ use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Number of the log's last lines in an error: the verifier's reason is at the end.
+/// Number of lines from the end of the log that an error includes: the verifier's reason is at the end.
 const SHOWN_LINES: usize = 12;
 
 /// Opens a compiled BPF object. `place` is its name in errors.
@@ -25,7 +25,7 @@ pub fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
     })
 }
 
-/// A file that libbpf cannot open as an object.
+/// Returns the error for a file that libbpf cannot open as an object.
 pub fn broken(place: &str, found: String) -> Problem {
     Problem::refused(
         "broken-object",
@@ -39,7 +39,7 @@ pub fn broken(place: &str, found: String) -> Problem {
 /// Loads the programs, which the kernel verifies.
 ///
 /// # Errors
-/// If it refuses them.
+/// If the kernel rejects them.
 pub fn load(open: OpenObject, place: &str) -> Result<Object, Problem> {
     open.load().map_err(|error| {
         let tail = libbpf_log::last(SHOWN_LINES)

@@ -22,7 +22,7 @@ pub struct BuiltIn {
     pub settable: Settable,
 }
 
-/// The kernel's BBR with a rule for senders that share a CPU: bpf/cc/bbr_cpu.
+/// The kernel's BBR with a rule for senders on a shared CPU: bpf/cc/bbr_cpu.
 pub const BBR_CPU: BuiltIn = BuiltIn {
     name: "bbr_cpu",
     object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o")),
@@ -57,19 +57,19 @@ pub const BBR_AUTO: BuiltIn = BuiltIn {
     ..BBR_TUNED
 };
 
-/// All of them.
+/// All built-in algorithms.
 pub const BUILT_IN: [&BuiltIn; 4] = [&BBR_CPU, &BBR3, &BBR_TUNED, &BBR_AUTO];
 
 impl BuiltIn {
-    /// The algorithm of this name.
+    /// Returns the built-in algorithm of this name.
     pub fn find(name: &OsStr) -> Option<&'static BuiltIn> {
         BUILT_IN.into_iter().find(|algorithm| name == algorithm.name)
     }
 
-    /// Opens it for the running kernel.
+    /// Opens the algorithm for the running kernel.
     ///
     /// # Errors
-    /// If a setting is invalid, or the kernel lacks what it needs.
+    /// If a setting is invalid, or the kernel lacks a required feature.
     pub fn open(&self, kernel: &StructOpsKernel, settings: &Settings) -> Result<Algorithm, Problem> {
         let value = self.settable.bytes(settings, self.name)?;
         if self.calls_bbr {
@@ -83,7 +83,7 @@ impl BuiltIn {
         Ok(Algorithm { name, open, place, calls_bbr: self.calls_bbr })
     }
 
-    /// Keeps the registration for this kernel's version; the loader does not create the others.
+    /// Keeps the registration that fits this kernel version; the loader does not create the others.
     fn select_registration(&self, open: &mut OpenObject, arguments: usize) {
         for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let is_chosen = self.registrations.iter().any(|(takes, name)| *takes == arguments && map.name() == *name);

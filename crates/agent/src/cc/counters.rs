@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 use std::ffi::OsStr;
 
-/// The sums over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
+/// Counters summed over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Connections that have used the algorithm.
@@ -16,15 +16,15 @@ pub struct Counters {
     pub flows_ended: u64,
     /// ACKs that it has handled.
     pub acks: u64,
-    /// ACKs at which a rule has changed what BBR does; `None` for algorithms that follow none.
+    /// ACKs at which a rule changed BBR's behaviour; `None` for algorithms without a rule.
     pub boosted_acks: Option<u64>,
 }
 
-/// Members of the structures in the kernel: with `boosted_acks`, and without.
+/// Number of members of the kernel structures: with `boosted_acks`, and without.
 const MEMBERS: [usize; 2] = [4, 3];
 
 impl Counters {
-    /// The counters of an algorithm; `None` if it is not one that the agent carries.
+    /// Reads the counters of an algorithm; `None` if it is not a built-in one.
     pub fn of(algorithm: &Registered) -> Option<Counters> {
         let (members, map) = MEMBERS.into_iter().find_map(|members| {
             let size = u32::try_from(8 * members).expect("a small structure");
@@ -41,13 +41,14 @@ impl Counters {
         Some(Counters { flows_begun: sums[0], flows_ended: sums[1], acks: sums[2], boosted_acks })
     }
 
-    /// Connections that use it now.
+    /// Returns the number of connections that use the algorithm now.
     pub fn live_flows(&self) -> u64 {
         self.flows_begun.saturating_sub(self.flows_ended)
     }
 }
 
-/// Settings with which a bundled algorithm was loaded: its rule, and the parameters that differ from their defaults.
+/// Reads the settings with which a built-in algorithm was loaded: its rule, and the parameters that differ from their
+/// defaults.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

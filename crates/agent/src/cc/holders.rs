@@ -1,4 +1,5 @@
-//! Processes that keep a registration alive: those that have its link open, or, on kernels without links, its map.
+//! Finds the processes that keep a registration alive: those that have its link open or, on kernels without links, its
+//! map.
 
 use crate::text::on_one_line;
 use std::fs;
@@ -6,7 +7,7 @@ use std::fs;
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Number.
+    /// Process id.
     pub pid: i32,
     /// Name of the process.
     pub name: String,
@@ -15,7 +16,7 @@ pub struct Holder {
 impl Holder {
     /// Whether the process is a `thalweg-agent`.
     pub fn is_agent(&self) -> bool {
-        // The kernel cuts names after 15 letters.
+        // The kernel truncates process names to 15 characters.
         self.name == "thalweg-agent"
     }
 }
@@ -49,7 +50,8 @@ pub fn holders(held: Held) -> Vec<Holder> {
     holders
 }
 
-/// The kernel describes each open file in fdinfo. Processes start and exit during the scan.
+/// Returns whether a process has an object open. The kernel describes each open file in fdinfo. Processes start and
+/// exit during the scan.
 fn holds(pid: i32, line: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     files.flatten().any(|file| {

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use thalweg_store::Problem;
 
-/// A kernel that can register algorithms in eBPF, seen by a process that may.
+/// A kernel that can register eBPF algorithms, and that permits this process to register them.
 pub struct StructOpsKernel {
-    /// Types.
+    /// The kernel's BTF type information.
     pub btf: Btf<'static>,
 }
 
@@ -19,7 +19,7 @@ impl StructOpsKernel {
     /// Inspects the running kernel.
     ///
     /// # Errors
-    /// The first thing that is missing.
+    /// If a required feature or permission is missing; the error names the first one.
     pub fn look() -> Result<StructOpsKernel, Problem> {
         requirements::check_version()?;
         check_rights()?;
@@ -33,11 +33,11 @@ impl StructOpsKernel {
         self.btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some()
     }
 
-    /// Number of arguments of `cong_control`: 2 up to Linux 6.9, 4 from 6.10. The kernel's own `bbr_main` has the same
-    /// number.
+    /// Returns the number of arguments of `cong_control`: 2 up to Linux 6.9, 4 from 6.10. The kernel's own `bbr_main`
+    /// has the same number.
     ///
     /// # Errors
-    /// If the kernel's structure is another.
+    /// If the kernel's structure has an unexpected layout.
     pub fn cong_control_arguments(&self) -> Result<usize, Problem> {
         let arguments = || {
             let operations: Struct<'_> = self.btf.type_by_name("tcp_congestion_ops")?;
@@ -60,7 +60,7 @@ impl StructOpsKernel {
     /// Ensures that the kernel's BBR is registered with its BTF types; loads its module if necessary.
     ///
     /// # Errors
-    /// If the kernel has no BBR, or not its types.
+    /// If the kernel lacks BBR or its BTF types.
     pub fn need_bbr(&self) -> Result<(), Problem> {
         if has_bbr(&self.btf) {
             return Ok(());
@@ -92,10 +92,10 @@ fn no_bbr(found: String) -> Problem {
     )
 }
 
-/// Finds BBR: loaded, or available as a module. Loads nothing.
+/// Finds BBR, either loaded or available as a module. Does not load it.
 ///
 /// # Errors
-/// If it is nowhere.
+/// If the kernel has no BBR.
 pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     if has_bbr(btf) {
         return Ok("in the kernel".to_owned());
@@ -108,10 +108,10 @@ pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     }
 }
 
-/// Checks that the kernel can register algorithms in eBPF (struct_ops).
+/// Checks that the kernel can register eBPF algorithms (struct_ops).
 ///
 /// # Errors
-/// It cannot.
+/// If the kernel cannot.
 pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
         return Err(Problem::missing(
@@ -126,16 +126,16 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     Ok("there".to_owned())
 }
 
-/// Checks that this process may register algorithms. That takes CAP_SYS_ADMIN: to read modules' types and to find
-/// registrations of other processes.
+/// Checks that this process may register algorithms. This requires CAP_SYS_ADMIN, to read the types of modules and to
+/// find the registrations of other processes.
 ///
 /// # Errors
-/// It has not; the error names the missing capability.
+/// If the process lacks a capability; the error names it.
 pub fn check_rights() -> Result<(), Problem> {
     requirements::check_rights(&[&[NET_ADMIN], &[SYS_ADMIN]])
 }
 
-/// The kernel runs struct_ops programs only as machine code.
+/// Checks that the JIT compiler is on: the kernel runs struct_ops programs only as machine code.
 fn check_jit() -> Result<(), Problem> {
     const SETTING: &str = "/proc/sys/net/core/bpf_jit_enable";
     match fs::read_to_string(SETTING) {
@@ -148,7 +148,7 @@ fn check_jit() -> Result<(), Problem> {
 
 fn modprobe(module: &str) -> Result<(), String> {
     let run = |program: &str| Command::new(program).arg(module).stdin(Stdio::null()).output();
-    // If root's PATH lacks the program, it is in /sbin.
+    // `modprobe` is in /sbin, which the PATH of root may lack.
     let output = run("modprobe").or_else(|_| run("/sbin/modprobe")).map_err(|error| format!("modprobe: {error}"))?;
     if output.status.success() {
         return Ok(());

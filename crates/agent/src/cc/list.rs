@@ -17,13 +17,13 @@ struct Algorithms {
 #[derive(Serialize)]
 struct Algorithm {
     name: String,
-    /// `None` without the permission to list them.
+    /// Whether the algorithm is written in eBPF; `None` without the permission to list eBPF algorithms.
     is_ebpf: Option<bool>,
     is_default: bool,
     is_allowed: bool,
 }
 
-/// The algorithms, as text or JSON.
+/// Returns the available algorithms as text or JSON.
 ///
 /// # Errors
 /// If the kernel does not report its algorithms.

@@ -34,12 +34,12 @@ pub fn load(
     check_name(&name, earlier.as_ref())?;
     let default_before = settings::default().ok();
 
-    // Signals are handled before there is anything to undo.
+    // Signals are handled before anything is changed that must be undone.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
     let with_link = !keep && kernel.has_links();
     let mut object = algorithm.load(with_link)?;
-    // The new algorithm has passed the verifier: the registration that an earlier loader left can be removed.
+    // The new algorithm has passed the verifier, so the registration left by an earlier loader can be removed.
     if let Some(earlier) = &earlier {
         earlier.unregister()?;
         print(&format!("{name}: unregistered the algorithm that an earlier `cc load` had left\n"))?;
@@ -63,10 +63,10 @@ pub fn load(
     print(&format!("{name}: unregistered; connections that use it keep it until they close\n"))
 }
 
-/// The algorithm to load, checked against the kernel.
+/// Finds the algorithm to load, and checks it against the kernel.
 ///
 /// # Errors
-/// If a setting is invalid, the machine lacks something, or the file is not an algorithm.
+/// If a setting is invalid, the machine lacks a feature, or the file does not define an algorithm.
 fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm), Problem> {
     let built_in = BuiltIn::find(what);
     if built_in.is_none() {
@@ -82,10 +82,10 @@ fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm
     Ok((kernel, algorithm))
 }
 
-/// Registers the algorithm of a loaded object. It stays until the link is dropped.
+/// Registers the algorithm of a loaded object. The registration lasts until the link is dropped.
 ///
 /// # Errors
-/// If the kernel refuses it.
+/// If the kernel rejects it.
 fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
     let mut map = object
         .maps_mut()
@@ -127,7 +127,7 @@ fn wait_for_end(signals: &mut Signals, name: &str) {
 /// Opens a user's program, after another process has shown that it can be opened.
 ///
 /// # Errors
-/// If there is no such file, or it does not contain exactly one congestion controller.
+/// If the file does not exist, or does not contain exactly one congestion controller.
 fn open_file(path: &Path) -> Result<Algorithm, Problem> {
     let place = path.display().to_string();
     let bytes = files::read(path, files::SMALL).map_err(|error| {
@@ -159,7 +159,7 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
     ))
 }
 
-/// The agent knows no settings of algorithms in files.
+/// Rejects settings for algorithms in files, whose parameters are unknown to the agent.
 fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     let Some(param) = settings.keys().next() else { return Ok(()) };
     let names = BUILT_IN.map(|algorithm| algorithm.name).join(", ");

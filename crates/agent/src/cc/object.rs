@@ -1,4 +1,4 @@
-//! A compiled BPF program that holds one congestion controller: opened, prepared for the running kernel, loaded.
+//! Opens a compiled BPF program with one congestion controller, prepares it for the running kernel, and loads it.
 
 use crate::{libbpf_log, object};
 use libbpf_rs::btf::Btf;
@@ -6,13 +6,13 @@ use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{MapType, Object, OpenObject};
 use thalweg_store::Problem;
 
-/// An algorithm that is about to be loaded.
+/// An algorithm that is opened but not yet loaded.
 pub struct Algorithm {
     /// The name under which it will be registered.
     pub name: String,
-    /// The object.
+    /// The opened BPF object.
     pub(super) open: OpenObject,
-    /// Name for errors.
+    /// Name of the object in error messages.
     pub(super) place: String,
     /// Whether the algorithm calls the kernel's own BBR.
     pub(super) calls_bbr: bool,
@@ -59,13 +59,13 @@ impl Algorithm {
     }
 }
 
-/// The kernel's flags of maps, as far as they matter here.
+/// Flags of kernel maps that are used here.
 mod libbpf_sys_flags {
-    /// A struct_ops map is registered by a link.
+    /// The struct_ops map is registered by a link.
     pub const BPF_F_LINK: u32 = 1 << 13;
 }
 
-/// A reason of the kernel's that has a better explanation than the verifier's words.
+/// Replaces the verifier's message by a better explanation where the cause is known.
 fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
     let words = libbpf_log::last(usize::MAX).unwrap_or_default();
     if calls_bbr && words.contains("CO-RE relocation") {
@@ -80,7 +80,7 @@ fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
     problem
 }
 
-/// The name of the algorithm in the value of a struct_ops map, as the object's own types lay it out.
+/// Returns the algorithm's name from the value of a struct_ops map, decoded with the BTF of the object.
 fn name_in(object: &[u8], value: &[u8]) -> Option<String> {
     let btf = Btf::from_raw("object", object).ok()??;
     let operations: Struct<'_> = btf.type_by_name("tcp_congestion_ops")?;
@@ -89,7 +89,7 @@ fn name_in(object: &[u8], value: &[u8]) -> Option<String> {
     text(value.get(offset as usize / 8..)?)
 }
 
-/// The text up to its NUL.
+/// Returns the text up to the first NUL.
 pub fn text(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(&bytes[..end]).ok()?;

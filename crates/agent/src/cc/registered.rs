@@ -9,12 +9,12 @@ use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, Pr
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ReferencesType};
 use thalweg_store::Problem;
 
-/// The kernel's id of an algorithm.
+/// Registration state of an algorithm in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Registered until its link is closed.
     Linked {
-        /// The link.
+        /// Id of the link.
         link: u32,
     },
     /// Registered until its loader exits or a user unregisters it.
@@ -23,27 +23,27 @@ pub enum State {
     Leaving,
 }
 
-/// An algorithm in eBPF.
+/// A congestion controller in eBPF that is present in the kernel.
 #[derive(Clone, Debug)]
 pub struct Registered {
     /// Name.
     pub name: String,
-    /// The kernel's id.
+    /// Registration state.
     pub state: State,
-    /// The number of the map that it is.
+    /// Id of its struct_ops map.
     map: u32,
-    /// The numbers of the maps that its programs use.
+    /// Ids of the maps that its programs use.
     used: Vec<u32>,
 }
 
-/// The kernel's words for the state of a registration without a link; a link's registration is the third, whatever it
-/// does.
+/// Kernel values for the state of a registration. A registration with a link is always `READY`, even after the link is
+/// closed.
 const IN_USE: u32 = 1;
 const TO_BE_FREED: u32 = 2;
 const READY: u32 = 3;
 
 impl Registered {
-    /// All that there are, by name; of those with the same name the registered one first.
+    /// Returns all eBPF algorithms, sorted by name; among those with the same name, the registered one comes first.
     pub fn all(kernel: &StructOpsKernel) -> Vec<Registered> {
         let Some(layout) = Layout::of(kernel) else { return Vec::new() };
         let programs: Vec<(u32, Vec<u32>)> =
@@ -65,7 +65,7 @@ impl Registered {
                     (IN_USE, _) => State::Kept,
                     (READY, Some(link)) => State::Linked { link },
                     (READY | TO_BE_FREED, _) => State::Leaving,
-                    _ => return None, // about to be registered
+                    _ => return None, // not registered yet
                 };
                 let used = layout.programs(&value);
                 let used = programs.iter().filter(|(id, _)| used.contains(id)).flat_map(|(_, maps)| maps).copied();
@@ -84,12 +84,12 @@ impl Registered {
         Registered::all(kernel).into_iter().find(|algorithm| algorithm.name == name && algorithm.is_registered())
     }
 
-    /// Whether new connections use it.
+    /// Returns whether new connections can use it.
     pub fn is_registered(&self) -> bool {
         self.state != State::Leaving
     }
 
-    /// The processes whose exit unregisters it.
+    /// Returns the processes whose exit unregisters it.
     pub fn holders(&self) -> Vec<Holder> {
         match self.state {
             State::Linked { link } => holders::holders(Held::Link(link)),
@@ -98,12 +98,12 @@ impl Registered {
         }
     }
 
-    /// Whether the registration is still in the same state.
+    /// Returns whether the registration is still in the same state.
     pub fn is_still_registered(&self, kernel: &StructOpsKernel) -> bool {
         Registered::find(kernel, &self.name).is_some_and(|now| now.map == self.map && now.state == self.state)
     }
 
-    /// The map of this name and size of value that its programs use.
+    /// Returns the map with this name and value size that its programs use.
     pub fn used_map(&self, name: &str, value_size: u32) -> Option<MapHandle> {
         self.used
             .iter()
@@ -111,7 +111,7 @@ impl Registered {
             .find(|map| map.name() == name && map.value_size() == value_size)
     }
 
-    /// Removes a registration without a link. The kernel keeps the algorithm for connections that use it.
+    /// Removes a registration that has no link. The kernel keeps the algorithm for connections that use it.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -155,7 +155,7 @@ impl Layout {
         })
     }
 
-    /// The value begins with a reference count and the state.
+    /// Returns the registration state. The value begins with a reference count and this state.
     fn state(&self, value: &[u8]) -> u32 {
         number(value, 4)
     }
@@ -164,13 +164,13 @@ impl Layout {
         text(value.get(self.operations + self.name..)?)
     }
 
-    /// User space reads program ids in place of function pointers.
+    /// Returns the ids of the programs. In the value, user space reads program ids instead of function pointers.
     fn programs(&self, value: &[u8]) -> Vec<u32> {
         self.functions.iter().map(|function| number(value, self.operations + function)).filter(|id| *id != 0).collect()
     }
 }
 
-/// Four bytes as a number; 0 outside of the value.
+/// Reads a 32-bit number; 0 outside of the value.
 fn number(value: &[u8], at: usize) -> u32 {
     let bytes = value.get(at..at.saturating_add(4)).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, u32::from_ne_bytes)

@@ -1,6 +1,6 @@
 //! Opens and loads a user's object in a separate process first: libraries that read damaged objects can crash.
 //!
-//! Errors are not reported from there. The caller then repeats the work, and reports them.
+//! That process does not report errors. The caller repeats the work and reports them.
 
 use super::object::Algorithm;
 use crate::object;
@@ -11,21 +11,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// The hidden command of the process.
+/// Hidden command that this process runs.
 pub const COMMAND: &str = "cc-rehearse";
 
-/// The verifier takes seconds for large programs.
+/// Timeout of the process. The verifier takes seconds for large programs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// The exit code of a Rust program that has panicked.
+/// Exit code of a Rust program that has panicked.
 const PANICKED: i32 = 101;
 
 /// Opens and loads an object in another process.
 ///
 /// # Errors
-/// If that process crashes, does not end, or cannot be started.
+/// If that process crashes, exceeds the timeout, or cannot be started.
 pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
     let failed = |error: io::Error| {
         Problem::failed("threads", "this process", error, "to be allowed another process", "check ulimit -u")
@@ -39,7 +39,7 @@ pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut pipe) = child.stdin.take() {
-        // If it has crashed already, the exit status below shows that.
+        // If the process has crashed already, its exit status below shows that.
         let _ = pipe.write_all(bytes);
     }
     let found = match wait(&mut child).map_err(failed)? {
@@ -53,7 +53,7 @@ pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
     Err(object::broken(place, found))
 }
 
-/// Exit status of the process; `None` if it had to be killed.
+/// Waits for the process, and returns its exit status; `None` if it had to be killed.
 fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,10 +69,10 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Opens and loads the object on standard input: the work of that process.
+/// Runs the hidden command: opens and loads the object on standard input.
 ///
 /// # Errors
-/// As [`Algorithm::read`] and [`Algorithm::load`].
+/// The same as [`Algorithm::read`] and [`Algorithm::load`].
 pub fn run() -> Result<(), Problem> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|error| object::broken("standard input", error.to_string()))?;

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use thalweg_cc::{BuildError, Word};
 use thalweg_store::Problem;
 
-/// Settings by the name of the parameter.
+/// Settings by parameter name.
 pub type Settings = BTreeMap<String, String>;
 
-/// Settings of an algorithm.
+/// Parameters that an algorithm accepts.
 #[derive(Debug)]
 pub enum Settable {
-    /// The parameter `rule`: what is done about a CPU that is shared.
+    /// The parameter `rule`: the reaction to a shared CPU.
     Rule {
-        /// The rules, in the order of their numbers in the program.
+        /// The rules, in the order of their numbers in the BPF program.
         names: &'static [&'static str],
         /// The rule if none is set.
         default: &'static str,
     },
     /// The parameters of BBR.
     Bbr {
-        /// The simulator's algorithm that has them: `bbr` or `bbr_auto`.
+        /// The algorithm of the simulator that has the same parameters: `bbr` or `bbr_auto`.
         of: &'static str,
     },
 }
@@ -27,15 +27,15 @@ pub enum Settable {
 /// The parameter that chooses a rule.
 const RULE: &str = "rule";
 
-/// The rule of an algorithm that does nothing about a CPU that is shared.
+/// The rule that ignores CPU contention.
 pub const NO_RULE: &str = "none";
 
-/// The parameter of BBR whose values have names, in the order of their numbers.
+/// Parameter of BBR with named values, in the order of their numbers.
 const PROBE_CLOCK: &str = "probe_clock";
 const PROBE_CLOCKS: [&str; 2] = ["round_trips", "time"];
 
 impl Settable {
-    /// The section of the program's data that the loader sets. The kernel shows 15 characters of it.
+    /// Returns the data section of the BPF program that the loader sets. The kernel shows 15 characters of its name.
     pub fn section(&self) -> &'static str {
         match self {
             Settable::Rule { .. } => ".rodata.rule",
@@ -43,12 +43,12 @@ impl Settable {
         }
     }
 
-    /// The bytes of that section.
+    /// Returns the size of that section in bytes.
     pub fn size(&self) -> usize {
         self.bytes(&Settings::new(), "").map_or(0, |bytes| bytes.len())
     }
 
-    /// The value of that section for settings of the algorithm `name`.
+    /// Encodes settings of the algorithm `name` as the value of that section.
     ///
     /// # Errors
     /// If a parameter is unknown, or its value is invalid.
@@ -57,7 +57,7 @@ impl Settable {
             Settable::Rule { names, default } => vec![rule(names, default, settings, name)?],
             Settable::Bbr { of } => {
                 let words = bbr_words(of, settings, name)?;
-                // Derived from the kernel's BBR, which has no rule.
+                // These parameters derive from the kernel's BBR, which has no rule.
                 let is_changed = words != default_words("bbr");
                 words.into_iter().map(|word| word.value).chain([u32::from(is_changed)]).collect()
             }
@@ -65,7 +65,7 @@ impl Settable {
         Ok(words.into_iter().flat_map(u32::to_ne_bytes).collect())
     }
 
-    /// Decodes that section: parameters that differ from their defaults, and always the rule.
+    /// Decodes that section: the rule, and the parameters that differ from their defaults.
     pub fn read(&self, bytes: &[u8]) -> Settings {
         let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("chunks of four")));
         match self {
@@ -88,10 +88,10 @@ impl Settable {
     }
 }
 
-/// Settings of the command line: `--set PARAM=VALUE`, and `--rule NAME`, which is `--set rule=NAME`.
+/// Parses the settings of the command line: `--set PARAM=VALUE`, and `--rule NAME`, which equals `--set rule=NAME`.
 ///
 /// # Errors
-/// If one is malformed, or a parameter is set twice.
+/// If a setting is malformed, or a parameter is set twice.
 pub fn parse(set: &[String], rule: Option<&str>) -> Result<Settings, Problem> {
     let mut settings = Settings::new();
     let wrong = |found: &str, expected: &str| {

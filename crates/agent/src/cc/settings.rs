@@ -1,4 +1,4 @@
-//! The kernel's settings of congestion control, as /proc shows them: of the network namespace that the agent runs in.
+//! Settings of congestion control in /proc/sys, for the network namespace in which the agent runs.
 
 use std::fs;
 use std::io;
@@ -6,12 +6,12 @@ use thalweg_store::Problem;
 
 const FOLDER: &str = "/proc/sys/net/ipv4";
 
-/// The algorithms that the kernel has registered, in its order.
+/// Returns the algorithms that the kernel has registered, in the kernel's order.
 pub fn available() -> io::Result<Vec<String>> {
     names("tcp_available_congestion_control")
 }
 
-/// The algorithms that ordinary users may choose for a socket.
+/// Returns the algorithms that unprivileged users may choose for a socket.
 pub fn allowed() -> io::Result<Vec<String>> {
     names("tcp_allowed_congestion_control")
 }
@@ -27,7 +27,7 @@ pub fn set_default(name: &str) -> io::Result<()> {
     fs::write(format!("{FOLDER}/tcp_congestion_control"), name)
 }
 
-/// The error of a command that needs these settings and cannot read them.
+/// Returns the error of a command that cannot read these settings.
 pub fn unreadable(error: io::Error) -> Problem {
     let (expected, hint) = ("the kernel's settings of TCP", "mount -t proc proc /proc");
     Problem::missing("no-proc", FOLDER, error, expected, hint)

@@ -1,5 +1,5 @@
-//! Defaults that name an algorithm that was unregistered. The kernel's setting keeps a reference, so that new
-//! connections still get it.
+//! Finds defaults that name an unregistered algorithm. The kernel's setting keeps a reference, so new connections still
+//! use it.
 
 use super::settings;
 use crate::text::on_one_line;
@@ -11,14 +11,14 @@ use thalweg_store::Problem;
 pub struct StaleDefault {
     /// The algorithm.
     pub name: String,
-    /// The number of the network namespace; none: the one of this process.
+    /// Inode number of the network namespace; `None` for the namespace of this process.
     pub netns: Option<u64>,
 }
 
-/// The stale defaults of this network namespace, and of the others as far as this process may enter them.
+/// Returns the stale defaults of this network namespace, and of the others that this process may enter.
 ///
 /// # Errors
-/// If the kernel does not show its settings.
+/// If the kernel's settings cannot be read.
 pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
     let available = settings::available().map_err(settings::unreadable)?;
     let own = settings::default().map_err(settings::unreadable)?;
@@ -27,7 +27,7 @@ pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
     Ok(all.filter(|(_, name)| !available.contains(name)).map(|(netns, name)| StaleDefault { name, netns }).collect())
 }
 
-/// Returns a line for each, with the command that removes it.
+/// Returns one line per stale default, with the command that removes it.
 pub fn text(stale: &[StaleDefault]) -> String {
     let available = settings::available().unwrap_or_default();
     let other =

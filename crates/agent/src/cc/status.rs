@@ -28,10 +28,10 @@ struct Algorithm {
     counters: Option<Counters>,
 }
 
-/// All eBPF algorithms, as text or JSON.
+/// Returns the state of all eBPF algorithms, as text or JSON.
 ///
 /// # Errors
-/// If the kernel cannot have any, or this process may not look.
+/// If the kernel does not support eBPF algorithms, or this process lacks the permission to list them.
 pub fn status(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
     let kernel = StructOpsKernel::look()?;

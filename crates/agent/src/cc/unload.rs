@@ -9,16 +9,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Time for a loader to unregister its algorithm after it was signalled.
+/// Timeout for a loader to unregister its algorithm after it was signalled.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval at which the registration is checked.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Unregisters an algorithm. New connections no longer use it; open ones keep it.
+/// Unregisters an algorithm. New connections no longer use it; open connections keep it.
 ///
 /// # Errors
-/// If it is not registered by eBPF, or another process holds it.
+/// If no eBPF algorithm of this name is registered, or another process holds it.
 pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::look()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
@@ -44,9 +44,8 @@ fn not_registered(name: &str) -> Problem {
     Problem::failed("not-loaded", name, found, "one that is registered by eBPF", "thalweg-agent cc list")
 }
 
-/// Finds a replacement for the default algorithm. New connections of this network namespace use `name` while it is the
-/// default, even after it was unregistered, because the kernel's setting keeps a reference. The replacement is the
-/// earlier default, if known.
+/// Replaces the default algorithm of this network namespace if it is `name`. The kernel's setting keeps a reference, so
+/// new connections would use `name` even after it was unregistered. The replacement is the earlier default, if known.
 pub fn leave_default(
     name: &str,
     before: Option<&str>,
@@ -83,7 +82,7 @@ fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) ->
         ));
     }
     for holder in holders {
-        // The process may have exited just now, which is the aim.
+        // If the process has exited meanwhile, the signal is not needed.
         let _ = Pid::from_raw(holder.pid).map(|pid| kill_process(pid, Signal::TERM));
     }
     let deadline = Instant::now() + PATIENCE;

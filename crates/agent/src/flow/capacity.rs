@@ -1,27 +1,27 @@
-//! Number of open connections that fit into the kernel's table, and how the table is divided (bpf/flow/table.h).
+//! Computes the capacity of the kernel's connection table, and how the table is divided (bpf/flow/table.h).
 
-/// Kernel memory of a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table.
+/// Kernel memory per connection in bytes: `struct flow` in bpf/flow, its cookie, and its share of the hash table.
 const CONNECTION_BYTES: u64 = 448;
 
-/// Divisor: connections may use 1/N of the memory.
+/// Divisor: the table may use 1/N of the memory of the machine.
 const MEMORY_PART: u64 = 100;
 
-/// On small machines it may be more.
+/// Minimum default capacity; on small machines it may exceed the memory limit.
 const MIN_CONNECTIONS: u32 = 1 << 14;
 
-/// That takes 59 MB.
+/// Maximum default capacity, which takes 59 MB.
 const MAX_CONNECTIONS: u32 = 1 << 17;
 
-/// Slots in a set.
+/// Slots per set.
 const WAYS: u32 = 8;
 
-/// Divisor: one set in N has a connection that did not fit into its slots.
+/// Divisor: there is one overflow slot per N sets.
 const SETS_PER_MORE: u32 = 2;
 
 /// Capacity for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Sets: a power of two.
+    /// Number of sets, a power of two.
     pub sets: u32,
 }
 
@@ -31,26 +31,26 @@ impl Capacity {
         Capacity { sets: count.div_ceil(WAYS).next_power_of_two() }
     }
 
-    /// Returns the default capacity of a machine with this memory.
+    /// Returns the default capacity of a machine with this amount of memory.
     pub fn on_machine(memory_bytes: u64) -> Capacity {
         let count = u32::try_from(memory_bytes / MEMORY_PART / CONNECTION_BYTES)
             .unwrap_or(u32::MAX)
             .clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
-        // A power of two that is not more.
+        // Rounded down to a power of two.
         Capacity { sets: 1 << (count / WAYS).ilog2() }
     }
 
-    /// Slots in the sets.
+    /// Returns the number of slots in the sets.
     pub fn places(self) -> u32 {
         self.sets * WAYS
     }
 
-    /// Slots for connections whose set is full.
+    /// Returns the number of overflow slots, for connections whose set is full.
     pub fn more(self) -> u32 {
         (self.sets / SETS_PER_MORE).max(1)
     }
 
-    /// Mask that selects the set of a connection.
+    /// Returns the mask that selects the set of a connection.
     pub fn set_mask(self) -> u64 {
         u64::from(self.sets - 1)
     }

@@ -1,4 +1,4 @@
-//! cgroups: the recorded one, and the paths of cgroup ids.
+//! Finds the recorded cgroup, and maps cgroup ids to paths.
 
 use rustix::fs::{Access, AtFlags, accessat};
 use std::collections::HashMap;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Minimum time between two scans of the folders for an unknown number.
+/// Minimum time between two scans for an unknown cgroup id.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of cgroups in memory; above it, removed ones are forgotten.
+/// Maximum number of cgroups in memory; above it, removed cgroups are dropped.
 const MAX_CGROUPS: usize = 20_000;
 
 /// The cgroup whose connections are recorded.
@@ -20,18 +20,18 @@ const MAX_CGROUPS: usize = 20_000;
 pub struct Recorded {
     /// Path.
     pub path: PathBuf,
-    /// Folder.
+    /// Open directory of the cgroup.
     pub folder: File,
-    /// The kernel's number of it: its inode.
+    /// The kernel's id of the cgroup: its inode number.
     pub number: u64,
-    /// Depth below the root; 0 is the root, and so the whole machine.
+    /// Depth below the root; 0 is the root cgroup, which covers all processes of the machine.
     pub level: u64,
 }
 
 /// Returns the mount point of cgroup v2.
 ///
 /// # Errors
-/// If it is nowhere.
+/// If cgroup v2 is not mounted.
 pub fn mount_point() -> Result<PathBuf, Problem> {
     let missing = |found: &str| {
         Problem::missing(
@@ -46,7 +46,7 @@ pub fn mount_point() -> Result<PathBuf, Problem> {
     find_mount(&mounts).ok_or_else(|| missing("no cgroup v2"))
 }
 
-/// The first mount of cgroup v2 (proc_pid_mountinfo(5)).
+/// Returns the first mount of cgroup v2 (proc_pid_mountinfo(5)).
 fn find_mount(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -55,7 +55,7 @@ fn find_mount(mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// The kernel writes blanks and the like as `\040`.
+/// Decodes blanks and other special characters, which the kernel writes as `\040`.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -73,10 +73,11 @@ fn unescaped(text: &str) -> String {
 }
 
 impl Recorded {
-    /// Finds the cgroup of the command line: a folder, or a path below the root of cgroup v2. `None` is the root.
+    /// Finds the cgroup of the command line: a directory, or a path below the root of cgroup v2. `None` selects the
+    /// root.
     ///
     /// # Errors
-    /// If no cgroup has that name.
+    /// If the cgroup does not exist.
     pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
         let path = match wanted {
             None => mount.to_owned(),
@@ -104,19 +105,19 @@ impl Recorded {
 /// State of a recorded cgroup.
 #[derive(Debug)]
 pub enum CgroupState {
-    /// It exists.
+    /// The cgroup still exists.
     Same,
-    /// The path belongs to another cgroup.
+    /// The path now belongs to another cgroup.
     Replaced(Recorded),
     /// The path cannot be opened, for this reason.
     Removed(String),
 }
 
-/// The kernel's number of the file system cgroup2 (statfs(2)).
+/// The kernel's magic number of the cgroup2 file system (statfs(2)).
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
 
 impl Recorded {
-    /// Returns the state of the cgroup relative to the time at which it was opened.
+    /// Returns the state of the cgroup since it was opened.
     pub fn state(&self, mount: &Path) -> CgroupState {
         let cgroup = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.ino() == self.number => return CgroupState::Same,
@@ -136,13 +137,13 @@ impl Recorded {
         rustix::fs::fstatfs(&self.folder).is_ok_and(|stat| stat.f_type as u64 == CGROUP2_MAGIC)
     }
 
-    /// A folder that was removed has no files any more.
+    /// Returns whether the cgroup still exists: a removed directory has no files.
     fn is_alive(&self) -> bool {
         accessat(&self.folder, "cgroup.procs", Access::EXISTS, AtFlags::empty()).is_ok()
     }
 }
 
-/// The paths of cgroups by their numbers. Those of removed cgroups are kept for long.
+/// The paths of cgroups by id. Paths of removed cgroups are kept until there are more than [`MAX_CGROUPS`].
 #[derive(Clone, Debug)]
 pub struct Paths {
     mount: PathBuf,
@@ -151,12 +152,12 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Reads the cgroups below a mount.
+    /// Returns the paths of the cgroups below a mount point.
     pub fn new(mount: PathBuf) -> Paths {
         Paths { mount, known: HashMap::new(), read: None }
     }
 
-    /// Returns the path of a cgroup below the root; `None` if it was removed before any scan.
+    /// Returns the path of a cgroup below the root; `None` if it was removed before a scan.
     pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
         if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= MIN_RESCAN_INTERVAL) {
             self.read = Some(Instant::now());
@@ -172,7 +173,7 @@ impl Paths {
     fn learn(&mut self, folder: &Path, path: String) {
         let Ok(metadata) = fs::symlink_metadata(folder) else { return };
         let text = if path.is_empty() { "/" } else { path.as_str() };
-        // The kernel reuses a number only after 2^32 others, so the last known path is the right one.
+        // The kernel reuses an id only after 2^32 others, so the last known path is the right one.
         if self.known.get(&metadata.ino()).is_none_or(|path| **path != *text) {
             self.known.insert(metadata.ino(), Arc::from(text));
         }

@@ -2,17 +2,17 @@
 
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
-/// A difference between the clocks that changes by more between two looks was a step: slewing changes it by 0.05 %
+/// Minimum change of the clock offset between two readings that counts as a step: slewing changes it by 0.05 %
 /// (adjtimex(2)).
 const STEP_US: u64 = 50_000;
 
-/// Readings that take longer than this were interrupted.
+/// Readings that take longer than this were interrupted, and are repeated.
 const PROMPT_US: u64 = 1_000;
 
-/// Number of attempts if readings are interrupted.
+/// Maximum number of attempts if readings are interrupted.
 const ATTEMPTS: usize = 10;
 
-/// The wall-clock time at a moment of CLOCK_MONOTONIC.
+/// Converts CLOCK_MONOTONIC to wall-clock time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// UNIX time minus monotonic time.
@@ -21,13 +21,13 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads the offset now.
+    /// Reads the offset.
     pub fn now() -> Clock {
         let (monotonic_us, unix_us) = read();
         Clock { offset_us: difference(monotonic_us, unix_us), steps: 0 }
     }
 
-    /// Reads the clocks again. A step of the wall clock is counted, and later times are in the new time.
+    /// Reads the clocks again. A step of the wall clock is counted, and applies to all later conversions.
     pub fn look(&mut self) {
         let (monotonic_us, unix_us) = read();
         self.set(monotonic_us, unix_us);
@@ -39,12 +39,12 @@ impl Clock {
         self.offset_us = offset_us;
     }
 
-    /// UNIX time at a moment of CLOCK_MONOTONIC.
+    /// Converts a CLOCK_MONOTONIC timestamp to UNIX time.
     pub fn unix_us(&self, monotonic_us: u64) -> u64 {
         u64::try_from(i128::from(monotonic_us) + self.offset_us).unwrap_or(0)
     }
 
-    /// Number of times that the wall clock was set.
+    /// Returns the number of detected steps of the wall clock.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -54,7 +54,7 @@ fn difference(monotonic_us: u64, unix_us: u64) -> i128 {
     i128::from(unix_us) - i128::from(monotonic_us)
 }
 
-/// Both clocks at one moment.
+/// Reads both clocks at the same moment.
 fn read() -> (u64, u64) {
     let mut both = (0, 0);
     for _ in 0..ATTEMPTS {
@@ -69,12 +69,12 @@ fn read() -> (u64, u64) {
     both
 }
 
-/// CLOCK_MONOTONIC.
+/// Reads CLOCK_MONOTONIC, in microseconds.
 pub fn monotonic_us() -> u64 {
     microseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// A jiffy, which the kernel counts some times in: the resolution of its coarse clocks, which move with it.
+/// Returns the length of a jiffy, the kernel's unit of some times: the resolution of the coarse clocks.
 pub fn jiffy_ns() -> u64 {
     let resolution = clock_getres(ClockId::MonotonicCoarse);
     u64::try_from(resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec).unwrap_or_default().max(1_000)

@@ -1,4 +1,4 @@
-//! The event queue in memory that the programs in the kernel write and this process reads. `struct record_slot` of
+//! Reads the event queue, which is shared memory that the BPF programs write. `struct record_slot` in
 //! `bpf/include/record_event.h` defines the ownership of slots.
 
 use super::record_event::RecordEvent;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// Number of slots.
 const SLOTS: u64 = 8192;
 
-/// Length of a slot, and the offsets of the event's number, length and content in it.
+/// Length of a slot, and the offsets of the event's number, length and content within the slot.
 const SLOT_BYTES: usize = 576;
 const NUMBER_AT: usize = 0;
 const LENGTH_AT: usize = 8;
@@ -20,15 +20,15 @@ const EVENT_AT: usize = 16;
 const PROGRESS_BYTES: usize = 72;
 const READ_AT: usize = 64;
 
-/// Number of events after which slots are released to the kernel.
+/// Number of events after which the read slots are released to the kernel.
 const BATCH: u64 = 256;
 
-/// The reader.
+/// The reader of the queue.
 #[derive(Debug)]
 pub struct EventQueue {
     slots: Shared,
     progress: Shared,
-    /// Number of slots that were read.
+    /// Number of slots read so far.
     read: u64,
 }
 
@@ -36,24 +36,24 @@ impl EventQueue {
     /// Opens the queue in maps that have no reader yet.
     ///
     /// # Errors
-    /// If their memory cannot be shared.
+    /// If the maps cannot be mapped into memory.
     pub fn of(slots: impl AsFd, progress: impl AsFd) -> io::Result<EventQueue> {
         let slots = Shared::of(slots, SLOTS as usize * SLOT_BYTES)?;
         Ok(EventQueue { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
     }
 
-    /// Takes all complete events. An event that is still being written, and those behind it, are taken by the next
-    /// call.
+    /// Consumes all complete events. An event that is still being written, and the events behind it, are left for the
+    /// next call.
     pub fn take(&mut self, take: &mut dyn FnMut(&RecordEvent)) {
         let mut bytes = [0; RecordEvent::BYTES];
-        // At most one queue's capacity: the programs write meanwhile.
+        // Reads at most one queue's capacity, because the programs write meanwhile.
         for _ in 0..SLOTS {
             let slot = (self.read % SLOTS) as usize * SLOT_BYTES;
             if self.slots.number(slot + NUMBER_AT).load(Ordering::Acquire) != self.read + 1 {
                 break;
             }
             let length = self.slots.number(slot + LENGTH_AT).load(Ordering::Relaxed);
-            // An event of another length is malformed and is skipped.
+            // An event of an unexpected length is skipped.
             let event = bytes.get_mut(..length as usize).and_then(|bytes| {
                 self.slots.read(slot + EVENT_AT, bytes);
                 RecordEvent::parse(bytes)
@@ -67,7 +67,7 @@ impl EventQueue {
         self.publish_progress();
     }
 
-    /// The programs may overwrite the slots that were read.
+    /// Releases the slots that were read, so that the programs may overwrite them.
     fn publish_progress(&self) {
         self.progress.number(READ_AT).store(self.read, Ordering::Release);
     }
@@ -80,7 +80,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// The programs' side, for tests: fills slots one after the other, up to the reader's position.
+    /// The side of the BPF programs, for tests: fills slots in order, up to the reader's position.
     struct Writer {
         slots: Shared,
         progress: Shared,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     impl Writer {
-        /// Takes a slot; `None` if the queue is full.
+        /// Reserves a slot; `None` if the queue is full.
         fn take(&mut self, connection: u64, length: usize) -> Option<(usize, u64)> {
             if self.taken - self.progress.number(READ_AT).load(Ordering::Acquire) >= SLOTS {
                 return None;
@@ -104,7 +104,7 @@ mod tests {
             self.slots.number(slot + NUMBER_AT).store(number, Ordering::Release);
         }
 
-        /// Writes an event of this length, unless the queue is full.
+        /// Writes an event of this length, unless the queue is full. Returns whether it was written.
         fn write(&mut self, connection: u64, length: usize) -> bool {
             self.take(connection, length).map(|taken| self.submit(taken)).is_some()
         }

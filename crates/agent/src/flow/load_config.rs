@@ -1,10 +1,10 @@
-//! Configuration of the programs that `tune` adds to the recorder's settings.
+//! Configuration that `tune` adds to the settings of the recorder's programs.
 
-/// Constants and map sizes, set before the programs are loaded.
+/// Constants and map sizes that are set before the programs are loaded.
 #[derive(Clone, Debug, Default)]
 pub struct LoadConfig {
-    /// Contents of sections of constants, by the section's name.
+    /// Contents of constant sections, by section name.
     pub constants: Vec<(&'static str, Vec<u8>)>,
-    /// Maximum number of entries, by the map's name.
+    /// Maximum number of entries, by map name.
     pub entries: Vec<(&'static str, u32)>,
 }

@@ -1,17 +1,17 @@
-//! Quantities that are derived from the fields of a single event.
+//! Derives quantities from the fields of a single event.
 
 use super::off_cpu::OffCpu;
 use super::record_event::{RTT_FEW, RecordEvent};
 use super::rtt::percentile_us;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The kernel's number of IPv4.
+/// The kernel's number of the address family IPv4.
 pub const AF_INET: u32 = 2;
 
-/// BBR's bandwidth is in packets per microsecond times two to this.
+/// Scale of BBR's bandwidth, which is in packets per microsecond times two to this power.
 const BBR_BW_SHIFT: u32 = 24;
 
-/// Minimum samples of BBR in PROBE_BW, as in `thalweg doctor --live`.
+/// Minimum number of BBR samples in PROBE_BW, as in `thalweg doctor --live`.
 const BBR_LOOKS: u32 = 10;
 
 /// Maximum off-CPU share for which BBR's probing gain of 1.25 compensates: 1 - 1/1.25. As in `doctor --live`.
@@ -21,17 +21,18 @@ const AWAY_SHARE: f64 = 0.2;
 /// short of CPU. As in `doctor --live`.
 const SOME_AWAY_SHARE: f64 = 0.05;
 
-/// Minimum rounds after the first that show whether an application paces itself.
+/// Minimum number of rounds after the first for deciding whether the application paces itself.
 const PACED_ROUNDS: u32 = 2;
 
-/// A name as words of 64 bits, padded with NUL.
+/// Decodes a name from 64-bit words, padded with NUL.
 pub fn name(words: [u64; 2]) -> String {
     let bytes = bytes(words);
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// An address in network byte order; `None` for an unknown family. IPv4-mapped IPv6 addresses are returned as IPv4.
+/// Decodes an address in network byte order; `None` for an unknown family. IPv4-mapped IPv6 addresses are returned as
+/// IPv4.
 pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     let bytes = bytes(words);
     match family {
@@ -49,22 +50,24 @@ fn bytes(words: [u64; 2]) -> [u8; 16] {
     bytes
 }
 
-/// The kernel reports 0 for an unknown value.
+/// Returns `None` for 0, which is how the kernel reports an unknown value.
 pub fn known(value: impl Into<u64>) -> Option<u64> {
     Some(value.into()).filter(|value| *value > 0)
 }
 
-/// The kernel's minimum of a connection that has had no sample is the largest number.
+/// Returns the smallest round-trip time in microseconds; `None` without samples, for which the kernel reports the
+/// largest number.
 pub fn smallest_rtt_us(event: &RecordEvent) -> Option<u64> {
     known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
 }
 
-/// Whether a time in jiffies is precise enough for a rate. A single jiffy may stand for a microsecond.
+/// Returns whether a time in jiffies is precise enough for a rate. An interval of one jiffy may be as short as a
+/// microsecond.
 pub fn is_measured(jiffies: u32) -> bool {
     jiffies >= 2
 }
 
-/// The 95th percentile of the round-trip times, in microseconds.
+/// Returns the 95th percentile of the round-trip times, in microseconds.
 pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
     // Below this count, the 95th percentile is the maximum.
@@ -74,7 +77,7 @@ pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     percentile_us(&event.rtt_histogram, 95, smallest_rtt_us(event).unwrap_or(0), largest_us)
 }
 
-/// The largest round-trip time beyond the smallest, in units of the smallest.
+/// Returns the largest round-trip time minus the smallest, in units of the smallest.
 pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     let smallest = smallest_rtt_us(event)?;
     let largest = known(event.rtt_max_us)?;
@@ -88,15 +91,15 @@ pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
-/// Whether a BBR connection was short of CPU, by the criteria of `thalweg doctor --live`: the machine was off CPU for a
-/// larger share of its time than BBR can compensate, or for a smaller share while too little was in flight. `None` with
-/// too few round trips in PROBE_BW, or if the connection was too short for an off-CPU share.
+/// Returns whether a BBR connection was short of CPU, by the criteria of `thalweg doctor --live`: the machine was off
+/// CPU for a larger share of time than BBR can compensate, or for a smaller share while too little was in flight.
+/// `None` with too few samples in PROBE_BW, or if the connection was too short for an off-CPU share.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_looks < BBR_LOOKS {
         return None;
     }
     let off_cpu = off_cpu.share(event.start_us, event.end_us)?;
-    // Time limited by the receive window or the send buffer is not time waiting for a CPU.
+    // Time limited by the receive window or the send buffer is not time without a CPU.
     let limited_jiffies = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
     if 2 * limited_jiffies > u64::from(event.busy_jiffies) {
         return Some(false);
@@ -105,17 +108,17 @@ pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     Some(off_cpu >= AWAY_SHARE || (off_cpu >= SOME_AWAY_SHARE && is_short))
 }
 
-/// The kernel's latest delivery rate sample.
+/// Returns the kernel's latest delivery rate sample, in bits per second.
 pub fn delivery_rate_bps(event: &RecordEvent) -> Option<u64> {
     rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes)
 }
 
-/// The largest sample that the application did not limit.
+/// Returns the largest delivery rate sample that was not app-limited, in bits per second.
 pub fn delivery_rate_max_bps(event: &RecordEvent) -> Option<u64> {
     rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes)
 }
 
-/// Packets of `mss_bytes` in an interval.
+/// Returns the rate of packets of `mss_bytes` in an interval, in bits per second.
 fn rate_bps(packets: u32, interval_us: u32, mss_bytes: u32) -> Option<u64> {
     if packets == 0 || mss_bytes == 0 {
         return None;
@@ -126,7 +129,7 @@ fn rate_bps(packets: u32, interval_us: u32, mss_bytes: u32) -> Option<u64> {
     Some(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
-/// BBR's bandwidth in bits per second.
+/// Returns BBR's bandwidth in bits per second.
 pub fn bbr_bw_bps(event: &RecordEvent) -> u64 {
     let bits = u128::from(event.bbr_bw) * u128::from(event.mss_bytes) * 8 * 1_000_000;
     u64::try_from(bits >> BBR_BW_SHIFT).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! The kernel's side of recording (bpf/flow): its programs, their events, and facts of the machine.
+//! The kernel side of recording (bpf/flow): its programs, their events, and properties of the machine.
 
 pub mod capacity;
 pub mod cgroups;

@@ -16,34 +16,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Mean interval of timers: 10 ms. The minimum is above a typical pause: a machine that pauses for milliseconds would
-/// otherwise be sampled again while the timer is still late.
+/// Shortest and longest interval of timers; the mean is 10 ms. The minimum exceeds a typical pause: otherwise, on a
+/// machine that pauses for milliseconds, the next timer would be sampled within the same pause.
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// An alarm that is later than this was not merely interrupted: pacing makes up for half a burst, which is half of
-/// 2^-10 s.
+/// A timer that is later than this counts as late. Shorter delays are interrupts, and pacing makes up for them: it
+/// compensates half a burst, which is half of 2^-10 s.
 const LATE: Duration = Duration::from_millis(1);
 
-/// Timer samples taken on one CPU before the next CPU is sampled.
+/// Number of timers on one CPU before the next CPU is sampled.
 const ALARMS_PER_CPU: u64 = 16;
 
-/// Interval of the points of the record.
+/// Interval of the recorded points.
 const POINT_US: u64 = 200_000;
 
-/// Number of points kept: one hour.
+/// Number of points kept, which cover one hour.
 const POINTS: usize = 18_000;
 
-/// Minimum timers for an estimate.
+/// Minimum number of timers for an estimate.
 const MIN_ALARMS: u32 = 20;
 
-/// The record of off-CPU time.
+/// Record of off-CPU time.
 #[derive(Debug, Default)]
 pub struct OffCpu {
     points: Mutex<VecDeque<Point>>,
 }
 
-/// Number of timers until a moment, and number of late ones.
+/// Number of timers up to a moment, and number of late ones among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Point {
     at_us: u64,
@@ -53,7 +53,7 @@ struct Point {
 
 impl OffCpu {
     /// Returns the off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; the record covers the last hour.
-    /// `None`: the span is too short, or the kernel does not report run delays.
+    /// `None` if the interval is too short, or if the kernel does not report run delays.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let points = self.points();
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
@@ -66,7 +66,7 @@ impl OffCpu {
         let mut points = self.points();
         let last = points.back().copied().unwrap_or_default();
         let now = Point { at_us, alarms: last.alarms.wrapping_add(1), late: last.late.wrapping_add(is_late.into()) };
-        // The latest point moves with time until it is one interval after the one before.
+        // The latest point is updated until it is one interval after the previous one.
         let before = points.len().checked_sub(2).map(|at| points[at].at_us);
         if points.len() > 1 && before.is_some_and(|before| at_us - before < POINT_US) {
             points.pop_back();
@@ -82,7 +82,7 @@ impl OffCpu {
     }
 }
 
-/// The thread that keeps a record; it ends when this is dropped.
+/// Handle of the measuring thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Watch {
     is_over: Arc<AtomicBool>,
@@ -90,15 +90,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts to keep the record. The record stays empty on a kernel that does not report run delays.
+    /// Starts the measuring thread. The record stays empty on a kernel that does not report run delays.
     ///
     /// # Errors
-    /// If there are no more threads.
+    /// If the thread cannot be created.
     pub fn start(off_cpu: &Arc<OffCpu>) -> io::Result<Watch> {
         let is_over = Arc::new(AtomicBool::new(false));
         let (off_cpu, theirs) = (Arc::clone(off_cpu), Arc::clone(&is_over));
         let thread = thread::Builder::new().name("away".to_owned()).spawn(move || {
-            // Without the thread, the record stays empty.
+            // On an error, the record stays empty.
             let _ = watch(&off_cpu, &theirs);
         })?;
         Ok(Watch { is_over, thread: Some(thread) })
@@ -125,7 +125,7 @@ fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
         if number % ALARMS_PER_CPU == 0 && cpus.len() > 1 {
             let mut only = CpuSet::new();
             only.set(cpus[(number / ALARMS_PER_CPU) as usize % cpus.len()]);
-            // If the thread may not be pinned to this CPU, it stays where it is.
+            // If the thread cannot be pinned to this CPU, it stays on its current one.
             let _ = sched_setaffinity(None, &only);
             waited = queue.waited()?;
         }
@@ -140,7 +140,8 @@ fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the machine was off CPU when a timer fired this late; the thread waited this long for other tasks.
+/// Returns whether the machine was off CPU when a timer fired this late; `waited` is the time that the thread waited
+/// for other tasks.
 fn is_away(late: Duration, waited: Duration) -> bool {
     late.saturating_sub(waited) > LATE
 }
@@ -160,13 +161,14 @@ impl Queue {
     }
 }
 
-/// Nanoseconds on a CPU, nanoseconds in a queue, times that it ran.
+/// Parses the nanoseconds in a queue, the second number of schedstat. The others are the nanoseconds on a CPU and the
+/// number of time slices.
 fn waited(schedstat: &[u8]) -> Option<Duration> {
     let ns = std::str::from_utf8(schedstat).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(ns))
 }
 
-/// Numbers without a pattern that a machine's slices could keep step with (xorshift64: G. Marsaglia, 2003).
+/// Random numbers, so that timers do not align with the time slices of the host (xorshift64: G. Marsaglia, 2003).
 struct Random(u64);
 
 impl Random {
@@ -180,7 +182,7 @@ impl Random {
 
 #[cfg(test)]
 impl OffCpu {
-    /// An account of a minute in which the machine was away for this share of the time.
+    /// A record of one minute in which the machine was off CPU for this share of the time.
     pub fn with_share(share: f64) -> OffCpu {
         let off_cpu = OffCpu::default();
         for number in 0..6_000u64 {

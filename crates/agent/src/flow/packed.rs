@@ -1,4 +1,4 @@
-//! Compressed events for long storage: most numbers of an event are zero, and the others small.
+//! Compressed events for long storage: most numbers of an event are zero, and the others are small.
 //!
 //! A bitmap marks the numbers that are not zero. These follow in LEB128: seven bits per byte, and one bit that marks
 //! that another byte follows.
@@ -8,12 +8,12 @@ use super::record_event::RecordEvent;
 /// Each number of an event has a bit of a `u128`.
 const _: () = assert!(RecordEvent::NUMBERS <= 128);
 
-/// An event, packed.
+/// A compressed event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed(Box<[u8]>);
 
 impl Packed {
-    /// Packs an event.
+    /// Compresses an event.
     pub fn new(event: &RecordEvent) -> Packed {
         let (mut present, mut at) = (0u128, 0);
         let mut bytes = vec![0; size_of::<u128>()];
@@ -30,7 +30,7 @@ impl Packed {
         Packed(bytes.into_boxed_slice())
     }
 
-    /// The event.
+    /// Decompresses the event.
     pub fn event(&self) -> RecordEvent {
         let (present, bytes) = self.0.split_at(size_of::<u128>());
         let present = u128::from_ne_bytes(present.try_into().expect("16 bytes"));
@@ -47,7 +47,7 @@ impl Packed {
         }))
     }
 
-    /// Memory in use, without the allocator's overhead.
+    /// Returns the memory in use, without the allocator's overhead.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.0.len()

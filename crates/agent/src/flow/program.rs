@@ -1,4 +1,4 @@
-//! Loads and attaches the programs in the kernel (bpf/flow), and reads their maps.
+//! Loads and attaches the BPF programs (bpf/flow), and reads their maps.
 
 use super::capacity::Capacity;
 use super::cgroups::Recorded;
@@ -15,33 +15,33 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use thalweg_store::Problem;
 
-/// The object that the agent carries.
+/// The compiled BPF object, embedded in the agent.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 
-/// Name for errors.
+/// Name of the object in error messages.
 const PLACE: &str = "record";
 
-/// The program that the kernel calls for connections, the iterator over connections, and the iterator over their table.
+/// Names of the program called for connections, the iterator over connections, and the iterator over the table.
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
 const SEARCH: &str = "record_search";
 
-/// bpftune's program that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), as the kernel keeps its
-/// name: 15 bytes.
+/// Name of the program of bpftune that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), truncated
+/// to 15 bytes by the kernel.
 const BPFTUNE: &str = "conn_tuner_sock";
 
-/// CPU time that a program has used, as the kernel counts it.
+/// CPU time of a program, as measured by the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// The program's name.
     pub name: String,
     /// Number of runs.
     pub runs: u64,
-    /// Duration of all runs.
+    /// Total duration of all runs.
     pub run_ns: u64,
 }
 
-/// The programs, in the kernel.
+/// The loaded programs.
 pub struct Program {
     object: Object,
     counters: MapHandle,
@@ -49,10 +49,10 @@ pub struct Program {
 
 impl Program {
     /// Loads the programs into the kernel, with capacity for open connections and the rest of their configuration. They
-    /// receive nothing yet.
+    /// are not attached yet.
     ///
     /// # Errors
-    /// If it refuses them.
+    /// If the kernel rejects them.
     pub fn load(settings: &Settings, capacity: Capacity, config: &LoadConfig) -> Result<Program, Problem> {
         let mut open = object::open(OBJECT, PLACE)?;
         let settings = [(".rodata.settings", settings.bytes())];
@@ -73,7 +73,7 @@ impl Program {
     /// Attaches the program to the connections of a cgroup, until the link is dropped.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// If the kernel refuses.
     pub fn attach(&self, cgroup: &Recorded) -> Result<Link, Problem> {
         let program = self.object.progs_mut().find(|program| program.name() == FLOWS).expect("it is there");
         program.attach_cgroup(cgroup.folder.as_raw_fd()).map_err(|error| {
@@ -97,10 +97,10 @@ impl Program {
         })
     }
 
-    /// The iterator over connections.
+    /// Attaches the iterator over connections.
     ///
     /// # Errors
-    /// If the kernel has none.
+    /// If the kernel does not support it.
     pub fn walk(&self) -> Result<Link, Problem> {
         let program = self.object.progs_mut().find(|program| program.name() == WALK).expect("it is there");
         program.attach().map_err(|error| {
@@ -109,8 +109,8 @@ impl Program {
         })
     }
 
-    /// Scans the table: the programs report closed connections and remove them. Returns the number of those that did
-    /// not fit into the event queue.
+    /// Scans the table: the programs report closed connections and remove them. Returns the number of closed
+    /// connections that did not fit into the event queue.
     ///
     /// # Errors
     /// If the kernel does not run the program.
@@ -119,10 +119,10 @@ impl Program {
         Ok(program.test_run(ProgramInput::default()).map_err(io::Error::other)?.return_value)
     }
 
-    /// A map of the programs.
+    /// Opens a map of the programs.
     ///
     /// # Errors
-    /// If there are no more file descriptors.
+    /// If the limit of file descriptors is reached.
     pub fn map(&self, name: &str) -> Result<MapHandle, Problem> {
         handle(&self.object, name)
     }
@@ -133,7 +133,7 @@ impl Program {
         cpus.ok().flatten().map(|cpus| Counters::sum(&cpus)).unwrap_or_default()
     }
 
-    /// Returns the CPU cost of the programs so far; `None` unless the kernel measures it.
+    /// Returns the CPU cost of the programs so far; empty unless the kernel measures it.
     pub fn costs(&self) -> Vec<Cost> {
         let is_on = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|value| value.trim() != "0");
         if !is_on {
@@ -151,7 +151,7 @@ impl Program {
         self.object.progs().filter_map(cost).collect()
     }
 
-    /// Memory of the maps; `None` if the kernel does not report it.
+    /// Returns the memory of the maps in bytes; `None` if the kernel does not report it.
     pub fn maps_bytes(&self) -> Option<u64> {
         let size = |map: Map<'_>| field(&description(map.as_fd().as_raw_fd()), "memlock");
         self.object.maps().map(size).sum()
@@ -165,7 +165,7 @@ fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {
     })
 }
 
-/// Reads the kernel's description of an open file of this process.
+/// Reads the kernel's fdinfo of an open file of this process.
 fn description(file: i32) -> String {
     fs::read_to_string(format!("/proc/self/fdinfo/{file}")).unwrap_or_default()
 }
@@ -178,11 +178,11 @@ fn field(description: &str, name: &str) -> Option<u64> {
 /// Checks that no other recorder records the same connections.
 ///
 /// # Errors
-/// If so.
+/// If another recorder does.
 pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
     for (link, theirs) in attached(|program| program.name == FLOWS) {
         let path = path_of(theirs);
-        // The agent that attached it may be dead, and its watchdog keeps it for a grace time.
+        // The agent that attached the link may have been killed: its watchdog keeps the link for the grace time.
         if !has_part_in(cgroup, theirs, &mut path_of) || end_orphans(link) {
             continue;
         }
@@ -206,14 +206,14 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
 /// Checks that bpftune does not choose algorithms for the same connections.
 ///
 /// # Errors
-/// If so: each would undo what the other does.
+/// If bpftune does: each would override the other's choices.
 pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
     let is_theirs = |program: &ProgramInfo| program.ty == ProgramType::SockOps && program.name == BPFTUNE;
     if !ProgInfoIter::default().any(|program| is_theirs(&program)) {
         return Ok(());
     }
     let links = attached(is_theirs);
-    // bpftune attaches it without a link, so that it is not known where: usually to all connections.
+    // bpftune attaches its program without a link, so its cgroup is unknown. It is usually the root.
     if !links.is_empty() && !links.iter().any(|(_, theirs)| has_part_in(cgroup, *theirs, &mut path_of)) {
         return Ok(());
     }
@@ -227,7 +227,7 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
     ))
 }
 
-/// Returns the links of programs that are called for connections: the ids of links and cgroups.
+/// Returns the links of programs that are called for connections, as pairs of link id and cgroup id.
 fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     let wanted: Vec<u32> = ProgInfoIter::default().filter(is_wanted).map(|program| program.id).collect();
     let cgroup_of = |link: LinkInfo| match &link.info {
@@ -239,7 +239,7 @@ fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     LinkInfoIter::default().filter(|link| wanted.contains(&link.prog_id)).filter_map(cgroup_of).collect()
 }
 
-/// Whether a cgroup shares connections with another one.
+/// Returns whether a cgroup shares connections with another one.
 fn has_part_in(cgroup: &Recorded, number: u64, path_of: &mut impl FnMut(u64) -> Option<String>) -> bool {
     match (path_of(cgroup.number), path_of(number)) {
         (Some(own), Some(path)) => is_within(&own, &path) || is_within(&path, &own),
@@ -247,7 +247,7 @@ fn has_part_in(cgroup: &Recorded, number: u64, path_of: &mut impl FnMut(u64) -> 
     }
 }
 
-/// Whether a cgroup equals another one, or lies within it.
+/// Returns whether a cgroup equals another one or is below it.
 fn is_within(inner: &str, outer: &str) -> bool {
     let rest = inner.strip_prefix(outer.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

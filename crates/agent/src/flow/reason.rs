@@ -1,21 +1,21 @@
 //! Decisions of `tune` about a connection's algorithm: the mirror of `enum record_reason` in
 //! `bpf/include/record_event.h`.
 
-/// Offset of the reason in an event's flags, and the number of an algorithm or [`NO_ARM`].
+/// Bit offset of the reason in an event's flags.
 pub const SHIFT: u32 = 8;
-/// See [`SHIFT`].
+/// Bit offset of the algorithm's number, or of [`NO_ARM`], in an event's flags.
 pub const ARM_SHIFT: u32 = 12;
-/// No algorithm, in the bits of one.
+/// Value of the algorithm's bits if none was chosen.
 pub const NO_ARM: u32 = 15;
 /// The algorithm was drawn for another connection to the same peer.
 pub const SHARED: u32 = 1 << 16;
-/// All bits of a decision.
+/// Mask of all bits of a decision.
 pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
 
 /// The reason for a connection's algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// No decision: `tune` is off, or its grace time is over.
+    /// No decision: `tune` is not running, or its grace time is over.
     #[default]
     Undecided,
     /// The algorithm was drawn.
@@ -36,14 +36,14 @@ pub enum Reason {
     LinkLocal,
     /// Left alone because of an override.
     Keep,
-    /// An override names the algorithm.
+    /// An override selected the algorithm.
     Override,
     /// The kernel did not set the drawn algorithm.
     Refused,
 }
 
 impl Reason {
-    /// All, in the header's order.
+    /// All reasons, in the order of the header.
     pub const ALL: [Reason; 12] = [
         Reason::Undecided,
         Reason::Treated,
@@ -59,7 +59,7 @@ impl Reason {
         Reason::Refused,
     ];
 
-    /// The reason in an event's flags.
+    /// Decodes the reason from an event's flags.
     pub fn of(flags: u32) -> Reason {
         Reason::ALL.get((flags >> SHIFT & 15) as usize).copied().unwrap_or_default()
     }
@@ -82,7 +82,8 @@ impl Reason {
         }
     }
 
-    /// The column `assignment` of records: the part of the comparison that the connection has. `None`: no decision.
+    /// Returns the value of the column `assignment` of records: the connection's role in the comparison. `None` if
+    /// there was no decision.
     pub fn assignment(self) -> Option<&'static str> {
         match self {
             Reason::Undecided => None,
@@ -91,13 +92,13 @@ impl Reason {
         }
     }
 
-    /// Whether the connection kept its algorithm for a reason other than the comparison.
+    /// Returns whether the connection kept its algorithm for a reason other than the comparison.
     pub fn is_left_alone(self) -> bool {
         self.assignment() == Some("untouched") && self != Reason::Override
     }
 }
 
-/// The flags of a decision.
+/// Encodes a decision as flags.
 #[cfg(test)]
 pub fn flags(reason: Reason, slot: Option<u32>) -> u32 {
     (reason as u32) << SHIFT | slot.unwrap_or(NO_ARM) << ARM_SHIFT

@@ -2,13 +2,13 @@
 
 use super::reason::{self, Reason};
 
-/// Marks at which the bytes acknowledged are noted.
+/// Number of transfer sizes at which the acknowledged bytes are recorded.
 pub const MARKS: usize = 4;
 
-/// The lowest power of two, in microseconds, that has buckets in the histogram of RTTs.
+/// The lowest octave of the RTT histogram, as an exponent of two in microseconds.
 pub const RTT_FIRST_OCTAVE: u32 = 5;
 
-/// Number of variants.
+/// Number of octaves in the RTT histogram.
 pub const RTT_OCTAVES: usize = 18;
 
 /// The histogram is omitted below this number of samples.
@@ -17,15 +17,15 @@ pub const RTT_FEW: u32 = 20;
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A connection that has closed.
+    /// A closed connection.
     Close,
-    /// An open connection, whose interim row is due.
+    /// An open connection, for an interim row.
     Interim,
     /// A sample of an open connection, for display.
     Look,
-    /// A transfer in a connection that stays open.
+    /// A transfer on a connection that stays open.
     Transfer,
-    /// The connection no longer exists, and its close was not reported.
+    /// A connection that no longer exists, and whose close was not reported.
     Gone,
 }
 
@@ -35,25 +35,25 @@ impl Kind {
 
 /// Bits of [`RecordEvent::flags`].
 pub mod flag {
-    /// This side has opened it.
+    /// This host opened the connection.
     pub const OUTGOING: u32 = 1;
-    /// Opened before recording began.
+    /// The connection was opened before recording began.
     pub const JOINED: u32 = 2;
-    /// The kernel does not call the program for it: only scans sample it.
+    /// The kernel does not call the program for this connection: only scans sample it.
     pub const BLIND: u32 = 4;
-    /// A transfer whose bytes were all acknowledged.
+    /// All bytes of the transfer were acknowledged.
     pub const COMPLETE: u32 = 8;
 }
 
-/// TCP's states, as the kernel numbers them.
+/// TCP states, as the kernel numbers them.
 pub mod state {
-    /// The first FIN was this side's, and was acknowledged.
+    /// This host sent the first FIN, and it was acknowledged.
     pub const FIN_WAIT2: u32 = 5;
-    /// The first FIN was the other side's; this side's awaits its acknowledgement.
+    /// The peer sent the first FIN; the FIN of this host is not yet acknowledged.
     pub const LAST_ACK: u32 = 9;
-    /// Both have sent a FIN before either knew.
+    /// Both hosts sent a FIN before they received the other's.
     pub const CLOSING: u32 = 11;
-    /// The names that `ss` has for them.
+    /// Names of the states in the output of `ss`.
     pub const NAMES: [(u32, &str); 7] = [
         (1, "ESTAB"),
         (4, "FIN-WAIT-1"),
@@ -65,17 +65,17 @@ pub mod state {
     ];
 }
 
-/// A member: one number or several, in order.
+/// A member of the event: one number or several, in order.
 trait Member: Sized {
     fn read(bytes: &mut &[u8]) -> Self;
 
-    /// Numbers, in order.
+    /// Passes the numbers to `take`, in order.
     fn visit(&self, take: &mut impl FnMut(u64));
 
-    /// The member of the next of these numbers.
+    /// Builds the member from the next numbers.
     fn make(numbers: &mut impl Iterator<Item = u64>) -> Self;
 
-    /// Their count.
+    /// Count of the member's numbers.
     const COUNT: usize;
 
     #[cfg(test)]
@@ -134,7 +134,7 @@ impl<M: Member, const N: usize> Member for [M; N] {
 /// Declares the event from the list of its members, so that names and order are written once.
 macro_rules! event {
     ($($member:ident: $kind:ty,)*) => {
-        /// An event.
+        /// An event of a connection.
         #[repr(C)]
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs, reason = "described in record_event.h")]
@@ -143,18 +143,18 @@ macro_rules! event {
         }
 
         impl RecordEvent {
-            /// The members, what their numbers are, and how many bytes they have, in order.
+            /// Name, number type and size in bytes of each member, in order.
             #[cfg(test)]
             const MEMBERS: &[(&str, &str, usize)] =
                 &[$((stringify!($member), <$kind as Member>::WORD, size_of::<$kind>())),*];
 
             fn read(event: &[u8; RecordEvent::BYTES]) -> RecordEvent {
                 let mut bytes = &event[..];
-                // In the order in which they are written here.
+                // The fields are read in the order in which they are written here.
                 RecordEvent { $($member: Member::read(&mut bytes),)* }
             }
 
-            /// Count of an event's numbers.
+            /// Count of the numbers in an event.
             pub const NUMBERS: usize = 0 $(+ <$kind as Member>::COUNT)*;
 
             /// Passes all numbers to `take`, in order.
@@ -162,7 +162,7 @@ macro_rules! event {
                 $(self.$member.visit(take);)*
             }
 
-            /// The event of these numbers.
+            /// Builds an event from its numbers.
             pub fn of(numbers: impl IntoIterator<Item = u64>) -> RecordEvent {
                 let mut numbers = numbers.into_iter();
                 RecordEvent { $($member: Member::make(&mut numbers),)* }
@@ -243,33 +243,33 @@ event! {
 }
 
 impl RecordEvent {
-    /// Length of an event.
+    /// Length of an event in bytes.
     pub const BYTES: usize = size_of::<RecordEvent>();
 
-    /// Length of a transfer's event: the remaining members stay zero.
+    /// Length of a transfer event in bytes: the remaining members are zero.
     pub const TRANSFER_BYTES: usize = std::mem::offset_of!(RecordEvent, received_bytes);
 
-    /// Length of an event of a connection of few round trips.
+    /// Length of the event of a connection with few round trips, in bytes: it has no RTT histogram.
     pub const SHORT_BYTES: usize = std::mem::offset_of!(RecordEvent, rtt_histogram);
 
-    /// Reads an event; `None` if it is not as long as one.
+    /// Parses an event; `None` if the length is not one of the three valid ones.
     pub fn parse(bytes: &[u8]) -> Option<RecordEvent> {
         let is_event =
             matches!(bytes.len(), RecordEvent::BYTES | RecordEvent::SHORT_BYTES | RecordEvent::TRANSFER_BYTES);
         is_event.then(|| {
-            // Copied to the maximum length: all members then have offsets known at compile time.
+            // Copied to the maximum length, so that all members have offsets known at compile time.
             let mut padded = [0; RecordEvent::BYTES];
             padded[..bytes.len()].copy_from_slice(bytes);
             RecordEvent::read(&padded)
         })
     }
 
-    /// Type of the row; `None` if this program does not know the type.
+    /// Returns the kind of the event; `None` if it is unknown.
     pub fn kind(&self) -> Option<Kind> {
         Kind::ALL.get(usize::try_from(self.kind).ok()?).copied()
     }
 
-    /// Splits off the last transfer of a closed connection, as an event of its own.
+    /// Splits off the last transfer of a closed connection as a separate event.
     pub fn last_transfer(&self) -> Option<RecordEvent> {
         if self.kind() != Some(Kind::Close) || self.last_sent_bytes == 0 {
             return None;
@@ -313,13 +313,13 @@ impl RecordEvent {
         Reason::of(self.flags)
     }
 
-    /// The number of the algorithm that was chosen; nothing if none was.
+    /// Returns the number of the chosen algorithm; `None` if none was chosen.
     pub fn slot(&self) -> Option<usize> {
         let slot = self.flags >> reason::ARM_SHIFT & reason::NO_ARM;
         (self.reason() != Reason::Undecided && slot != reason::NO_ARM).then_some(slot as usize)
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     pub fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -328,13 +328,13 @@ impl RecordEvent {
 /// Constants that are set before the programs are loaded: `struct record_settings`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// A jiffy.
+    /// Length of a jiffy.
     pub jiffy_us: u64,
     /// Minimum idle time that ends a transfer.
     pub idle_gap_us: u64,
     /// Sampling ratio: one in N connections is recorded.
     pub sample_one_in: u64,
-    /// Interval of a connection's interim rows.
+    /// Interval of the interim rows of a connection.
     pub interim_us: u64,
     /// Depth of the recorded cgroup below the root.
     pub cgroup_level: u64,
@@ -350,7 +350,7 @@ impl Settings {
     const MEMBERS: [&str; 7] =
         ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup_level", "set_mask", "has_histograms"];
 
-    /// The layout that the programs read.
+    /// Encodes the settings in the layout that the programs read.
     pub fn bytes(&self) -> Vec<u8> {
         let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask, has_histograms } =
             *self;
@@ -362,7 +362,7 @@ impl Settings {
 /// Counters of the programs: `struct record_counters`, summed over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Connections that opened and are recorded.
+    /// Opened connections that are recorded.
     pub opened: u64,
     /// Connections that were open when recording began.
     pub joined: u64,
@@ -372,7 +372,7 @@ pub struct Counters {
     pub unsampled: u64,
     /// Events that were dropped because the queue was full, including those of closes.
     pub lost_events: u64,
-    /// Connections for which there was no memory.
+    /// Connections that were not recorded because memory was short.
     pub lost_connections: u64,
 }
 
@@ -381,7 +381,7 @@ impl Counters {
     #[cfg(test)]
     const MEMBERS: [&str; 6] = ["opened", "joined", "lost_closes", "unsampled", "lost_events", "lost_connections"];
 
-    /// Adds up the CPUs' values.
+    /// Sums the values of all CPUs.
     pub fn sum(cpus: &[Vec<u8>]) -> Counters {
         let mut sums = [0u64; 6];
         for cpu in cpus {
@@ -400,7 +400,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// The members of a structure of the header, what their numbers are, and how many bytes they have.
+    /// Returns the name, number type and size in bytes of each member of a structure in the header.
     fn members(structure: &str) -> Vec<(String, String, usize)> {
         let (_, body) = HEADER.split_once(&format!("struct {structure} {{")).expect("the structure");
         let (body, _) = body.split_once("};").expect("its end");

@@ -1,12 +1,12 @@
-//! The histogram of round-trip times that the kernel's side keeps: a byte for each of eight buckets in a power of two.
+//! Decodes the RTT histogram of the BPF programs: each power of two has eight buckets, and each bucket is one byte.
 
 use super::record_event::{RTT_FIRST_OCTAVE, RTT_OCTAVES};
 
-/// Buckets in a power of two.
+/// Number of buckets per power of two.
 const PER_OCTAVE: u32 = 8;
 
-/// The percentile of the samples, to within 6 %: the middle of its bucket, clamped to the smallest and largest sample.
-/// `None` without samples.
+/// Returns a percentile of the samples to within 6 %: the middle of its bucket, clamped to the smallest and largest
+/// sample. `None` without samples.
 pub fn percentile_us(histogram: &[u64; RTT_OCTAVES], percent: u64, smallest_us: u64, largest_us: u64) -> Option<u64> {
     let buckets = || histogram.iter().flat_map(|word| word.to_ne_bytes()).map(u64::from);
     let count: u64 = buckets().sum();
@@ -29,7 +29,7 @@ fn middle_us(bucket: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the bucket in which the kernel side counts, for values between the outermost bounds.
+    /// Returns the bucket in which the BPF program counts a value within the bounds of the histogram.
     fn bucket(rtt_us: u64) -> usize {
         let octave = rtt_us.ilog2();
         ((octave - RTT_FIRST_OCTAVE) * PER_OCTAVE) as usize + (rtt_us >> (octave - 3) & 7) as usize

@@ -1,5 +1,5 @@
-//! Scans all open connections: to join those that were open before recording began, to make interim rows, and to show
-//! them. A connection that a scan no longer finds is searched for in the table that the programs keep.
+//! Scans all open connections: to join those that were open before recording began, to write interim rows, and to show
+//! them. A connection that a scan no longer finds is looked up in the table of the BPF programs.
 
 use super::program::Program;
 use super::record_event::RecordEvent;
@@ -11,13 +11,13 @@ use std::thread;
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// The purpose of a scan, as bpf/flow/record.bpf.c numbers it.
+/// Purpose of a scan, as numbered in bpf/flow/record.bpf.c.
 const SHOWS_ALL: u32 = 1;
 
-/// The buffer that the kernel fills at a time.
+/// Size of the buffer for one read from the iterator, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Maximum number of scans while the event queue is too small for the results, and the wait between them.
+/// Maximum number of scans while the event queue is too small for the results, and the pause between them.
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
@@ -25,17 +25,17 @@ const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 pub struct Scanner {
     program: Arc<Program>,
     walk: Link,
-    /// Locked during a scan: the programs know the purpose of one scan at a time.
+    /// Locked during a scan: the programs can serve only one scan at a time.
     maps: Mutex<ScanMaps>,
 }
 
-/// The maps by which the programs learn what a scan is for and which namespaces it has visited.
+/// Maps that hold the purpose of a scan and the namespaces that it has visited, for the BPF programs.
 struct ScanMaps {
     /// The purpose of the scan, its number, and whether it has visited all namespaces.
     walk: MapHandle,
     number: u32,
     cgroup: u64,
-    /// The network namespaces that it has visited.
+    /// The network namespaces that the scan has visited.
     namespaces: MapHandle,
 }
 
@@ -62,24 +62,24 @@ impl ScanMaps {
 /// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// Number of network namespaces that were scanned.
+    /// Network namespaces that were scanned.
     pub seen: HashSet<u32>,
-    /// Network namespaces that could not be entered, or not be read to the end.
+    /// Number of network namespaces that could not be entered or not be read completely.
     pub missed: usize,
 }
 
 impl Scanner {
-    /// A walker with these programs, which joins connections of the cgroup of this number.
+    /// Returns a scanner that uses these programs and joins connections of the cgroup with this id.
     ///
     /// # Errors
-    /// If the kernel has no iterator.
+    /// If the kernel does not support the iterator.
     pub fn new(program: Arc<Program>, cgroup: u64) -> Result<Scanner, Problem> {
         let maps = ScanMaps { walk: program.map("walk")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
         let walk = program.walk()?;
         Ok(Scanner { program, walk, maps: Mutex::new(maps) })
     }
 
-    /// Later walks join connections of this cgroup.
+    /// Sets the cgroup whose connections later scans join.
     pub fn set_cgroup(&self, number: u64) {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
@@ -89,12 +89,12 @@ impl Scanner {
     /// `shows_all`, all open connections are returned instead.
     ///
     /// # Errors
-    /// If not even those of the own namespace can be seen.
+    /// If the agent's own network namespace cannot be scanned.
     pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&RecordEvent) + Send)) -> io::Result<Scanned> {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         maps.number = maps.number.wrapping_add(1).max(1);
         maps.publish(if shows_all { SHOWS_ALL } else { 0 }, false)?;
-        // A separate thread, so that the others stay in their namespace.
+        // A separate thread enters the namespaces, so that the other threads stay in theirs.
         let scanned = thread::scope(|scope| {
             let walk = thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.walk_all(take))?;
             walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked")))
@@ -107,8 +107,8 @@ impl Scanner {
         Ok(scanned)
     }
 
-    /// The queue is drained during the scan, because it cannot hold all events at once. Events that do not fit are
-    /// reported by the next scan.
+    /// Searches the table for closed connections. The queue is drained meanwhile, because it cannot hold all events at
+    /// once. Events that do not fit are reported by the next scan.
     fn search(&self) -> io::Result<()> {
         for _ in 0..SEARCHES {
             if self.program.search()? == 0 {
@@ -133,7 +133,7 @@ impl Scanner {
     }
 }
 
-/// The events of an iterator: that over connections goes over those of the network namespace in which this thread is.
+/// Reads the events of an iterator. The iterator over connections covers the network namespace of this thread.
 fn read(link: &Link, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<()> {
     let mut iter = Iter::new(link).map_err(io::Error::other)?;
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -142,7 +142,7 @@ fn read(link: &Link, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<()> {
         match iter.read(&mut buffer[filled..]) {
             Ok(0) => return Ok(()),
             Ok(count) => filled += count,
-            // The kernel pauses after a large number of entries without output.
+            // The kernel interrupts the read after a large number of entries without output.
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
             Err(error) => return Err(error),
         }

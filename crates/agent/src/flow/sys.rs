@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel, and changes while it is read.
+//! Memory that is shared with the kernel, and that changes while it is read.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::ptr::{self, NonNull, null_mut};
 use std::sync::atomic::AtomicU64;
 
-/// The shared memory of a file, which other processes write too.
+/// A shared memory mapping of a file, which other processes write too.
 #[derive(Debug)]
 pub(super) struct Shared {
     start: NonNull<u8>,
@@ -15,10 +15,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The first bytes of a file.
+    /// Maps the first bytes of a file.
     ///
     /// # Errors
-    /// If the kernel refuses to map it for reading and writing.
+    /// If the kernel refuses to map the file for reading and writing.
     pub(super) fn of(file: impl AsFd, length: usize) -> io::Result<Shared> {
         // SAFETY: the kernel chooses the address, so the mapping overlaps nothing.
         let start = unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
@@ -26,14 +26,14 @@ impl Shared {
         Ok(Shared { start, length })
     }
 
-    /// A number of eight bytes, at a multiple of them.
+    /// Returns the 64-bit number at an offset that is a multiple of eight bytes.
     pub(super) fn number(&self, at: usize) -> &AtomicU64 {
         assert!(at % 8 == 0 && at + 8 <= self.length, "it is within the memory");
         // SAFETY: the mapping lives as long as `self`, and all writes to it are atomic.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// Copies bytes that, as the caller ensures, are not written concurrently.
+    /// Copies bytes; the caller ensures that they are not written concurrently.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at + into.len() <= self.length, "they are within the memory");
         // SAFETY: the source is within the mapping, and `into` does not overlap it.
@@ -43,7 +43,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: this mapping belongs to this value, and no borrow of it is left.
+        // SAFETY: this value owns the mapping, and no borrow of it remains.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

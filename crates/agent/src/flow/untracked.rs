@@ -1,12 +1,12 @@
-//! Connections whose close the kernel does not report: on kernels whose iterator cannot set callbacks (6.1 among them),
-//! those that were open before recording began, and those whose callbacks another program has cleared. Their last
-//! sample is used as their close.
+//! Handles connections whose close the kernel does not report. These are, on kernels whose iterator cannot set
+//! callbacks (such as 6.1), the connections that were open before recording began, and on all kernels those whose
+//! callbacks another program has cleared. Their last sample is used as their close.
 
 use super::packed::Packed;
 use super::record_event::RecordEvent;
 use std::collections::HashMap;
 
-/// The latest sample of each. There can be as many as connections, so they are packed.
+/// Latest sample of each such connection. The samples are compressed, because there may be one per connection.
 #[derive(Debug, Default)]
 pub struct Untracked {
     last: HashMap<u64, Packed>,
@@ -20,7 +20,7 @@ impl Untracked {
 
     /// Returns the latest sample of a closed connection, if there is one.
     pub fn remove(&mut self, connection: u64) -> Option<RecordEvent> {
-        // The usual case.
+        // Usually there are no such connections.
         if self.is_empty() {
             return None;
         }
@@ -31,7 +31,7 @@ impl Untracked {
         Some(last.event())
     }
 
-    /// Whether it has no samples.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }

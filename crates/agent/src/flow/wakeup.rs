@@ -1,5 +1,5 @@
-//! Wakes the daemon so that it drains its event queue before a client is answered. Without it, the daemon does so five
-//! times a second.
+//! Wakes the daemon so that it drains its event queue before a client is answered. Without a wakeup, the daemon drains
+//! it five times a second.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -11,10 +11,10 @@ use std::time::Duration;
 /// state.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An eventfd, and the number of requests that were signalled on it.
+/// An eventfd, and the counts of its requests.
 #[derive(Debug)]
 pub struct Wakeup {
-    /// Wakes the daemon.
+    /// The daemon polls it.
     eventfd: OwnedFd,
     state: Mutex<State>,
     answered: Condvar,
@@ -23,23 +23,24 @@ pub struct Wakeup {
 #[derive(Debug, Default)]
 struct State {
     is_serving: bool,
-    /// The number of requests.
+    /// Number of requests so far.
     requests: u64,
-    /// The number of requests before the last drain of the queue.
+    /// Number of requests that were made before the last drain of the queue.
     answered: u64,
 }
 
 impl Wakeup {
-    /// Returns a wakeup whose daemon does not serve yet.
+    /// Returns a wakeup whose daemon does not serve requests yet.
     ///
     /// # Errors
-    /// If there are no more file descriptors.
+    /// If the limit of file descriptors is reached.
     pub fn new() -> io::Result<Wakeup> {
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Wakeup { eventfd, state: Mutex::default(), answered: Condvar::new() })
     }
 
-    /// Wakes the daemon, and waits until it has drained its event queue. Returns at once if no daemon serves.
+    /// Wakes the daemon, and waits until it has drained its event queue. Returns immediately if the daemon does not
+    /// serve.
     pub fn wake(&self) {
         self.wake_for(PATIENCE);
     }
@@ -51,13 +52,13 @@ impl Wakeup {
         }
         state.requests += 1;
         let number = state.requests;
-        // A counter that has overflowed wakes all the same.
+        // If the counter overflows, the daemon wakes nevertheless.
         let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
         let waits = |state: &mut State| state.is_serving && state.answered < number;
         drop(self.answered.wait_timeout_while(state, patience, waits));
     }
 
-    /// The daemon starts or stops serving.
+    /// Sets whether the daemon serves requests.
     pub fn set_serving(&self, is_serving: bool) {
         self.state().is_serving = is_serving;
         self.answered.notify_all();
@@ -65,12 +66,12 @@ impl Wakeup {
 
     /// Returns the number of requests so far: the next drain answers all of them.
     pub fn requested(&self) -> u64 {
-        // Reset: later requests wake again.
+        // Resets the eventfd: later requests wake the daemon again.
         let _ = rustix::io::read(&self.eventfd, &mut [0; 8]);
         self.state().requests
     }
 
-    /// The queue has been drained since [`requested`](Wakeup::requested) returned this number.
+    /// Reports that the queue was drained after [`requested`](Wakeup::requested) returned this number.
     pub fn answer(&self, requested: u64) {
         self.state().answered = requested;
         self.answered.notify_all();
@@ -82,7 +83,7 @@ impl Wakeup {
 }
 
 impl AsFd for Wakeup {
-    /// Readable while there are new requests.
+    /// The descriptor is readable while there are new requests.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.eventfd.as_fd()
     }

@@ -1,8 +1,9 @@
-//! Attaches the program to the recorded cgroup, and attaches it again when the cgroup is recreated, as by the restart
-//! of a service, or when another process detached it.
+//! Attaches the program to the recorded cgroup. Attaches it again if the cgroup is recreated, for example by a service
+//! restart, or if another process has detached it.
 //!
-//! The parent folders of the cgroup are watched, so that a new cgroup is attached to before its first process starts.
-//! Connections that opened and closed in between are not recorded; possible gaps are counted and logged.
+//! The parent folders of the cgroup are watched, so that the program is attached to a new cgroup before its first
+//! process starts. Connections that opened and closed in between are not recorded; possible gaps are counted and
+//! logged.
 
 use super::extension::Extension;
 use crate::flow::cgroups::{CgroupState, Paths, Recorded};
@@ -21,7 +22,7 @@ use thalweg_store::Problem;
 /// Interval of checks for changes without a notification.
 const CHECK: Duration = Duration::from_millis(200);
 
-/// The program, and where it is attached.
+/// The program, and the cgroup to which it is attached.
 pub struct Attachment<'a> {
     kernel: &'a LoadedPrograms,
     observed: &'a Observed,
@@ -39,7 +40,7 @@ impl<'a> Attachment<'a> {
     /// Attaches the program to the connections of a cgroup below `mount`.
     ///
     /// # Errors
-    /// The kernel refuses it, or the extension reports an error.
+    /// If the kernel refuses, or the extension reports an error.
     pub fn new(
         kernel: &'a LoadedPrograms,
         observed: &'a Observed,
@@ -56,12 +57,12 @@ impl<'a> Attachment<'a> {
         Ok(new)
     }
 
-    /// Becomes readable when a folder on the cgroup's path is made.
+    /// Returns a descriptor that becomes readable when a folder on the cgroup's path is created.
     pub fn changes(&self) -> Option<BorrowedFd<'_>> {
         self.changes.as_ref().map(AsFd::as_fd)
     }
 
-    /// Attaches the program again where that is needed and possible. Whether it was.
+    /// Attaches the program again if that is necessary and possible. Returns whether it did.
     pub fn check(&mut self, extension: &mut dyn Extension) -> bool {
         if !self.has_changed() && self.checked.elapsed() < CHECK {
             return false;
@@ -92,7 +93,7 @@ impl<'a> Attachment<'a> {
     }
 
     fn attach_again(&mut self, other: Option<Recorded>, what: &str, extension: &mut dyn Extension) -> bool {
-        // The holder of the old link would be taken for another recorder.
+        // Otherwise, the old link would be mistaken for another recorder.
         self.let_go(extension);
         if let Some(other) = other {
             self.cgroup = other;
@@ -127,30 +128,31 @@ impl<'a> Attachment<'a> {
         self.link = None;
     }
 
-    /// The kernel detaches a link from a cgroup that is removed, and others can: it then names no cgroup.
+    /// Returns whether the program is attached. If the cgroup was removed, or another process detached the program, the
+    /// link has no cgroup.
     fn is_attached(&self) -> bool {
         let info = self.link.as_ref().and_then(|link| link.info().ok()).map(|info| info.info);
         match info {
             Some(LinkTypeInfo::Cgroup(info)) => info.cgroup_id == self.cgroup.number,
-            // A link that cannot be queried for want of a file descriptor counts as attached.
+            // If the limit of file descriptors prevents the query, the link counts as attached.
             Some(_) => true,
             None => self.link.is_some(),
         }
     }
 
-    /// Reports once the reason why nothing is recorded.
+    /// Logs the reason why nothing is recorded, once.
     fn report(&self, why: String) {
         if self.observed.detached(&why) {
             log::warning(&why);
         }
     }
 
-    /// Watches the folders above the cgroup: the next one will be made in one of them.
+    /// Watches the folders above the cgroup, because a new cgroup will be created in one of them.
     fn watch(&self) {
         let Some(changes) = &self.changes else { return };
         let above = self.cgroup.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.mount));
         for folder in above {
-            // A missing folder is noticed when it is made.
+            // A missing folder is detected when it is created.
             let _ = inotify::add_watch(changes, folder, WatchFlags::CREATE | WatchFlags::ONLYDIR);
         }
     }
@@ -161,7 +163,7 @@ impl<'a> Attachment<'a> {
         let mut reader = inotify::Reader::new(changes, &mut buffer);
         let name = self.cgroup.path.strip_prefix(&self.mount).unwrap_or(Path::new(""));
         let mut has_changed = false;
-        // Folders of other services are made and removed in the same parent.
+        // Other services create and remove folders in the same parent.
         while let Ok(event) = reader.next() {
             let new = event.file_name().map(|name| name.to_bytes()).unwrap_or_default();
             has_changed |= name.components().any(|part| part.as_os_str().as_encoded_bytes() == new);

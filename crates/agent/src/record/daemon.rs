@@ -44,16 +44,16 @@ use thalweg_store::Problem;
 /// Records until a signal arrives.
 ///
 /// # Errors
-/// If the machine lacks a feature, an option is invalid, another agent records already, or rows could not be written at
-/// the end.
+/// If the machine lacks a feature, an option is invalid, another agent is already recording, or rows could not be
+/// written at the end.
 pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
     record_with(options, true, Box::new(RecordOnly), signals)
 }
 
-/// Records with an extension, and writes rows or not.
+/// Records with an extension; rows are written only if requested.
 ///
 /// # Errors
-/// As [`record`], and those of the extension.
+/// The same as [`record`], and those of the extension.
 pub fn record_with(
     options: &Options,
     writes_rows: bool,
@@ -84,7 +84,7 @@ pub fn record_with(
     close(recorder.into_inner(), &observed, ended)
 }
 
-/// Resources that other processes may hold. They are acquired before the kernel loads programs.
+/// Resources that another process may hold. They are acquired before programs are loaded into the kernel.
 struct Opened {
     observed: Arc<Observed>,
     metrics: Arc<Metrics>,
@@ -148,7 +148,7 @@ impl Opened {
     }
 }
 
-/// The programs in the kernel, not yet attached, and the maps that they share with this process.
+/// The loaded but not yet attached programs, and the maps that they share with this process.
 struct Loaded {
     kernel: LoadedPrograms,
     events: EventQueue,
@@ -175,14 +175,14 @@ impl Loaded {
     }
 }
 
-/// Prints the extension's lines, and reports to the service manager that recording has begun.
+/// Prints the extension's lines, and notifies the service manager that recording has begun.
 fn announce(extension: &mut dyn Extension) {
     extension.opening_lines().iter().for_each(|line| log::info(line));
     extension.opened();
     notify::ready();
 }
 
-/// Takes the last events and detaches the programs. The inner result is that of the extension.
+/// Reads the last events and detaches the programs. The inner result is that of the extension.
 fn detach(
     rounds: Rounds<'_>,
     attachment: Attachment<'_>,
@@ -199,7 +199,7 @@ fn detach(
     Ok(ended)
 }
 
-/// Writes the remaining rows, and reports what was recorded.
+/// Writes the remaining rows, and logs a summary.
 fn close(recorder: Recorder, observed: &Observed, ended: Result<(), Problem>) -> Result<(), Problem> {
     let written = recorder.writer.map_or(Ok(()), Writer::finish);
     if let (Err(_), Err(problem)) = (&written, &ended) {
@@ -230,7 +230,7 @@ impl Reload<'_> {
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }
 
-    /// All settings change, or none.
+    /// Reloads the settings: either all of them change, or none.
     fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
         let addresses = addresses(self.options)?;
         let lines = recorder.extension.reload()?;
@@ -261,7 +261,7 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
     format!("{word} {which}{sampled}{detail}, {place}; {joined} were open already{metrics}")
 }
 
-/// Reports after the first scan which values the records will lack.
+/// Logs after the first scan which values the records will lack.
 fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, .. }) => {}

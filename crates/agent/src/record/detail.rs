@@ -17,7 +17,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// Empties the columns that this level leaves out.
+    /// Clears the columns that this level omits.
     pub fn reduce(self, row: &mut RecordRow) {
         if self == Detail::Low {
             empty_columns(row);
@@ -74,7 +74,7 @@ mod tests {
     const ADVISE: &str = include_str!("../../../../python/thalweg/advise/counting/rows.py");
     const REFERENCE: &str = include_str!("../../../../docs/reference/agent-record.md");
 
-    /// Column without which `thalweg advise` uses the largest round-trip time.
+    /// Column for which `thalweg advise` substitutes the largest round-trip time.
     const REPLACED: &str = "rtt_p95_us";
 
     #[test]

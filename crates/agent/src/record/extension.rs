@@ -1,4 +1,4 @@
-//! The interface of the recorder's extensions. The recorder does not know `tune`, which is built on top of it.
+//! Interface of extensions of the recorder. The recorder does not depend on `tune`, which is built on top of it.
 
 use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;
@@ -11,7 +11,7 @@ use thalweg_store::Problem;
 
 /// An extension of the recorder. Its methods are called in the recorder's thread; by default they change nothing.
 pub trait Extension {
-    /// Returns the configuration of the programs, before they are loaded.
+    /// Returns the additional configuration of the programs, before they are loaded.
     fn load_config(&self) -> LoadConfig {
         LoadConfig::default()
     }
@@ -31,12 +31,12 @@ pub trait Extension {
         Vec::new()
     }
 
-    /// Returns whether it sets algorithms. Then no other program may set them.
+    /// Returns whether the extension sets algorithms. If so, no other program may set them.
     fn sets_algorithms(&self) -> bool {
         false
     }
 
-    /// Returns the object that answers clients' requests about choices.
+    /// Returns the object that answers requests of clients about the choices.
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
         None
     }
@@ -60,7 +60,7 @@ pub trait Extension {
     /// Called before the link is dropped.
     fn detached(&mut self) {}
 
-    /// Returns whether everything that it attached together with the link still exists.
+    /// Returns whether everything that the extension attached together with the link is still attached.
     fn holds(&mut self) -> bool {
         true
     }
@@ -76,7 +76,7 @@ pub trait Extension {
     /// Called after the first lines of output.
     fn opened(&mut self) {}
 
-    /// Receives a connection that has closed, or its last sample if the kernel does not report the close.
+    /// Receives the final event of a connection: its close, or its last sample if the kernel does not report the close.
     fn take(&mut self, _event: &RecordEvent, _off_cpu: &OffCpu) {}
 
     /// Called five times a second.
@@ -85,7 +85,7 @@ pub trait Extension {
     /// Called when recording ends, while the programs are still attached.
     ///
     /// # Errors
-    /// If state that a later run needs is lost.
+    /// If state that a later run needs could not be saved.
     fn end(&mut self) -> Result<(), Problem> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Formats recorded addresses: whole, truncated or hashed, as the operator chose.
+//! Formats recorded addresses: complete, truncated or hashed, as configured.
 //!
 //! docs/reference/records.md describes what each form hides.
 
@@ -9,17 +9,17 @@ use std::rc::Rc;
 /// The part of an address that is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Addresses {
-    /// All of it.
+    /// The complete address.
     Whole,
     /// The network: /24 of IPv4, /48 of IPv6.
     Truncated,
-    /// A number that only the key's owner can lead back to it: the first 64 bits of HMAC-SHA-256 (RFC 2104).
+    /// A number that can be mapped back to the address only with the key: the first 64 bits of HMAC-SHA-256 (RFC 2104).
     Hashed(Key),
 }
 
 impl Addresses {
-    /// The part of an address that is recorded; addresses with the same part are written alike. IPv4-mapped IPv6
-    /// addresses count as IPv4.
+    /// Returns the part of an address that is recorded; addresses with the same part are written alike. IPv4-mapped
+    /// IPv6 addresses count as IPv4.
     pub fn kept(&self, address: IpAddr) -> IpAddr {
         match (self, address.to_canonical()) {
             (Addresses::Truncated, IpAddr::V4(address)) => {
@@ -34,20 +34,20 @@ impl Addresses {
         }
     }
 
-    /// How an address is written.
+    /// Formats an address.
     pub fn text(&self, address: IpAddr) -> Rc<str> {
         let text = match (self, self.kept(address)) {
             (Addresses::Whole, address) => address.to_string(),
             (Addresses::Truncated, IpAddr::V4(network)) => format!("{network}/24"),
             (Addresses::Truncated, IpAddr::V6(network)) => format!("{network}/48"),
-            // 4 bytes or 16: no address of one family hashes as one of the other.
+            // The lengths 4 and 16 differ, so addresses of different families have different hashes.
             (Addresses::Hashed(key), IpAddr::V4(address)) => hashed(key, &address.octets()),
             (Addresses::Hashed(key), IpAddr::V6(address)) => hashed(key, &address.octets()),
         };
         Rc::from(text)
     }
 
-    /// Whether the peer's port is recorded for connections that the peer has opened. Port and time together may
+    /// Returns whether the peer's port is recorded for connections that the peer opened. Port and time together may
     /// identify one customer behind a shared address, so the port is treated like the address.
     pub fn keep_remote_ports(&self) -> bool {
         matches!(self, Addresses::Whole)

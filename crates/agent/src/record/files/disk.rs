@@ -1,4 +1,4 @@
-//! The folder of records, for its only writer.
+//! The folder of records, which has only one writer.
 
 use super::folder::{self, Listing, Name, seconds};
 use super::merge::Failure;
@@ -15,17 +15,17 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_store::{Error, Lock, Problem, Repeats, RowsFile, remove_temporary};
 
-/// Time without merges after a failed merge: writing a large file again and again would not help a full disk.
+/// Pause before the next merge after a failed one: rewriting a large file repeatedly would not help a full disk.
 const MERGE_AGAIN: Duration = Duration::from_secs(60);
 
-/// The folder, and the right to write it.
+/// The folder, and the lock on it.
 #[derive(Debug)]
 pub struct Disk {
     settings: Settings,
     lock: Lock,
-    /// Number of the last flush, whose file may be merged or removed already.
+    /// Number of the last flush; its file may be merged or removed already.
     last: u64,
-    /// Unreadable files, which stay as they are.
+    /// Unreadable files, which are neither merged nor removed.
     aside: BTreeSet<Name>,
     /// Time and reason of the last failed merge.
     failed: Option<(Instant, String)>,
@@ -36,10 +36,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Creates the folder, or opens an existing one; unfinished files of dead processes are removed first.
+    /// Creates the folder, or opens an existing one, and removes the unfinished files of earlier processes.
     ///
     /// # Errors
-    /// The settings make no sense, the folder cannot be written, or another agent writes it.
+    /// If the settings are inconsistent, the folder is not writable, or another agent writes to it.
     pub fn open(settings: Settings) -> Result<Disk, Problem> {
         settings.check()?;
         let folder = &settings.folder;
@@ -54,17 +54,17 @@ impl Disk {
         Ok(Disk { last: listing.last(), settings, lock, aside, failed: None, health, repeats })
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         &self.settings.folder
     }
 
-    /// Returns the state of the files so far; the other fields of [`Health`] are unknown here.
+    /// Returns the state of the files so far; the other fields of [`Health`] are not set.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// Writes rows as one complete file. If that fails, nothing of them is there.
+    /// Writes rows as one complete file. If that fails, no part of the file remains.
     pub fn write(&mut self, rows: &[Rows], now: SystemTime) -> Result<(), String> {
         self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write", &error))
     }
@@ -110,7 +110,7 @@ impl Disk {
         let Some(like) = rows.first() else { return Ok(()) };
         self.keep_lock()?;
         let at_s = seconds(now);
-        // By the clock, so that numbers also increase if the folder was emptied in between.
+        // Based on the clock, so that numbers also increase if the folder was emptied in between.
         let last = self.last.max(Listing::of(&self.settings.folder)?.last());
         let number = at_s.max(last + 1);
         let name = Name { first: number, last: number, at_s };
@@ -143,8 +143,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes the oldest files until `coming` bytes fit. Files that are part of merged ones are removed first, since
-    /// they would otherwise count again after the merged file was removed.
+    /// Removes the oldest files until `coming` bytes fit. Files that are part of a merged file are removed first,
+    /// because they would count as current again if the merged file were removed before them.
     fn make_room(&mut self, coming: u64) -> io::Result<Listing> {
         let folder = &self.settings.folder;
         let mut listing = Listing::of(folder)?;

@@ -1,8 +1,8 @@
 //! Lists the record files of a folder.
 //!
-//! Flushes are numbered in increasing order. A file's name has the numbers of its first and last flush, which are equal
-//! in the file of one flush. A file whose range lies within the range of another has been merged into it, and readers
-//! skip it.
+//! Flushes are numbered in increasing order. The name of a file contains the numbers of its first and last flush, which
+//! are equal if it holds one flush. A file whose range lies within the range of another has been merged into it, and
+//! readers skip it.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -10,14 +10,14 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Name of a file of records: `20260131T120000Z-1769860800-1769864390.parquet`.
+/// Name of a record file: `20260131T120000Z-1769860800-1769864390.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// Number of the first flush in it.
+    /// Number of the file's first flush.
     pub first: u64,
-    /// Number of the last one.
+    /// Number of the file's last flush.
     pub last: u64,
-    /// Time of the first flush: UNIX time.
+    /// UNIX time of the first flush, in seconds.
     pub at_s: u64,
 }
 
@@ -36,14 +36,14 @@ impl Name {
         (name.first <= name.last && name.text() == text).then_some(name)
     }
 
-    /// The file name.
+    /// Returns the file name.
     pub fn text(&self) -> String {
         let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(self.at_s)).to_string();
         let stamp: String = at.chars().filter(|sign| !matches!(sign, '-' | ':')).collect();
         format!("{stamp}-{:010}-{:010}.parquet", self.first, self.last)
     }
 
-    /// Whether it holds more than one flush.
+    /// Returns whether the file holds more than one flush.
     pub fn is_merged(&self) -> bool {
         self.first != self.last
     }
@@ -54,14 +54,14 @@ impl Name {
 pub struct Listed {
     /// Name.
     pub name: Name,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 /// The content of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// The files that count, the oldest first.
+    /// The current files, the oldest first.
     pub files: Vec<Listed>,
     /// Files that are part of merged ones.
     pub parts: Vec<Name>,
@@ -76,7 +76,7 @@ impl Listing {
             let Some(name) = entry.file_name().to_str().and_then(Name::parse) else { continue };
             match entry.metadata() {
                 Ok(file) if file.is_file() => files.push(Listed { name, bytes: file.len() }),
-                // With this order a file follows every file that it is part of.
+                // A directory entry that is not a record file is ignored.
                 Ok(_) => {}
                 // The file was removed since the folder was listed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -88,7 +88,7 @@ impl Listing {
 
     /// Separates merged parts from current files.
     pub fn sorted(mut files: Vec<Listed>) -> Listing {
-        // So a file comes after every other one that it is part of.
+        // With this order, a file follows every file that it is part of.
         files.sort_by_key(|file| (file.name.first, Reverse(file.name.last), file.name.at_s));
         let (mut listing, mut widest) = (Listing::default(), None);
         for file in files {
@@ -106,18 +106,18 @@ impl Listing {
         listing
     }
 
-    /// Bytes of the files that count.
+    /// Returns the total size of the current files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The largest number of a flush.
+    /// Returns the largest flush number.
     pub fn last(&self) -> u64 {
         self.files.iter().map(|file| file.name.last).max().unwrap_or(0)
     }
 }
 
-/// Removes a file of a folder, if it is there.
+/// Removes a file of a folder, if it exists.
 pub fn remove(folder: &Path, name: Name) -> io::Result<()> {
     match fs::remove_file(folder.join(name.text())) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -125,12 +125,12 @@ pub fn remove(folder: &Path, name: Name) -> io::Result<()> {
     }
 }
 
-/// Brings the names of a folder's files to the disk.
+/// Syncs the directory entries of a folder to the disk.
 pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// UNIX time of a moment, in whole seconds.
+/// Converts a time to UNIX time in whole seconds.
 pub fn seconds(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

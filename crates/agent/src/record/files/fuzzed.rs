@@ -1,9 +1,9 @@
-//! Entry points to what reads names of files and keys, for tests with damaged input.
+//! Entry points of the parsers of file names and keys, for tests with damaged input.
 
 use super::{Key, Name};
 use std::path::Path;
 
-/// A file in the folder of records.
+/// Parses a file name of the records folder.
 pub fn name(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(name) = Name::parse(&text) {
@@ -11,7 +11,7 @@ pub fn name(bytes: &[u8]) {
     }
 }
 
-/// A file of a key.
+/// Reads a key file.
 pub fn key(path: &Path) {
     let _ = Key::open(path);
 }

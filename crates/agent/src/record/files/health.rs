@@ -7,17 +7,17 @@ pub struct Health {
     pub rows_waiting: u64,
     /// Rows that are in complete files.
     pub rows_written: u64,
-    /// Rows that were dropped because they had waited too long for a disk that took none.
+    /// Rows that were dropped because the disk rejected writes for too long.
     pub rows_lost: u64,
     /// Files written by flushes.
     pub files_written: u64,
-    /// Files that are now part of a larger one.
+    /// Files that were merged into a larger one.
     pub files_merged: u64,
-    /// Files removed for the sake of --max-size.
+    /// Files removed because of --max-size.
     pub files_removed: u64,
     /// Files of records in the folder now.
     pub files: u64,
-    /// Their size in bytes.
+    /// Total size of these files in bytes.
     pub bytes: u64,
     /// The current problem; meanwhile, rows wait in memory, or files stay unmerged.
     pub trouble: Option<String>,

@@ -1,4 +1,4 @@
-//! The key of hashed addresses: a file that is created at the first use, readable by its owner only.
+//! The key of hashed addresses, in a file that is created at the first use and is readable only by its owner.
 
 use crate::files;
 use hmac::{Hmac, Mac};
@@ -14,27 +14,27 @@ use thalweg_store::Problem;
 /// Default path of the key: outside of the records folder, so that copying the records does not copy the key.
 pub const DEFAULT_KEY: &str = "/var/lib/thalweg/address.key";
 
-/// Bytes of a key that is made here: as many as the hash has (RFC 2104, section 3).
+/// Length of a generated key in bytes, which equals the length of the hash (RFC 2104, section 3).
 const MADE_BYTES: usize = 32;
 
-/// Bytes that a key has at least: fewer could be tried out.
+/// Minimum length of a key in bytes: shorter keys could be found by brute force.
 const MIN_BYTES: usize = 16;
 
-/// No file of a key is larger.
+/// Maximum size of a key file in bytes.
 const MAX_FILE_BYTES: u64 = 4096;
 
-/// A key.
+/// A key for hashing addresses.
 #[derive(Clone)]
 pub struct Key {
-    /// Initial state of the hash, which includes the key.
+    /// HMAC state after the key was absorbed.
     begun: Hmac<Sha256>,
 }
 
 impl Key {
-    /// Reads the key in a file. If the file does not exist, it is created with a new key.
+    /// Reads the key from a file. If the file does not exist, it is created with a new key.
     ///
     /// # Errors
-    /// The file cannot be read or made, holds no key, or others may read it.
+    /// If the file cannot be read or created, contains no key, or is readable by other users.
     pub fn open(path: &Path) -> Result<Key, Problem> {
         let failed = |error: io::Error| {
             let hint = "choose another file with --key, or keep addresses without a key: --addresses truncated";
@@ -72,12 +72,12 @@ impl Key {
         Ok(Key::of(&bytes))
     }
 
-    /// The key that consists of these bytes.
+    /// Returns the key that consists of these bytes.
     pub fn of(bytes: &[u8]) -> Key {
         Key { begun: Hmac::new_from_slice(bytes).expect("HMAC takes keys of any length") }
     }
 
-    /// The first 64 bits of the hash of `message`.
+    /// Returns the first 64 bits of the hash of `message`.
     pub fn hash(&self, message: &[u8]) -> u64 {
         let hash = self.begun.clone().chain_update(message).finalize().into_bytes();
         hash[..8].iter().fold(0, |number, &byte| (number << 8) | u64::from(byte))
@@ -91,14 +91,14 @@ impl PartialEq for Key {
     }
 }
 
-/// A key is not for logs.
+/// Hides the key, so that it does not appear in logs.
 impl fmt::Debug for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Key(..)")
     }
 }
 
-/// Creates a key file atomically; if another process was faster, its file stays.
+/// Creates a key file atomically; if another process has created it first, that file stays.
 fn make(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(super::settings::FOLDER_MODE).create(folder)?;

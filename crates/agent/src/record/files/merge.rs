@@ -16,36 +16,37 @@ use std::path::Path;
 use thalweg_store::{RowsFile, StoredRows};
 use thalweg_trace::RecordRow;
 
-/// Why files were not merged.
+/// Reason why files were not merged.
 #[derive(Debug)]
 pub enum Failure {
-    /// One of them cannot be read.
+    /// A file cannot be read.
     Unreadable(Name, io::Error),
-    /// The new file cannot be written.
+    /// The merged file cannot be written.
     Write(io::Error),
     /// The merge was cancelled.
     GivenUp,
 }
 
-/// Merges files of a folder. `may_go_on` is called repeatedly and may block; if it returns false, the merge ends.
+/// Merges files of a folder. `may_go_on` is called repeatedly and may block; if it returns false, the merge is
+/// cancelled.
 pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let name = Name { first: first.first, last: last.last, at_s: first.at_s };
-    // Rows of connections and of transfers.
+    // Small row groups, of connections and of transfers.
     let mut small: [Rows; 2] = Default::default();
     let mut file = RowsFile::create(&folder.join(name.text()), &small[0]).map_err(Failure::Write)?;
     let mut is_empty = true;
     for &part in parts {
         let unreadable = |error| Failure::Unreadable(part, error);
         let stored = match StoredRows::<RecordRow>::open(&folder.join(part.text())) {
-            // The file was moved away: its rows are at its new location.
+            // The file was moved, and its rows are at its new location.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             stored => stored.map_err(unreadable)?,
         };
         is_empty = false;
         for group in 0..stored.groups() {
             let rows = &mut small[usize::from(stored.all_have(group, "kind", TRANSFER))];
-            // Keeps the rows in order.
+            // A large group is copied only if no rows are pending, so that rows stay in order.
             if rows.is_empty() && stored.rows(group) >= GROUP_ROWS {
                 stored.check(group).map_err(unreadable)?;
                 file.copy(&stored, group).map_err(Failure::Write)?;
@@ -70,6 +71,6 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
 }
 
 fn write(file: &mut RowsFile<RecordRow>, rows: &mut Rows) -> Result<(), Failure> {
-    // New ones: those that are cleared keep every text that has occurred.
+    // Replaced by new buffers, because a cleared buffer keeps every text that it has held.
     file.write(&std::mem::take(rows)).map_err(Failure::Write)
 }

@@ -42,6 +42,6 @@ type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 /// separate groups are smaller and faster, and a reader of one kind can skip the other.
 const TRANSFER: &str = "transfer";
 
-/// Minimum rows of a row group, if there are as many; a group has less than twice this number. It takes about 5 MB of
-/// memory.
+/// Minimum number of rows of a row group, if there are enough rows; a group has less than twice this number. It takes
+/// about 5 MB of memory.
 const GROUP_ROWS: usize = 1 << 13;

@@ -9,17 +9,17 @@ use std::time::Duration;
 pub struct Rule {
     /// Time span of a merged file.
     pub rotate: Duration,
-    /// Size at which a group is merged regardless of time.
+    /// Size at which a group is merged before `rotate` has passed.
     pub rotate_bytes: u64,
 }
 
 impl Rule {
-    /// Groups of files, each of which is to be merged into one file. `files` are sorted by number; `aside` are those
-    /// that cannot be merged.
+    /// Returns the groups of files that are due, each of which is to be merged into one file. `files` are sorted by
+    /// number; `aside` are files that cannot be merged.
     ///
-    /// A group is files of single flushes, one after the other without anything else in between: numbers of the merged
-    /// file must not span a file that is not in it. It begins with the first file that is in none, ends with the last
-    /// one less than `rotate` after that, or when it has `rotate_bytes`, and is due when no flush to come can be in it.
+    /// A group consists of consecutive files of single flushes: the numbers of the merged file must not span a file
+    /// that is not part of it. A group ends before the first file that is `rotate` or more later than its first one, or
+    /// when it has `rotate_bytes`. It is due when no later flush can belong to it.
     pub fn due(&self, files: &[Listed], aside: &BTreeSet<Name>, now_s: u64) -> Vec<Vec<Name>> {
         let (mut due, mut group) = (Vec::new(), Group::default());
         for file in files {
@@ -42,8 +42,8 @@ impl Rule {
         due
     }
 
-    /// Whether `rotate` lies between two moments. A clock that was set back counts as one that advanced: otherwise
-    /// nothing would be merged until it reached its earlier value.
+    /// Returns whether at least `rotate` lies between two times. A clock that was set back counts as one that advanced:
+    /// otherwise nothing would be merged until the clock reached its earlier value.
     fn is_over(&self, from_s: u64, to_s: u64) -> bool {
         from_s.abs_diff(to_s) >= self.rotate.as_secs()
     }
@@ -60,7 +60,7 @@ impl Group {
         self.names.first().map(|name| name.at_s)
     }
 
-    /// The group is complete: it is due, unless it is a single file, which needs no merge.
+    /// Completes the group: it is due, unless it is a single file, which needs no merge.
     fn end(&mut self, due: &mut Vec<Vec<Name>>) {
         let Group { names, .. } = std::mem::take(self);
         if names.len() > 1 {

@@ -7,13 +7,13 @@ use thalweg_store::Problem;
 /// Mode of created folders: records are not world-readable.
 pub const FOLDER_MODE: u32 = 0o750;
 
-/// Minimum of --flush. Files are numbered by seconds.
+/// Minimum of --flush: file numbers are in seconds.
 const MIN_FLUSH: Duration = Duration::from_secs(1);
 
 /// Settings of a writer of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Path of the files (--out).
+    /// Folder of the files (--out).
     pub folder: PathBuf,
     /// Maximum time that rows wait in memory (--flush).
     pub flush: Duration,
@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of the command line's defaults, for a folder.
+    /// Returns the default settings of the command line, for a folder.
     #[cfg(test)]
     pub fn of(folder: PathBuf) -> Settings {
         Settings {

@@ -4,17 +4,18 @@ use super::{GROUP_ROWS, Health, Rows};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Rows that may wait for a disk that takes none: about 45 MB of memory. An hour at 18 connections a second.
+/// Maximum number of rows that wait while the disk rejects writes: about 45 MB of memory, or an hour at 18 connections
+/// a second.
 pub const MAX_ROWS: usize = 8 * GROUP_ROWS;
 
-/// Number of rows that are written before their flush is due.
+/// Number of rows at which a flush begins before it is due.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
 /// Number of buffers that are kept for reuse. Allocating one from the system, page by page, takes as long as filling
 /// it.
 const MAX_SPARE: usize = 4;
 
-/// Rows that wait, and the state of the writer.
+/// Queued rows, and the state of the writer.
 #[derive(Debug, Default)]
 pub struct Waiting {
     state: Mutex<State>,
@@ -23,11 +24,11 @@ pub struct Waiting {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The oldest first.
+    /// Queued rows, the oldest first.
     rows: VecDeque<Rows>,
     /// Empty buffers with capacity.
     spare: Vec<Rows>,
-    /// Number of rows that the writing thread holds.
+    /// Number of rows that the writer thread holds.
     in_hand: u64,
     is_due: bool,
     is_ending: bool,
@@ -35,7 +36,7 @@ struct State {
 }
 
 impl Waiting {
-    /// Adds rows. Of too many, the oldest are dropped.
+    /// Adds rows. Above the limit, the oldest rows are dropped.
     pub fn add(&self, rows: Rows) {
         let mut state = self.state();
         state.rows.push_back(rows);
@@ -46,24 +47,24 @@ impl Waiting {
         }
     }
 
-    /// A flush is due.
+    /// Requests a flush.
     pub fn flush(&self) {
         self.state().is_due = true;
         self.changed.notify_one();
     }
 
-    /// The last flush is due.
+    /// Requests the last flush, and closes the queue.
     pub fn end(&self) {
         self.state().is_ending = true;
         self.changed.notify_one();
     }
 
-    /// Whether [`Waiting::end`] was called.
+    /// Returns whether [`Waiting::end`] was called.
     pub fn is_ending(&self) -> bool {
         self.state().is_ending
     }
 
-    /// Waits until it is time to write, and hands over the rows; whether for the last time, too.
+    /// Waits until a flush is due, and hands over the rows. Also returns whether this is the last flush.
     pub fn wait(&self) -> (Vec<Rows>, bool) {
         let state = self.state();
         let waited = self.changed.wait_while(state, |state| !state.is_due && !state.is_ending);
@@ -71,13 +72,13 @@ impl Waiting {
         (state.take(), state.is_ending)
     }
 
-    /// Hands over the rows if it is time to write.
+    /// Hands over the rows if a flush is due.
     pub fn take_due(&self) -> Option<Vec<Rows>> {
         let mut state = self.state();
         state.is_due.then(|| state.take())
     }
 
-    /// Rows that were handed over are in a file.
+    /// Reports that the rows that were handed over are in a file.
     pub fn written(&self, rows: Vec<Rows>) {
         let mut state = self.state();
         state.health.rows_written += state.in_hand;
@@ -95,7 +96,7 @@ impl Waiting {
         self.state().spare.pop().unwrap_or_default()
     }
 
-    /// Rows that were handed over could not be written: they wait on.
+    /// Returns rows to the queue that could not be written.
     pub fn give_back(&self, rows: Vec<Rows>) {
         let mut state = self.state();
         rows.into_iter().rev().for_each(|rows| state.rows.push_front(rows));
@@ -103,7 +104,7 @@ impl Waiting {
         state.drop_oldest();
     }
 
-    /// Reports the state of the files.
+    /// Updates the state of the files.
     pub fn files(&self, files: &Health) {
         let mut state = self.state();
         let Health { rows_written, rows_lost, .. } = state.health;
@@ -111,18 +112,18 @@ impl Waiting {
         state.health = Health { rows_written, rows_lost, trouble, ..files.clone() };
     }
 
-    /// Reports the current problem. Returns the earlier one.
+    /// Sets the current problem, and returns the previous one.
     pub fn trouble(&self, trouble: Option<String>) -> Option<String> {
         std::mem::replace(&mut self.state().health.trouble, trouble)
     }
 
-    /// Whether the rows that wait or are being written fill a flush; false while the disk rejects rows.
+    /// Returns whether the rows that wait or are being written fill a flush; false while the disk rejects rows.
     pub fn is_crowded(&self) -> bool {
         let state = self.state();
         state.health.trouble.is_none() && state.count() as u64 + state.in_hand >= EARLY_ROWS as u64
     }
 
-    /// Returns the state of recording.
+    /// Returns the state of the writer.
     pub fn health(&self) -> Health {
         let state = self.state();
         Health { rows_waiting: state.count() as u64 + state.in_hand, ..state.health.clone() }

@@ -12,7 +12,7 @@ const NICE: i32 = 10;
 
 /// Writes until the queue is closed.
 pub fn work(mut disk: Disk, waiting: &Waiting) {
-    // If this is refused, the thread keeps its priority.
+    // On an error, the thread keeps its priority.
     let _ = rustix::process::nice(NICE);
     loop {
         let (rows, is_last) = waiting.wait();
@@ -39,7 +39,7 @@ fn flush(disk: &mut Disk, waiting: &Waiting, rows: Vec<Rows>) -> Result<(), Stri
     outcome
 }
 
-/// Merges and removes the files that are due. A large merge takes seconds: flushes continue meanwhile.
+/// Merges and removes the files that are due. A large merge takes seconds, so flushes continue during it.
 fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
     let folder = disk.folder().to_owned();
     for parts in disk.due(SystemTime::now())? {

@@ -33,7 +33,7 @@ fn stored_addresses_are_equal_exactly_when_their_texts_are() {
     }
 }
 
-/// The expected values are those of Python's hmac and hashlib.
+/// The expected values were computed with Python's hmac and hashlib.
 #[test]
 fn hashed_addresses_are_the_first_64_bits_of_hmac_sha_256() {
     let key: Vec<u8> = (0..32).collect();

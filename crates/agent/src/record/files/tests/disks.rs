@@ -1,9 +1,9 @@
-//! Real disks that are full: small file systems in a mount namespace of the test's own.
+//! Tests with full disks: small file systems in a separate mount namespace.
 
 use super::*;
 use std::io::Write;
 
-/// Runs the test again on an empty disk of a megabyte.
+/// Runs the test again on an empty disk of one megabyte.
 fn on_a_small_disk(test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=1m tmpfs \"$0\" 2>/dev/null || exit 77; exec \"$@\"";
@@ -21,7 +21,7 @@ fn on_a_small_disk(test: &str) {
     left_out("a full disk", "this system forbids to mount a tmpfs in a namespace of one's own (unshare -Urm)");
 }
 
-/// Fills a disk.
+/// Fills the disk.
 fn fill(path: &Path) {
     let mut ballast = File::options().append(true).create(true).open(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {

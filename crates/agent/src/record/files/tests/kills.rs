@@ -1,19 +1,19 @@
-//! `kill -9` before every system call that changes a name in the folder, and in the midst of writing: strace delivers
-//! it.
+//! Tests `kill -9` before every system call that changes a name in the folder, and during writes: strace delivers the
+//! signal.
 
 use super::super::disk::Disk;
 use super::merging::{at, merge_due};
 use super::*;
 
-/// Rows of a flush.
+/// Number of rows per flush.
 const ROWS: u64 = 3;
 /// Number of flushes in the directory before the killed process starts.
 const BEFORE: u64 = 3;
 /// Number of flushes of that process. The third one makes files due for a merge.
 const FLUSHES: u64 = 5;
 
-/// System calls that change what readers may see, and the distance between kills: a file takes dozens of writes, and is
-/// invisible to readers before the last one. Names differ between architectures.
+/// System calls that change what readers may see, and the number of calls between kills: a file takes dozens of writes,
+/// and is invisible to readers before the last one. Names differ between architectures.
 const CALLS: [(&str, usize); 5] = [
     ("?open,openat", 1),
     ("write", 30),
@@ -30,7 +30,7 @@ fn numbers(flush: u64) -> std::ops::Range<u64> {
     ROWS * flush..ROWS * (flush + 1)
 }
 
-/// A directory left by an agent that was killed directly after merging three flushes.
+/// Creates the directory as an agent leaves it that was killed directly after merging three flushes.
 fn prepare(folder: &Path) {
     let settings = limits(folder);
     let mut disk = open(Disk::open, &settings);
@@ -43,7 +43,7 @@ fn prepare(folder: &Path) {
     fs::create_dir(folder.join("marks")).unwrap();
 }
 
-/// Starts, flushes and merges, and writes a mark after every flush.
+/// Runs a writer: it flushes, merges, and creates a marker after every flush.
 fn live(folder: &Path) {
     let mut disk = open(Disk::open, &limits(folder));
     for flush in BEFORE..BEFORE + FLUSHES {

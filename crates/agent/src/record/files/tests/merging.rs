@@ -71,7 +71,7 @@ fn files_are_merged_after_the_clock_was_set_back() {
 fn merged_files_preserve_every_row_and_value() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
-    // More than one row group, of files with several row groups.
+    // The result has more than one row group, and the input has files with several row groups.
     let chunks: [Rows; 4] = [rows(0..5000), rows(5000..9000), rows(9000..9001), rows(9001..20_000)];
     disk.write(&chunks[..2], at(0)).unwrap();
     disk.write(&chunks[2..3], at(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Records on the disk, as readers of the folder see them.
+//! Tests of the records on the disk, as readers of the folder see them.
 
 mod addresses;
 mod damage;
@@ -25,10 +25,10 @@ use thalweg_trace::{RecordRow, Row, Value};
 /// Timeout of all waits, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Environment variable with the folder of a test that runs itself again in another environment.
+/// Environment variable with the folder, for a test that runs itself again in another environment.
 const FOLDER: &str = "THALWEG_TEST_FOLDER";
 
-/// A row with a value in every kind of column, identified by the number of its connection.
+/// Returns a row with a value in every kind of column, identified by its connection number.
 fn row(number: u64) -> RecordRow {
     RecordRow {
         end_us: 1_769_860_800_000_000 + 1000 * number,
@@ -48,7 +48,7 @@ fn row(number: u64) -> RecordRow {
     }
 }
 
-/// Opens a directory that may just have been unlocked. Other tests start processes meanwhile, and between fork and
+/// Opens a directory that may just have been unlocked. Other tests start processes concurrently, and between fork and
 /// exec a child holds all open files of its parent, including the lock.
 fn open<T>(open: impl Fn(Settings) -> Result<T, Problem>, settings: &Settings) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -62,7 +62,7 @@ fn open<T>(open: impl Fn(Settings) -> Result<T, Problem>, settings: &Settings) -
     }
 }
 
-/// Rows of these numbers in memory.
+/// Returns rows with these numbers.
 fn rows(numbers: std::ops::Range<u64>) -> Rows {
     let mut rows = Rows::default();
     numbers.for_each(|number| rows.push(&row(number)));
@@ -74,7 +74,7 @@ fn settings(folder: &Path) -> Settings {
     Settings { flush: Duration::from_secs(3600), ..Settings::of(folder.to_owned()) }
 }
 
-/// The files of a folder with the first and last flush number of their names.
+/// Returns the files of a folder with the first and last flush number of their names.
 fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("a folder")
@@ -89,7 +89,7 @@ fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     files
 }
 
-/// The rows found by a reader that follows the rule for readers.
+/// Returns the rows that a reader finds if it follows the rule for readers.
 fn stored(folder: &Path) -> Vec<Stored> {
     loop {
         let all = files(folder);
@@ -107,7 +107,7 @@ fn stored(folder: &Path) -> Vec<Stored> {
     }
 }
 
-/// Returns the connections' numbers that a reader finds, sorted.
+/// Returns the connection numbers that a reader finds, sorted.
 fn found(folder: &Path) -> Vec<u64> {
     let number = |row: &Stored| match field(row, "connection") {
         Field::ULong(number) => number,
@@ -122,7 +122,7 @@ fn field(row: &Stored, name: &str) -> Field {
     row.get_column_iter().find(|(column, _)| *column == name).unwrap_or_else(|| panic!("no column {name}")).1.clone()
 }
 
-/// Whether a stored row has the columns and values of a row.
+/// Returns whether a stored row has the columns and values of a row.
 fn is_stored_as(row: &RecordRow, stored: &Stored) -> bool {
     let mut expected = Vec::new();
     let mut columns = RecordRow::TABLE.columns.iter();
@@ -164,7 +164,7 @@ fn take(writer: &mut Writer, numbers: std::ops::Range<u64>) {
     wait_until("rows are written", writer, |health| health.rows_written == before + many);
 }
 
-/// Runs a test again in its own process, started by `before`, with a folder.
+/// Runs a test again in a separate process, started by the command `before`, with a folder.
 fn again(before: &[&str], module: &str, test: &str, folder: &Path) -> Output {
     let (_, module) = module.split_once("::").expect("the path of a module");
     let this = std::env::current_exe().expect("the tests");
