@@ -1,42 +1,42 @@
-//! Requirements of eBPF programs: a kernel that is new enough, its types, and the rights to load them.
+//! Requirements of eBPF programs: the kernel's version, its type information, and the capabilities to load programs.
 
 use libbpf_rs::btf::Btf;
 use std::fs;
 use std::path::Path;
 use thalweg_store::{Problem, Shortage, raise_open_files};
 
-/// The oldest kernel that the programs are made for and tested on.
+/// The oldest kernel that the programs support and are tested on.
 const FLOOR: (u32, u32) = (6, 1);
 
 /// Path of the kernel's type information.
 pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// A right of a process (capabilities(7)): its name and number.
+/// A capability of a process (capabilities(7)): its name and number.
 pub type Right = (&'static str, u32);
 
-/// Networks: registering algorithms, attaching programs to the connections of a cgroup.
+/// Permits registering algorithms, and attaching programs to the connections of a cgroup.
 pub const NET_ADMIN: Right = ("CAP_NET_ADMIN", 12);
 
 /// Implies all capabilities that eBPF needs.
 pub const SYS_ADMIN: Right = ("CAP_SYS_ADMIN", 21);
 
-/// Programs that read the kernel's structures.
+/// Permits programs that read kernel structures.
 pub const PERFMON: Right = ("CAP_PERFMON", 38);
 
-/// Programs and maps.
+/// Permits loading programs and creating maps.
 pub const BPF: Right = ("CAP_BPF", 39);
 
-/// Open files that `record` and `tune` need beyond those that they have inherited: maps, programs, types, records,
-/// sockets, and some clients and network namespaces.
+/// Number of files that `record` and `tune` open in addition to inherited ones: maps, programs, type information,
+/// records, sockets, and some clients and network namespaces.
 pub const FILES_OF_RECORDER: u64 = 56;
 
-/// Open files that `cc` needs to load an algorithm, or to look at those that there are.
+/// Number of files that `cc` opens to load an algorithm or to list the existing ones.
 pub const FILES_OF_CC: u64 = 28;
 
-/// Raises the limit of open files as far as this process may, and checks that there are enough.
+/// Raises the limit of open files as far as this process may, and checks that it is high enough.
 ///
 /// # Errors
-/// If not.
+/// If it is too low.
 pub fn check_files(needed: u64) -> Result<(), Problem> {
     let (Some(limit), open) = (raise_open_files(), open_files()) else { return Ok(()) };
     if limit.saturating_sub(open) >= needed {
@@ -46,7 +46,7 @@ pub fn check_files(needed: u64) -> Result<(), Problem> {
     Err(Problem::exhausted(Shortage::Descriptors, "this process", found, &format!("room for {needed} more")))
 }
 
-/// Limit of open files; at least 3, even if no file descriptor is left to count them.
+/// Returns the number of open files; at least 3, even if no file descriptor is left to count them.
 fn open_files() -> u64 {
     let count = fs::read_dir("/proc/self/fd").map_or(0, |files| files.count().saturating_sub(1));
     (count as u64).max(3)
@@ -55,7 +55,7 @@ fn open_files() -> u64 {
 /// Checks the kernel's version.
 ///
 /// # Errors
-/// If not.
+/// If the kernel is older than the oldest supported one.
 pub fn check_version() -> Result<(), Problem> {
     let release = release();
     match version(&release) {
@@ -70,12 +70,12 @@ pub fn check_version() -> Result<(), Problem> {
     }
 }
 
-/// The running kernel, as `uname -r` prints it.
+/// Returns the release of the running kernel, as `uname -r` prints it.
 pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// `6.1.0-50-amd64` is (6, 1).
+/// Parses a kernel release: `6.1.0-50-amd64` is (6, 1).
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map_while(|number| number.parse().ok());
     Some((numbers.next()?, numbers.next()?))
@@ -84,7 +84,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 /// Checks that this process has one of the capabilities in each list.
 ///
 /// # Errors
-/// It has not; the error names the missing capability.
+/// If a capability is missing; the error names it.
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
     let missing = |found: String, hint: &str| Problem::missing("no-right", "this process", found, "root", hint);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -103,16 +103,16 @@ pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
             missing("an ordinary user".to_owned(), "put sudo before the command")
         });
     }
-    // The first process of a machine maps all users to themselves.
+    // In the initial user namespace, all users map to themselves.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let is_initial = map.split_whitespace().eq(["0", "0", "4294967295"]) || map.is_empty();
     if is_initial { Ok(()) } else { Err(missing("root of a user namespace only".to_owned(), "run it outside of it")) }
 }
 
-/// The kernel's types.
+/// Reads the kernel's type information (BTF).
 ///
 /// # Errors
-/// If it does not show them.
+/// If the kernel does not provide it.
 pub fn read_btf() -> Result<Btf<'static>, Problem> {
     let missing = |found: String, hint: &str| {
         Problem::missing("no-btf", VMLINUX_BTF, found, "the kernel's type information (CONFIG_DEBUG_INFO_BTF)", hint)

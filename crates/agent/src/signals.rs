@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thalweg_store::Problem;
 
-/// Requests by signals.
+/// Requests received as signals.
 #[derive(Clone, Debug)]
 pub struct Signals {
     is_over: Arc<AtomicBool>,
@@ -20,10 +20,10 @@ fn catch(signal: i32, flag: &Arc<AtomicBool>) -> Result<(), Problem> {
 }
 
 impl Signals {
-    /// Catches them from now on.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// If they cannot be caught.
+    /// If they cannot be installed.
     pub fn catch() -> Result<Signals, Problem> {
         let signals = Signals { is_over: Arc::default(), reload: Arc::default() };
         for (signal, flag) in [(SIGINT, &signals.is_over), (SIGTERM, &signals.is_over), (SIGHUP, &signals.reload)] {
@@ -35,17 +35,17 @@ impl Signals {
     /// Ignores SIGHUP from now on.
     ///
     /// # Errors
-    /// If it cannot be caught.
+    /// If the handler cannot be installed.
     pub fn ignore_reload() -> Result<(), Problem> {
         catch(SIGHUP, &Arc::default())
     }
 
-    /// Whether the process is to end.
+    /// Returns whether the process must end.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Whether settings are to be reloaded. Clears the request.
+    /// Returns whether settings must be reloaded. Clears the request.
     pub fn wants_reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }

@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-/// Removes control characters from a text: names of cgroups, processes and files can hold escape sequences that control
-/// a terminal. Line breaks stay.
+/// Escapes the control characters of a text: names of cgroups, processes and files can contain escape sequences that
+/// control a terminal. Line breaks are kept.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_harmful = |letter: char| letter.is_control() && letter != '\n';
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
-    // As JSON writes them: all are below U+00A0.
+    // The escapes of JSON: all control characters are below U+00A0.
     let escape =
         |letter: char| if is_harmful(letter) { format!("\\u{:04x}", letter as u32) } else { letter.to_string() };
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// The same on one line.
+/// Like [`printable`], on one line.
 pub fn on_one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n")
 }

@@ -1,5 +1,4 @@
-//! The watchdog keeps the kernel side of `tune` alive when the daemon dies: a process that holds the link of its
-//! programs.
+//! The watchdog keeps the BPF programs of `tune` attached when the daemon dies: it is a process that holds their link.
 //!
 //! The daemon notifies the watchdog when it exits normally. If the daemon dies without a notification, the watchdog
 //! waits for the grace time, in which the kernel continues to choose with the last probabilities. Then the watchdog
@@ -20,36 +19,36 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// The hidden command of the agent that runs a watchdog.
+/// Hidden command of the agent that runs a watchdog.
 pub const COMMAND: &str = "tune-keeper";
 
-/// The option that names the socket of the watchdog's agent.
+/// Option with the control socket of the watchdog's agent.
 const SOCKET: &str = "--socket";
 
-/// Message of the daemon when it exits normally.
+/// Message that the daemon sends when it exits normally.
 const WORD: &[u8] = b"end";
 
 /// Timeout for a watchdog to exit after the message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A running watchdog.
+/// Handle of a running watchdog.
 #[derive(Debug)]
 pub struct Watchdog {
     child: Child,
 }
 
 impl Watchdog {
-    /// Starts a watchdog that holds a link, for an agent that answers on a socket.
+    /// Starts a watchdog that holds a link, for the agent with this control socket.
     ///
     /// # Errors
-    /// If no process can be started.
+    /// If the process cannot be started.
     pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Watchdog, Problem> {
         let failed = |error: std::io::Error| {
             let hint = "check ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once \
                         when the agent dies";
             Problem::failed("no-watchdog", "this process", error, "to be allowed another process", hint)
         };
-        // A copy that the child inherits, unlike all other files of this process.
+        // The child inherits this copy, unlike all other files of this process.
         let copy = rustix::io::dup(link).map_err(|error| failed(error.into()))?;
         let child = Command::new("/proc/self/exe")
             .arg0("thalweg-agent")
@@ -60,24 +59,24 @@ impl Watchdog {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
-            // Ctrl-C must reach the daemon only.
+            // Ctrl-C must reach only the daemon.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
         Ok(Watchdog { child })
     }
 
-    /// Whether the process is still running.
+    /// Returns whether the process is still running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }
 
-/// The daemon exits normally: the watchdog exits too.
+/// Dropped when the daemon exits normally; the watchdog then exits too.
 impl Drop for Watchdog {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
-            // It fails only if the watchdog has exited already.
+            // The write fails only if the watchdog has exited already.
             let _ = pipe.write_all(WORD);
         }
         let _ = self.child.wait();
@@ -88,7 +87,7 @@ impl Drop for Watchdog {
 /// sent no notification. SIGHUP, which makes agents reload their settings, is ignored.
 ///
 /// # Errors
-/// If that signal cannot be caught.
+/// If SIGHUP cannot be ignored.
 pub fn run(grace: Duration) -> Result<(), Problem> {
     Signals::ignore_reload()?;
     let mut input = Vec::new();
@@ -99,7 +98,7 @@ pub fn run(grace: Duration) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Terminates the watchdogs of a link that no daemon holds. Returns whether there was one.
+/// Terminates the watchdogs of a link that is held by no daemon. Returns whether there was one.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
     if holders.is_empty() || !holders.iter().all(is_watchdog) {
@@ -119,7 +118,7 @@ fn is_watchdog(holder: &Holder) -> bool {
     words(holder.pid).get(1).is_some_and(|word| word == COMMAND.as_bytes())
 }
 
-/// The command line of a process.
+/// Returns the command line of a process.
 fn words(pid: i32) -> Vec<Vec<u8>> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
@@ -138,7 +137,7 @@ pub struct Orphan {
     pub program: u32,
 }
 
-/// Returns the watchdog of the agent that answered on a socket, if only watchdogs hold its programs.
+/// Returns the watchdog of the agent with this control socket, if only watchdogs hold the agent's programs.
 pub fn orphan_of(socket: &Path) -> Option<Orphan> {
     let socket = absolute(socket);
     let processes = fs::read_dir("/proc").ok()?.flatten();

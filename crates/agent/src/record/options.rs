@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use thalweg_units::Bytes;
 
-/// More than a machine can have.
+/// Upper bound of `--max-open`.
 const MAX_OPEN: i64 = 1 << 24;
 
 /// Form of recorded addresses.
@@ -26,7 +26,7 @@ pub enum Privacy {
 }
 
 impl Privacy {
-    /// Name on the command line and in the status.
+    /// Returns the name on the command line and in the status.
     pub fn name(self) -> &'static str {
         match self {
             Privacy::Whole => "whole",
@@ -90,12 +90,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The level of detail.
+    /// Returns the level of detail.
     pub fn detail(&self) -> Detail {
         self.detail.unwrap_or_default()
     }
 
-    /// The maximum number of open connections.
+    /// Returns the maximum number of open connections.
     pub fn capacity(&self) -> Capacity {
         let memory = rustix::system::sysinfo();
         let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit);

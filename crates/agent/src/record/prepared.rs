@@ -1,4 +1,4 @@
-//! Settings that follow from the options and the machine, determined before anything is opened or attached.
+//! Settings derived from the options and the machine, before anything is opened or attached.
 
 use super::detail::Detail;
 use super::files::{self, Addresses, Key};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// The capabilities that recording requires: one of each list. The kernel accepts the last of each in place of the
+/// Capabilities that recording requires: one of each list. The kernel accepts the last one of a list instead of the
 /// others.
 pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
 
@@ -24,17 +24,17 @@ pub struct Prepared {
     pub mount: PathBuf,
     /// The cgroup whose connections are recorded.
     pub cgroup: Recorded,
-    /// Paths of cgroups by their numbers.
+    /// Paths of cgroups by id.
     pub paths: Paths,
     /// The part of addresses that is recorded.
     pub addresses: Addresses,
 }
 
 impl Prepared {
-    /// Checks the machine and the options. `sets`: whether algorithms will be set.
+    /// Checks the machine and the options. `sets` is whether algorithms will be set.
     ///
     /// # Errors
-    /// If the machine lacks something, an option is invalid, or another program prevents it.
+    /// If the machine lacks a feature, an option is invalid, or another program prevents recording.
     pub fn new(options: &Options, sets: bool) -> Result<Prepared, Problem> {
         requirements::check_files(FILES_OF_RECORDER)?;
         requirements::check_version()?;
@@ -51,7 +51,7 @@ impl Prepared {
         Ok(Prepared { mount, cgroup, paths, addresses: addresses(options)? })
     }
 
-    /// The part of `status` that does not change.
+    /// Returns the part of the status that does not change.
     pub fn facts(&self, options: &Options) -> Snapshot {
         Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -79,7 +79,7 @@ pub fn addresses(options: &Options) -> Result<Addresses, Problem> {
     })
 }
 
-/// Settings of the files of records.
+/// Returns the settings of the record files.
 pub fn writer_settings(options: &Options) -> files::Settings {
     files::Settings {
         folder: options.out.clone(),
@@ -90,7 +90,7 @@ pub fn writer_settings(options: &Options) -> files::Settings {
     }
 }
 
-/// Settings of the programs.
+/// Returns the settings of the BPF programs.
 pub fn program_settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, capacity: Capacity) -> Settings {
     let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let has_all = options.detail() == Detail::Full;

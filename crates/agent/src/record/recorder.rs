@@ -1,4 +1,4 @@
-//! Turns the events of the kernel side into rows.
+//! Converts the events of the BPF programs to rows.
 
 use super::detail::Detail;
 use super::extension::Extension;
@@ -22,7 +22,7 @@ pub struct Recorder {
     pub detail: Detail,
     /// Converts timestamps.
     pub clock: Clock,
-    /// Destination of rows; `None`: they are not written.
+    /// Destination of rows; `None` if rows are not written.
     pub writer: Option<Writer>,
     /// Counters of rows.
     pub tally: Tally,
@@ -30,17 +30,17 @@ pub struct Recorder {
     pub observed: Arc<Observed>,
     /// Connections whose close the kernel does not report.
     pub untracked: Untracked,
-    /// Called for events, at ticks and when recording ends.
+    /// Called for each event, at each tick, and when recording ends.
     pub extension: Box<dyn Extension>,
-    /// Measures the share of the time in which the machine was off-CPU.
+    /// Measures the share of time in which the machine was off CPU.
     pub off_cpu: Arc<OffCpu>,
 }
 
 impl Recorder {
-    /// An event.
+    /// Handles an event.
     pub fn take(&mut self, event: &RecordEvent) {
         match event.kind() {
-            // Its close was not reported. The last sample is more recent than the stored state.
+            // The close was not reported. The last sample of a scan is more recent than the state in the event.
             Some(Kind::Gone) => {
                 let last = self.untracked.remove(event.connection);
                 let last = last.as_ref().unwrap_or(event);
@@ -54,7 +54,7 @@ impl Recorder {
             _ if event.is(flag::BLIND) => self.untracked.take(event),
             _ => {}
         }
-        // Transfers that ended before their connection, or with it.
+        // The last transfer ended before the connection or with it.
         if let Some(transfer) = event.last_transfer() {
             self.row(&transfer, false);
         }
@@ -73,29 +73,29 @@ impl Recorder {
         }
     }
 
-    /// Rows that wait are written now, and not only when their flush is due.
+    /// Makes the next tick flush the queued rows before their flush is due.
     pub fn flush(&mut self, now: Instant) {
         if let Some(writer) = &mut self.writer {
             writer.flush(now);
         }
     }
 
-    /// Returns whether the queue of rows is long enough that callers that can wait should.
+    /// Returns whether the queue of rows is so long that callers that can wait should wait.
     pub fn is_crowded(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::is_crowded)
     }
 
-    /// A scan of all open connections begins.
+    /// Called when a scan of all open connections begins.
     pub fn begin_walk(&mut self) {
         self.clock.look();
     }
 
-    /// Recording ends: a connection that is open has an interim row now.
+    /// Called when recording ends: an open connection gets an interim row.
     pub fn take_last(&mut self, event: &RecordEvent) {
         self.row(event, false);
     }
 
-    /// To be called a few times a second.
+    /// Called several times a second.
     pub fn tick(&mut self, now: Instant) {
         self.tally.publish();
         self.extension.tick(&self.off_cpu);
@@ -107,7 +107,7 @@ impl Recorder {
     }
 }
 
-/// The writer's part of the status.
+/// Returns the writer's part of the status.
 fn writer_status(health: Health) -> snapshot::Writer {
     snapshot::Writer {
         rows_written: health.rows_written,

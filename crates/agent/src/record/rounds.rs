@@ -1,4 +1,4 @@
-//! The daemon's main loop: it fetches events, passes rows on, and scans the connections that are open.
+//! The daemon's main loop: fetches events, passes rows on, and scans the open connections.
 
 use super::attachment::Attachment;
 use super::recorder::Recorder;
@@ -20,20 +20,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Interval at which events are fetched. The kernel side wakes this thread when a quarter of the queue is full.
+/// Interval at which events are fetched. The BPF program also wakes this thread when a quarter of the queue is full.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Rows of connections that stay open are late by less than this fraction of their interval.
+/// Number of scans per interim interval. The interim row of a connection is late by at most one scan interval.
 const WALKS_PER_INTERIM: u32 = 4;
 
 /// Minimum interval between scans.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Samples of a scan that are handed over together, and the number of such batches in the channel.
+/// Number of scanned samples per batch, and number of such batches in the channel.
 const BATCH: usize = 256;
 const BATCHES: usize = 4;
 
-/// Total time for which the batches of a scan wait for the disk, and the length of one wait.
+/// Maximum total time for which the batches of a scan wait for the disk, and the length of one wait.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -44,15 +44,15 @@ pub struct Rounds<'a> {
     waker: RingBuffer<'a>,
     scanner: &'a Scanner,
     wakeup: &'a Wakeup,
-    /// Wakes when many events are queued, and when a client asks.
+    /// Becomes readable when many events are queued, or a client sends a request.
     waiting: OwnedFd,
 }
 
 impl<'a> Rounds<'a> {
-    /// Makes the loop; nothing is fetched yet.
+    /// Creates the loop; it does not fetch events yet.
     ///
     /// # Errors
-    /// If there are no more file descriptors.
+    /// If the limit of file descriptors is reached.
     pub fn new(
         recorder: &'a RefCell<Recorder>,
         events: EventQueue,
@@ -62,7 +62,7 @@ impl<'a> Rounds<'a> {
         changes: Option<BorrowedFd<'_>>,
     ) -> Result<Rounds<'a>, Problem> {
         let mut ring = RingBufferBuilder::new();
-        // The content is irrelevant.
+        // The content of the wakeup is irrelevant.
         ring.add(waker, |_| 0).map_err(unreadable)?;
         let files: Vec<BorrowedFd<'_>> = [waker.as_fd(), wakeup.as_fd()].into_iter().chain(changes).collect();
         let waiting = wakes_for(&files).map_err(unreadable)?;
@@ -70,8 +70,8 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
-    /// Runs until a signal ends it. Scans run several times per `interim`; with each `flush` where only scans observe
-    /// closes; and when the program is attached again. `reload` is called after SIGHUP.
+    /// Runs until a signal ends it. Scans run several times per `interim`, at each `flush` where only scans observe
+    /// closes, and when the program is attached again. `reload` is called after SIGHUP.
     ///
     /// # Errors
     /// If the kernel's events cannot be read.
@@ -108,10 +108,10 @@ impl<'a> Rounds<'a> {
     /// Fetches all events, whether or not the kernel has sent a wakeup, and updates the state for clients.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the wakeups cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
         let requested = self.wakeup.requested();
-        // Consumed before the events: an event that arrives during `take` sends another wakeup.
+        // Wakeups are consumed before the events: an event that arrives during `take` sends another wakeup.
         self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
         recorder.clock.look();
@@ -121,8 +121,8 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Scans all open connections: joins new ones, makes the interim rows that are due, and the last rows of closed
-    /// connections that were not reported. Fails if the connections cannot be listed.
+    /// Scans all open connections: joins new ones, and writes the interim rows that are due and the last rows of closed
+    /// connections that were not reported. The inner result is an error if the connections cannot be listed.
     ///
     /// # Errors
     /// If the kernel's events cannot be read meanwhile.
@@ -131,14 +131,15 @@ impl<'a> Rounds<'a> {
         self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
-    /// Recording ends: every open connection gets an interim row. Errors are those of [`Rounds::walk`].
+    /// Called when recording ends: writes an interim row for every open connection. Errors are those of
+    /// [`Rounds::walk`].
     pub fn walk_last(&self) -> Result<io::Result<Scanned>, Problem> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
-    /// Hands over the samples of a scan. A scan of many connections takes a second, in which the event queue can fill,
-    /// so events are fetched meanwhile. The scan can also make more rows than fit in memory: it waits while many rows
-    /// wait for the disk.
+    /// Passes the samples of a scan to the recorder. A scan of many connections takes a second, in which the event
+    /// queue can fill, so events are fetched meanwhile. A scan can also produce more rows than fit in memory, so it
+    /// pauses while many rows wait for the disk.
     fn go(
         &self,
         shows_all: bool,
@@ -182,7 +183,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits for an event: many queued events, a client's request, a signal, or the next tick.
+    /// Waits for queued events, a client's request, a signal, or the next tick.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {

@@ -1,5 +1,5 @@
-//! Converts events of the kernel's side to rows: wall-clock times, names, addresses in the configured form, and what
-//! follows from the numbers.
+//! Converts events of the BPF programs to rows, with wall-clock times, names, addresses in the configured form, and
+//! derived quantities.
 
 use super::files::Addresses;
 use crate::flow::cgroups;
@@ -17,22 +17,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
-/// The kernel's numbers of errors: a connection that was reset, refused, or reset after the other side's FIN.
+/// Errno values of a reset connection: ECONNRESET, ECONNREFUSED, and EPIPE for a reset after the peer's FIN.
 const RESETS: [u32; 3] = [104, 111, 32];
 
-/// The error of a socket that this side aborted on a user's request (`ss --kill`).
+/// Errno value of a socket that was aborted on this host by a user (`ss --kill`).
 const ECONNABORTED: u32 = 103;
 
-/// Bits of a connection's ECN flags: agreed on by RFC 3168, and by AccECN.
+/// Bits of a connection's ECN flags: negotiated as in RFC 3168, and AccECN.
 const ECN_AGREED: u32 = 1 | 1 << 4;
 
-/// The value before BBR has a min_rtt.
+/// The kernel's value of BBR's min_rtt before the first sample.
 const BBR_UNKNOWN_RTT: u32 = u32::MAX;
 
 /// Maximum number of cached address texts.
 const TEXTS: usize = 4096;
 
-/// Makes rows.
+/// Converts events to rows.
 #[derive(Debug)]
 pub struct RowBuilder {
     machine: Rc<str>,
@@ -41,18 +41,18 @@ pub struct RowBuilder {
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
     off_cpu: Arc<OffCpu>,
-    /// Names of the arms, by the programs' numbers; empty: no algorithm is chosen.
+    /// Names of the arms, indexed by the numbers of the BPF programs; empty if no algorithm is chosen.
     arms: Vec<Rc<str>>,
     names: HashMap<[u64; 2], Rc<str>>,
     last_name: Last<[u64; 2]>,
-    /// Texts of addresses, by the recorded part of the address.
+    /// Formatted addresses, by the recorded part of the address.
     texts: HashMap<IpAddr, Rc<str>>,
-    /// The latest local address, and the latest peer's address.
+    /// The latest local address, and the latest remote address.
     last_texts: [Last<IpAddr>; 2],
     last_cgroup: Last<u64>,
 }
 
-/// The latest text: successive rows often belong to one connection, and there are few local addresses.
+/// Cache of the latest text: successive rows often belong to one connection, and there are few local addresses.
 #[derive(Debug)]
 struct Last<K>(Option<(K, Rc<str>)>);
 
@@ -103,15 +103,15 @@ impl RowBuilder {
         }
     }
 
-    /// Makes the row of an event; `is_unseen`: the connection had closed before a scan found it gone.
+    /// Converts an event to a row. `is_unseen` is whether the connection had closed before a scan detected it.
     #[allow(clippy::too_many_lines, reason = "a table: a line for each column")]
     pub fn row(&mut self, event: &RecordEvent, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
-        // Fields that only the socket has.
+        // Fields that are read from the socket.
         let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
-        // A joined connection without callbacks has no RTT samples but the smoothed RTT.
+        // A joined connection without callbacks has no RTT samples except the smoothed RTT.
         let sampled = Some(event).filter(|event| event.rtt_samples > 0);
         let duration_us = (event.start_us > 0).then(|| event.end_us.saturating_sub(event.start_us));
         let fct_us = duration_us.filter(|_| is_transfer && event.is(flag::COMPLETE) && !is_paced_by_application(event));
@@ -209,7 +209,7 @@ impl RowBuilder {
         u64::from(jiffies) * self.jiffy_ns / 1_000
     }
 
-    /// An address, as much of it as is kept: ours, or the peer's.
+    /// Formats the recorded part of an address; `end` is 0 for the local and 1 for the remote one.
     fn text(&mut self, end: usize, address: IpAddr) -> Option<Rc<str>> {
         let RowBuilder { addresses, texts, last_texts, .. } = self;
         last_texts[end].or(address, |address| {
@@ -226,7 +226,7 @@ impl RowBuilder {
         last_cgroup.or(number, |number| cgroups.of(*number).map(|path| Rc::from(&*path)))
     }
 
-    /// The algorithm that was chosen for it; for held-out connections, the default that they kept.
+    /// Returns the algorithm that was chosen for the connection; for held-out connections, the default that they kept.
     fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Rc<str>> {
         match (event.reason(), event.slot()) {
             (Reason::Refused, _) => None,
@@ -236,7 +236,7 @@ impl RowBuilder {
         }
     }
 
-    /// A name as the kernel writes it; each is in memory once.
+    /// Decodes a name of the kernel; each name is in memory once.
     fn name(&mut self, words: [u64; 2]) -> Option<Rc<str>> {
         let RowBuilder { names, last_name, .. } = self;
         last_name.or(words, |&words| {
@@ -253,13 +253,13 @@ fn kind_name(event: &RecordEvent) -> &'static str {
     }
 }
 
-/// The reason why a connection is not part of the comparison; `None`: it is, or there was no decision.
+/// Returns the reason why a connection is not part of the comparison; `None` if it is, or if there was no decision.
 fn untouched_because(reason: Reason) -> Option<&'static str> {
     (reason.assignment() == Some("untouched")).then(|| reason.name())
 }
 
-/// How a connection closed. A socket error shows a reset or a timeout; without one, the last state shows whose FIN came
-/// first. In any other state this side sent no FIN.
+/// Returns how a connection closed. A socket error shows a reset or a timeout; without one, the last state shows who
+/// sent the first FIN. In any other state this host sent no FIN.
 fn closed_by(event: &RecordEvent) -> Option<&'static str> {
     if event.kind() != Some(Kind::Close) {
         return None;

@@ -2,7 +2,7 @@ use super::*;
 use crate::flow::cgroups::Paths;
 use crate::flow::measures::AF_INET;
 
-/// Jiffies of 4 ms.
+/// The length of a jiffy: 4 ms.
 const JIFFY_NS: u64 = 4_000_000;
 
 /// A row builder for a machine that is never off CPU.
@@ -37,7 +37,7 @@ fn ip(bytes: &[u8]) -> [u64; 2] {
     [0, 1].map(|word| u64::from_ne_bytes(all[8 * word..8 * word + 8].try_into().unwrap()))
 }
 
-/// 192.0.2.1:443 has answered 198.51.100.7:50000 for two seconds.
+/// The close of a connection in which 192.0.2.1:443 served 198.51.100.7:50000 for two seconds.
 fn close() -> RecordEvent {
     RecordEvent {
         kind: Kind::Close as u32,
@@ -77,7 +77,7 @@ fn a_row_of_a_closed_connection_has_the_derived_columns() {
     assert_eq!((row.local_address.as_deref(), row.local_port), (Some("192.0.2.1"), Some(443)));
     assert_eq!((row.remote_address.as_deref(), row.remote_port), (Some("198.51.100.7"), Some(50_000)));
     assert_eq!((row.cc_at_open.as_deref(), row.cc.as_deref()), (Some("cubic"), Some("bbr")));
-    // 250 jiffies of 4 ms; 8 Mbit in a second.
+    // 250 jiffies of 4 ms are one second, in which 8 Mbit were acknowledged.
     assert_eq!((row.busy_us, row.busy_goodput_bps), (Some(1_000_000), Some(8e6)));
     assert_eq!((row.buffer_bdp, row.app_limited_share), (Some(1.5), Some(0.25)));
     // 100 x 1448 x 8 bits in 20 ms.
@@ -110,7 +110,7 @@ fn the_close_reason_follows_from_the_socket_error_and_the_last_state() {
     assert_eq!((untracked.kind, untracked.close), ("close", Some("unseen")));
 }
 
-/// 100 kB in 80 ms.
+/// A transfer of 100 kB in 80 ms.
 fn transfer() -> RecordEvent {
     RecordEvent {
         kind: Kind::Transfer as u32,
@@ -137,7 +137,7 @@ fn a_transfer_has_a_completion_time_if_it_ended_and_was_limited_by_the_network()
     assert_eq!((cut_off.fct_us, cut_off.goodput_bps), (None, None));
     let of_unknown_begin = row(&RecordEvent { start_us: 0, ..transfer() });
     assert_eq!((of_unknown_begin.fct_us, of_unknown_begin.start_us), (None, None));
-    // One more round is not enough: the end of a small object is always application-limited.
+    // One app-limited round after the first does not suffice: the end of a small object is always app-limited.
     assert!(row(&RecordEvent { rtt_samples: 2, app_limited_samples: 1, ..transfer() }).fct_us.is_some());
 }
 
@@ -182,7 +182,7 @@ fn unknown_columns_of_a_connection_opened_before_recording_are_empty() {
 
 /// A BBR connection with less than one BDP in flight in all samples.
 fn bbr() -> RecordEvent {
-    // One packet in 100 us, rounded down by less than 2^-24 packets per us.
+    // The bandwidth is one packet in 100 us, rounded down by less than 2^-24 packets per us.
     RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
 }
 
@@ -203,7 +203,7 @@ fn bbr_is_reported_short_of_cpu_if_its_machine_was_off_cpu() {
     };
     assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is in flight for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
-    // A collapsed BBR takes the little that is in flight for a BDP.
+    // BBR with a collapsed bandwidth estimate takes the small amount in flight for a BDP.
     let full = RecordEvent { bbr_short_looks: 4, ..bbr() };
     assert_eq!((judged(&full, 0.15), judged(&full, 0.25)), (Some(false), Some(true)));
     assert_eq!(judged(&RecordEvent { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");
@@ -216,7 +216,7 @@ fn bbr_is_reported_short_of_cpu_if_its_machine_was_off_cpu() {
 fn the_95th_percentile_of_few_rtt_samples_is_the_largest() {
     let mut event = RecordEvent { rtt_samples: 19, ..close() };
     assert_eq!(row(&event).rtt_p95_us, Some(50_000));
-    // All in the bucket around 30 ms.
+    // All samples are in the bucket around 30 ms.
     event.rtt_histogram[9] = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 20, 0]);
     event.rtt_samples = 20;
     let p95_us = row(&event).rtt_p95_us.unwrap();

@@ -1,10 +1,10 @@
-//! A fake agent, for tests of clients.
+//! A fake agent for tests of clients.
 
 use super::observable::Observable;
 use super::snapshot::{Counters, Open, OpenConnections, Program, Snapshot, Usage, Writer};
 use super::sorting::Selection;
 
-/// Answers with the state that it holds.
+/// Answers requests with a fixed state.
 pub struct FixtureAgent {
     /// The status.
     pub snapshot: Snapshot,
@@ -66,7 +66,7 @@ pub fn agent() -> FixtureAgent {
     FixtureAgent { snapshot, open: vec![download(), upload()] }
 }
 
-/// A connection that is fast and lossy.
+/// A fast connection with loss.
 pub fn download() -> Open {
     Open {
         connection: 7,
@@ -90,7 +90,7 @@ pub fn download() -> Open {
     }
 }
 
-/// A connection that was open before recording began, and is idle.
+/// An idle connection that was open before recording began.
 pub fn upload() -> Open {
     Open {
         connection: 3,

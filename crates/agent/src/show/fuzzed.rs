@@ -1,11 +1,11 @@
-//! Entry points to what parses requests of clients, for tests with damaged input.
+//! Entry points of the parsers of client requests, for tests with damaged input.
 
 use super::metrics::Metrics;
 use super::serve::Endpoint;
 use super::{fixture, http, socket};
 use std::sync::Arc;
 
-/// A client of the metrics.
+/// Parses a request to the metrics endpoint.
 pub fn request(bytes: &[u8]) {
     let pages = http::Pages::of(Arc::new(Metrics::new()), Arc::new(fixture::agent()));
     for is_over in [false, true] {
@@ -13,7 +13,7 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// A client of the socket.
+/// Parses a request on the control socket.
 pub fn question(bytes: &[u8]) {
     socket::reply(&fixture::agent(), bytes);
 }

@@ -1,6 +1,6 @@
-//! Serves the metrics to programs on this machine: `GET /metrics`, and nothing else.
+//! Serves the metrics to programs on this machine: `GET /metrics`, and no other path.
 //!
-//! Any user of the machine may connect: serve.rs keeps clients from blocking one another, or the agent.
+//! Any user of the machine may connect; serve.rs prevents clients from blocking each other or the agent.
 
 use super::metrics::Metrics;
 use super::observable::Observable;
@@ -14,16 +14,16 @@ use thalweg_store::Problem;
 /// Default address of the metrics.
 pub const DEFAULT: &str = "127.0.0.1:9477";
 
-/// Maximum length of a request.
+/// Maximum length of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 8192;
 
-/// No request has more headers.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 
 /// Parses `--listen`.
 ///
 /// # Errors
-/// If it is not an address and port, or other machines can reach it.
+/// If it is not an address and port, or is reachable from other machines.
 pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
     let refused = |code, found: &str, expected: &str, hint: &str| {
         Err(Problem::refused(code, "--listen", format!("{listen}: {found}"), expected, hint))
@@ -45,17 +45,17 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
     Ok(address)
 }
 
-/// The metrics endpoint, which serves as long as the process lives.
+/// Handle of the metrics endpoint, which serves until the process exits.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
 }
 
 impl Server {
-    /// Starts to serve, on a separate thread. Port 0 selects a free port.
+    /// Starts the endpoint on a separate thread. Port 0 selects a free port.
     ///
     /// # Errors
-    /// If the address is refused (see [`address`]) or taken.
+    /// If the address is rejected (see [`address`]) or in use.
     pub fn start(listen: &str, metrics: Arc<Metrics>, observed: Arc<dyn Observable>) -> Result<Server, Problem> {
         let address = address(listen)?;
         let failed = |error: io::Error| {
@@ -74,13 +74,13 @@ impl Server {
         Ok(Server { address })
     }
 
-    /// Address at which it serves.
+    /// Returns the address of the endpoint.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// The listening socket, and the metrics.
+/// The listening socket, and the metrics that it serves.
 pub(super) struct Pages {
     listener: TcpListener,
     metrics: Arc<Metrics>,
@@ -89,7 +89,7 @@ pub(super) struct Pages {
 
 #[cfg(test)]
 impl Pages {
-    /// Pages on a port that is free.
+    /// Returns an endpoint on a free port.
     pub(super) fn of(metrics: Arc<Metrics>, observed: Arc<dyn Observable>) -> Pages {
         Pages { listener: TcpListener::bind("127.0.0.1:0").expect("a free port"), metrics, observed }
     }
@@ -132,7 +132,7 @@ enum Target {
     Malformed,
 }
 
-/// Returns the target of a request; `None` while the request is incomplete.
+/// Parses a request, and returns its target; `None` while the request is incomplete.
 fn understand(text: &[u8]) -> Option<Target> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);

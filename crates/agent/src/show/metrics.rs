@@ -1,8 +1,8 @@
-//! Prometheus metrics of the records: histograms and counters per congestion control, made from the rows as they are
-//! written (tally.rs), and how recording itself goes.
+//! Prometheus metrics: histograms and counters of the rows, per congestion control (see tally.rs), and the state of the
+//! recorder.
 //!
-//! Units are Prometheus' base units, seconds and bytes: a goodput is in bytes per second here. Numbers per algorithm
-//! are those of recorded connections: where one in N is recorded, there are N times as many.
+//! Units are the base units of Prometheus, seconds and bytes, so goodput is in bytes per second. Counts per algorithm
+//! cover recorded connections: with a sampling ratio of one in N, the true counts are N times as large.
 
 use super::snapshot::{Counters, Program, Snapshot};
 use prometheus::core::Collector;
@@ -88,7 +88,7 @@ impl Metrics {
         }
     }
 
-    /// All counters, the state of recording and the metrics of `others`, in Prometheus' text format.
+    /// Formats all counters, the state of recording and the metrics of `others` as Prometheus text.
     pub fn render(&self, snapshot: &Snapshot, others: Vec<MetricFamily>) -> String {
         let mut families = self.registry.gather();
         families.extend(recording(snapshot).gather());
@@ -98,7 +98,7 @@ impl Metrics {
     }
 }
 
-/// Metrics of the recorder's state. Those without labels are built at each scrape from the one snapshot.
+/// Builds the metrics of the recorder's state. Those without labels are built from the snapshot at each scrape.
 fn recording(snapshot: &Snapshot) -> Registry {
     let registry = Registry::new();
     let counter = |name: &str, about: &str, value: u64| {
@@ -169,7 +169,7 @@ fn rows(registry: &Registry, counters: &Counters) {
     }
 }
 
-/// The kernel's account of the programs; empty unless the kernel keeps it.
+/// Registers the kernel's measurements of the programs; there are none unless the kernel measures them.
 fn programs(registry: &Registry, programs: &[Program]) {
     let runs =
         Opts::new("thalweg_ebpf_runs_total", "Runs of the programs in the kernel (with kernel.bpf_stats_enabled).");
@@ -189,9 +189,9 @@ fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prom
     collector
 }
 
-/// 1, 2 and 5 times every power of ten between the bounds.
+/// Returns 1, 2 and 5 times every power of ten between the bounds.
 fn steps(first: i32, last: i32) -> Vec<f64> {
-    // Numbers as they are written: 10^-4 times 2 is 0.0002, which a product of two floats need not be.
+    // Parsed from decimal text, so that 2 times 10^-4 is 0.0002, which the product of two floats need not be.
     let number = |digit: u32, power: i32| format!("{digit}e{power}").parse::<f64>().expect("a number");
     let of_power = |power| [1, 2, 5].map(|digit| number(digit, power));
     (first..last).flat_map(of_power).chain([number(1, last)]).collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
-/// The value of one sample in a scrape.
+/// Returns the value of one sample in a scrape.
 fn sample(page: &str, name: &str) -> Option<f64> {
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map(|value| value.parse().unwrap())
@@ -44,7 +44,7 @@ fn transfer() -> RecordRow {
 fn page(rows: &[RecordRow]) -> String {
     let metrics = Arc::new(Metrics::new());
     let mut tally = Tally::new(Arc::clone(&metrics));
-    // Published rows are not published again.
+    // Published rows are not published a second time.
     rows.iter().for_each(|row| {
         tally.take(row);
         tally.publish();
@@ -144,7 +144,7 @@ fn the_reference_page_names_every_metric_and_no_other() {
     let reference = include_str!("../../../../docs/reference/agent.md");
     let (_, section) = reference.split_once("\n## Metrics\n").expect("a section on metrics");
     let (section, _) = section.split_once("\n## ").expect("another section");
-    // tune/metrics.rs tests the metrics of selection.
+    // The metrics of `tune` are tested in tune/metrics.rs.
     let is_metric = |word: &&str| {
         (word.starts_with("thalweg_") || word.starts_with("process_")) && !word.starts_with("thalweg_tune_")
     };

@@ -1,4 +1,4 @@
-//! Status, metrics and tables of a recording agent: the answers of the agent, and the output of clients.
+//! Status, metrics and tables of a recording agent: the agent's answers, and the output of clients.
 
 #[cfg(test)]
 pub mod fixture;

@@ -1,4 +1,4 @@
-//! Requests to a recording agent, and the traits of those that answer them.
+//! Requests to a recording agent, and the traits of the objects that answer them.
 
 use super::snapshot::{OpenConnections, Snapshot};
 use super::sorting::{Selection, SortBy};
@@ -17,21 +17,21 @@ pub trait Tuning: Send + Sync {
     /// Explains the algorithms of connections to a prefix or an address.
     fn explain(&self, prefix: &str) -> Value;
 
-    /// Returns its metrics, for Prometheus.
+    /// Returns the Prometheus metrics of the tuner.
     fn metrics(&self) -> Vec<MetricFamily>;
 }
 
-/// The recording agent, as the source of answers.
+/// The recording agent, as a source of answers.
 pub trait Observable: Send + Sync {
     /// Returns the state of recording.
     fn status(&self) -> Snapshot;
 
-    /// The part that chooses; none: it only records.
+    /// Returns the part that chooses algorithms; `None` if the agent only records.
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
         None
     }
 
-    /// Returns the open connections of the latest scan, as many as are selected.
+    /// Returns the open connections of a new scan, sorted and limited by `selection`.
     fn open(&self, selection: &Selection) -> OpenConnections;
 }
 
@@ -46,7 +46,7 @@ pub enum Request {
         /// Sort key.
         #[serde(default)]
         sort: SortBy,
-        /// Maximum number.
+        /// Maximum number of connections.
         #[serde(default = "default_limit")]
         limit: usize,
     },
@@ -63,7 +63,7 @@ pub enum Request {
     },
 }
 
-/// More than fit on any screen.
+/// Returns the default limit, which is more than fits on a screen.
 fn default_limit() -> usize {
     1000
 }

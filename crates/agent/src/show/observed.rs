@@ -18,16 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Connections in the channel between the scan and the thread that selects from them.
+/// Capacity of the channel between the scan and the thread that selects connections, in connections.
 const WAITING: usize = 256;
 
-/// Maximum age of a sample for computing the current goodput.
+/// Maximum age of the previous sample for computing the current goodput.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// The time off CPU that is shown is that of the last minute.
+/// Time over which the displayed off-CPU share is computed: the last minute.
 const SHOWN_US: u64 = 60_000_000;
 
-/// The state.
+/// The state of the agent.
 pub struct Observed {
     /// Fields that do not change while the agent runs.
     fixed: Snapshot,
@@ -54,11 +54,11 @@ pub struct Observed {
 #[derive(Default)]
 struct Looks {
     at: Option<Instant>,
-    /// Time of each sample, and the bytes acknowledged by then.
+    /// Time of each sample, and the bytes acknowledged at that time.
     of: HashMap<u64, (u64, u64)>,
 }
 
-/// The programs at work.
+/// The loaded programs.
 pub struct LoadedPrograms {
     /// Handle of the programs.
     pub program: Arc<Program>,
@@ -66,7 +66,7 @@ pub struct LoadedPrograms {
     pub scanner: Scanner,
 }
 
-/// UNIX time.
+/// Returns the UNIX time in microseconds.
 pub fn now_us() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
@@ -105,12 +105,12 @@ impl Observed {
         }
     }
 
-    /// The metrics are served there.
+    /// Sets the address at which the metrics are served.
     pub fn listens(&self, address: SocketAddr) {
         let _ = self.listen.set(address.to_string());
     }
 
-    /// The programs are in the kernel.
+    /// Stores the loaded programs.
     pub fn started(&self, kernel: LoadedPrograms) -> &LoadedPrograms {
         self.kernel.get_or_init(|| kernel)
     }
@@ -125,7 +125,7 @@ impl Observed {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stores the reason why nothing is recorded now; returns whether it is new.
+    /// Stores the reason why nothing is recorded; returns whether it is a new reason.
     pub fn detached(&self, why: &str) -> bool {
         let mut detached = locked(&self.detached);
         let is_new = detached.as_deref() != Some(why);
@@ -133,27 +133,27 @@ impl Observed {
         is_new
     }
 
-    /// The program is attached again.
+    /// Counts that the program was attached again.
     pub fn attached_again(&self) {
         *locked(&self.detached) = None;
         self.reattached.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Settings were reloaded, or could not be for this reason.
+    /// Stores the result of a reload of the settings: `None`, or the reason why it failed.
     pub fn reloaded(&self, trouble: Option<String>) {
         *locked(&self.reload_trouble) = trouble;
     }
 
-    /// Wakes the daemon before a client is answered.
+    /// Returns the wakeup of the daemon, which is used before a client is answered.
     pub fn wakeup(&self) -> &Wakeup {
         &self.wakeup
     }
 
-    /// Updates the writer's state and the number of clock changes.
+    /// Updates the writer's state and the number of clock steps.
     pub fn update(&self, writer: Writer, clock_steps: u64) {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
-        // Drop the last sample unless a client reads it now: a lock that is held means that one does.
+        // Expired samples are dropped unless a client is reading them now, which holds the lock.
         if let Ok(mut looks) = self.looks.try_lock() {
             if looks.at.is_some_and(|at| at.elapsed() > FRESH) {
                 *looks = Looks::default();
@@ -211,7 +211,7 @@ impl Observable for Observed {
     }
 
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
-        // Connections that closed before the request are learned first.
+        // The tuner first learns from the connections that closed before the request.
         self.tuning.clone().inspect(|_| self.wakeup.wake())
     }
 
@@ -225,7 +225,7 @@ impl Observable for Observed {
             let cgroups = &mut *cgroups;
             let walk = thread::Builder::new().name("looks".to_owned()).spawn_scoped(scope, move || {
                 let mut now = HashMap::new();
-                // The answer holds the connections that could be listed, even if the scan failed.
+                // If the scan failed, the answer holds the connections that could be listed.
                 let _ = kernel.scanner.walk(true, &mut |event| {
                     now.insert(event.connection, (event.end_us, event.acked_bytes));
                     let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
@@ -235,7 +235,7 @@ impl Observable for Observed {
                 now
             });
             let picked = selection.pick(receiver.into_iter());
-            // Without a thread the answer is empty.
+            // If the thread could not be started, the answer is empty.
             (picked, walk.map(|walk| walk.join().unwrap_or_default()).unwrap_or_default())
         });
         let total = now.len() as u64;
@@ -248,7 +248,8 @@ fn program(cost: Cost) -> snapshot::Program {
     snapshot::Program { name: cost.name, runs: cost.runs, run_ns: cost.run_ns }
 }
 
-/// Returns the goodput between two samples; `None` within two jiffies, in which a burst would look like a rate.
+/// Returns the goodput between two samples; `None` if they are less than two jiffies apart, because a burst would
+/// distort the rate.
 fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &RecordEvent) -> Option<f64> {
     let fresh_us = FRESH.as_micros() as u64;
     let least_us = 2 * jiffy_ns() / 1_000;

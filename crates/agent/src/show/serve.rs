@@ -1,13 +1,12 @@
-//! Answers clients side by side, on one thread: a bounded number of connections, each with one request and one answer.
+//! Answers several clients concurrently on one thread, with one request and one answer per connection.
 //!
 //! ```text
-//!  accepted ─► asking ─► answered ─► leaving ─► closed
-//! ```
+//!  accepted ─► asking ─► answered ─► leaving ─► closed ```
 //!
-//! A client has a deadline for its request, one for reading the answer, and a short one for closing: bytes after its
+//! There are deadlines for the client's request, for reading the answer, and, shorter, for closing. Bytes after the
 //! request are read and dropped, since closing the socket with unread bytes would reset the connection and lose the
-//! answer. If all slots are taken, a new client replaces one that is closing, or else the oldest one without a complete
-//! request.
+//! answer. If all slots are in use, a new client replaces one that is closing, or else the oldest one without a
+//! complete request.
 
 use crate::log;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,10 +17,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections at a time. Each takes a file descriptor, which the records need as well.
+/// Maximum number of concurrent connections. Each takes a file descriptor, which the records need as well.
 const MAX_CLIENTS: usize = 32;
 
-/// Maximum number of clients that are accepted before the existing ones are served again.
+/// Maximum number of clients that are accepted before existing clients are served again.
 const MAX_ACCEPTED: usize = 16;
 
 /// Timeouts of the request, of the answer, and of the client's close.
@@ -29,32 +28,32 @@ const ASKING: Duration = Duration::from_secs(2);
 const ANSWERED: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// Interval at which the endpoint is checked.
+/// Interval at which [`Endpoint::check`] is called.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// Wait after `accept` failed for want of file descriptors.
+/// Pause after `accept` failed because the limit of file descriptors was reached.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A source of clients, and their answers.
+/// A listening socket, and the answers to its clients.
 pub trait Endpoint: Send {
-    /// The listening socket. It does not block.
+    /// Returns the listening socket, which is non-blocking.
     fn listener(&self) -> BorrowedFd<'_>;
 
-    /// Whether this client may send requests.
+    /// Returns whether this client may send requests.
     fn admits(&self, client: &OwnedFd) -> bool;
 
-    /// Returns the answer to a request; `None` while the request is incomplete. With `is_over`, no more bytes will
-    /// come.
+    /// Returns the answer to a request; `None` while the request is incomplete. With `is_over`, the client sends no
+    /// more bytes.
     fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>>;
 
     /// Called once a second, to replace a listening socket that clients can no longer reach.
     fn check(&mut self) {}
 }
 
-/// Serves an endpoint on a separate thread, as long as the process lives.
+/// Serves an endpoint on a separate thread until the process exits.
 ///
 /// # Errors
-/// If there is no thread to be had.
+/// If the thread cannot be created.
 pub fn start(name: &str, endpoint: impl Endpoint + 'static) -> io::Result<()> {
     let mut server = Server { endpoint, clients: Vec::with_capacity(MAX_CLIENTS) };
     thread::Builder::new().name(name.to_owned()).spawn(move || server.serve()).map(drop)
@@ -62,7 +61,7 @@ pub fn start(name: &str, endpoint: impl Endpoint + 'static) -> io::Result<()> {
 
 struct Server<E> {
     endpoint: E,
-    /// The oldest first.
+    /// Connected clients, the oldest first.
     clients: Vec<Client>,
 }
 
@@ -73,17 +72,17 @@ struct Client {
 }
 
 enum State {
-    /// State of its request.
+    /// Receiving the request, which is incomplete.
     Asking(Vec<u8>),
-    /// The answer, and how much of it is sent.
+    /// Sending the answer; the number is the count of bytes already sent.
     Answered(Vec<u8>, usize),
-    /// The answer was sent.
+    /// The answer was sent; waiting for the client to close.
     Leaving,
     Closed,
 }
 
 impl State {
-    /// The client with the smallest number is replaced first.
+    /// Returns the replacement order: the client with the smallest number is replaced first.
     fn rank(&self) -> u8 {
         match self {
             State::Closed | State::Leaving => 0,
@@ -135,7 +134,7 @@ impl<E: Endpoint> Server<E> {
         }));
         let next = self.clients.iter().map(|client| client.deadline).chain([until]).min().unwrap_or(until);
         let timeout = next.saturating_duration_since(Instant::now());
-        // A deadline is over when poll returns, not almost.
+        // Has nanosecond precision, so that the deadline has passed when poll returns.
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         match poll(&mut files, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(files.iter().map(|file| !file.revents().is_empty()).collect()),
@@ -167,7 +166,7 @@ impl<E: Endpoint> Server<E> {
         self.clients.push(Client { socket, state: State::Asking(Vec::new()), deadline: Instant::now() + ASKING });
     }
 
-    /// Drops the client that has shown least; whether there was one.
+    /// Drops the client that may be replaced first; returns whether there was one.
     fn drop_one(&mut self) -> bool {
         let first = (0..self.clients.len()).min_by_key(|&number| self.clients[number].state.rank());
         first.map(|number| self.clients.remove(number)).is_some()
@@ -175,7 +174,7 @@ impl<E: Endpoint> Server<E> {
 }
 
 impl Client {
-    /// Advances until it would block.
+    /// Advances the client until an operation would block.
     fn serve(&mut self, endpoint: &impl Endpoint) {
         if let Err(error) = self.advance(endpoint) {
             if error != Errno::AGAIN && error != Errno::INTR {

@@ -2,10 +2,10 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Far below the timeout of silent clients, and far above the duration of a response on a busy machine.
+/// Far below the timeout of idle clients, and far above the time of a response on a busy machine.
 const SOON: Duration = Duration::from_millis(1500);
 
-/// Answers a line with the number of bytes that it names.
+/// Answers a line that contains a number with that number of bytes.
 struct Lines(TcpListener);
 
 impl Endpoint for Lines {

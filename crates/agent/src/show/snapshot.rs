@@ -1,4 +1,4 @@
-//! The answers of a recording agent on its socket, and the source of its metrics.
+//! Answers of a recording agent on its socket, and the source of its metrics.
 //!
 //! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Snapshot {
     /// The agent's version.
     pub version: String,
-    /// Process.
+    /// Process id.
     pub pid: u32,
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
@@ -26,16 +26,16 @@ pub struct Snapshot {
     pub addresses: String,
     /// The folder of the records.
     pub out: String,
-    /// Address of the metrics endpoint; empty: none.
+    /// Address of the metrics endpoint; empty if metrics are not served.
     pub listen: Option<String>,
     /// Connections that are recorded and open now.
     pub connections_open: u64,
-    /// Share of the last minute in which this machine was off CPU because its hypervisor ran other guests; empty:
+    /// Share of the last minute in which this machine was off CPU because its hypervisor ran other guests; empty if
     /// unknown.
     pub away_percent: Option<f64>,
-    /// Reason why no connections are recorded now; empty: they are recorded.
+    /// Reason why no connections are recorded now; empty if they are recorded.
     pub not_attached: Option<String>,
-    /// Reason why the last reload of the settings failed; empty: it succeeded, or there was none.
+    /// Reason why the last reload of the settings failed; empty if it succeeded or there was none.
     pub reload_trouble: Option<String>,
     /// Counters since recording began.
     pub counters: Counters,
@@ -43,7 +43,7 @@ pub struct Snapshot {
     pub writer: Writer,
     /// CPU and memory cost of recording outside of connections.
     pub usage: Usage,
-    /// Cost of the programs in the kernel; empty unless the kernel measures it (`kernel.bpf_stats_enabled`).
+    /// Cost of the BPF programs; empty unless the kernel measures it (`kernel.bpf_stats_enabled`).
     pub programs: Vec<Program>,
 }
 
@@ -65,13 +65,14 @@ pub struct Counters {
     pub interim_rows: u64,
     /// Rows of kind `transfer`.
     pub transfer_rows: u64,
-    /// Events that the kernel could not hand over, because the buffer between was full.
+    /// Events that were dropped because the event queue was full.
     pub lost_events: u64,
-    /// Connections that could not be recorded, because the kernel had no memory for their record.
+    /// Connections that could not be recorded because kernel memory was short.
     pub lost_connections: u64,
-    /// Times that the machine's clock was set while recording.
+    /// Steps of the wall clock while recording.
     pub clock_steps: u64,
-    /// Times that the program was attached again, because the cgroup was recreated or the program had been detached.
+    /// Number of times that the program was attached again, because the cgroup was recreated or the program was
+    /// detached.
     pub reattached: u64,
 }
 
@@ -83,15 +84,15 @@ pub struct Writer {
     pub rows_written: u64,
     /// Rows in memory that wait to be written.
     pub rows_waiting: u64,
-    /// Rows that had to be dropped because they could not be written for too long.
+    /// Rows that were dropped because they could not be written for too long.
     pub rows_lost: u64,
     /// Complete files in the folder now.
     pub files: u64,
-    /// Their bytes.
+    /// Total size of these files in bytes.
     pub bytes: u64,
-    /// Files that were deleted in favour of newer ones since recording began.
+    /// Files that were deleted to make space for newer ones since recording began.
     pub files_removed: u64,
-    /// Reason why rows cannot be written now; empty: they can.
+    /// Reason why rows cannot be written now; empty if they can.
     pub trouble: Option<String>,
 }
 
@@ -99,15 +100,15 @@ pub struct Writer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// The process's memory: its resident set.
+    /// Resident memory of the process.
     pub process_bytes: u64,
-    /// Processor time that the process has used.
+    /// CPU time of the process.
     pub cpu_us: u64,
-    /// Memory of the kernel's maps: the event queue and the connection table; empty: the kernel does not report it.
+    /// Memory of the kernel's maps: the event queue and the connection table; empty if the kernel does not report it.
     pub maps_bytes: Option<u64>,
 }
 
-/// Cost of a program in the kernel.
+/// Cost of a BPF program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Program {
@@ -115,12 +116,12 @@ pub struct Program {
     pub name: String,
     /// Number of runs.
     pub runs: u64,
-    /// Total run time, the kernel's own measurement included.
+    /// Total run time, including the kernel's own measurement overhead.
     pub run_ns: u64,
 }
 
 impl Program {
-    /// Mean run time in nanoseconds; `None` if it did not run.
+    /// Returns the mean run time in nanoseconds; `None` if the program did not run.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.runs > 0).then(|| self.run_ns as f64 / self.runs as f64)
     }
@@ -138,7 +139,7 @@ pub struct OpenConnections {
     pub connections: Vec<Open>,
 }
 
-/// An open connection. Addresses are complete: nothing of this is stored, and only root may request it.
+/// An open connection. Addresses are complete: they are not stored, and only root may request them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Open {
@@ -152,36 +153,36 @@ pub struct Open {
     pub cc: String,
     /// TCP's state, as `ss` spells it: ESTAB, CLOSE-WAIT ...
     pub state: String,
-    /// Network namespace: the number that `lsns` shows.
+    /// Inode number of the network namespace, as `lsns` shows it.
     pub netns: u64,
-    /// Path below the cgroup root; empty: unknown.
+    /// Path below the cgroup root; empty if unknown.
     pub cgroup: Option<String>,
-    /// For how long it has been open; empty: since before recording began.
+    /// Time since the connection opened; empty if it was open before recording began.
     pub age_us: Option<u64>,
     /// Bytes that the peer has acknowledged.
     pub acked_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Bits per second acknowledged between the last two scans; empty: there was one scan.
+    /// Bits per second acknowledged between the last two scans; empty if there was one scan.
     pub goodput_bps: Option<f64>,
-    /// Smoothed round-trip time; empty: no sample yet.
+    /// Smoothed round-trip time; empty before the first sample.
     pub srtt_us: Option<u64>,
-    /// Smallest round-trip time; empty: no sample yet.
+    /// Smallest round-trip time; empty before the first sample.
     pub min_rtt_us: Option<u64>,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub segments: u64,
-    /// Data segments that were retransmissions.
+    /// Retransmitted data segments.
     pub retransmits: u64,
-    /// The last sample of the delivery rate, in bits per second; empty: there was none.
+    /// Latest sample of the delivery rate, in bits per second; empty before the first sample.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether BBR is short of CPU; empty: the algorithm is not BBR.
+    /// Whether BBR is short of CPU; empty if the algorithm is not BBR.
     pub cpu_limited: Option<bool>,
 }
 
 impl Open {
-    /// The share of its data segments that were retransmissions; nothing if it has sent none.
+    /// Returns the share of data segments that were retransmissions; `None` if none was sent.
     pub fn retransmit_ratio(&self) -> Option<f64> {
         (self.segments > 0).then(|| self.retransmits as f64 / self.segments as f64)
     }

@@ -1,6 +1,6 @@
 //! The UNIX socket of a recording agent, and its client. A request and its answer are one JSON line each.
 //!
-//! The file belongs to root, with mode 0600 from its creation on. The peer's user is checked as well.
+//! The socket file is created with mode 0600, and belongs to root. The user of the peer is checked as well.
 
 use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
@@ -26,20 +26,20 @@ pub const DEFAULT: &str = "/run/thalweg/agent.sock";
 /// Timeout of a client: on a busy machine, the agent may have to scan 100,000 connections.
 const AGENT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Clients that wait to be accepted.
+/// Maximum number of clients that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Maximum length of a request.
+/// Maximum length of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 4096;
 
-/// A socket that is answered on, until this is dropped.
+/// Handle of the control socket. Dropping it stops the service and removes the file.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
     own: Arc<Own>,
 }
 
-/// Inode of the socket's own file, since another file may have replaced it; `None` once the agent ends.
+/// Inode of this agent's socket file, because another file may have replaced it; `None` once the agent exits.
 type Own = Mutex<Option<u64>>;
 
 fn locked(own: &Own) -> MutexGuard<'_, Option<u64>> {
@@ -47,10 +47,10 @@ fn locked(own: &Own) -> MutexGuard<'_, Option<u64>> {
 }
 
 impl Server {
-    /// Starts to answer, on a separate thread. Replaces the socket file of a killed agent.
+    /// Starts to serve requests on a separate thread. Replaces the socket file of a killed agent.
     ///
     /// # Errors
-    /// If another agent answers there, something else is there, or the socket cannot be made.
+    /// If another agent uses the path, the path is not a socket, or the socket cannot be created.
     pub fn start(path: &Path, observed: Arc<dyn Observable>) -> Result<Server, Problem> {
         let failed = |error: io::Error| {
             Problem::failed(
@@ -81,21 +81,21 @@ impl Drop for Server {
     }
 }
 
-/// A new socket at a path, and its inode.
+/// Binds a new socket to a path, and returns it with its inode.
 fn bind(path: &Path) -> io::Result<(OwnedFd, u64)> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder)?;
     }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // `bind` creates the file with the mode of the socket: there is no moment in which other users may connect.
+    // `bind` creates the file with the mode of the socket, so other users can never connect.
     fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&listener, BACKLOG)?;
     Ok((listener, fs::symlink_metadata(path)?.ino()))
 }
 
-/// The inode at a path; `None` for a symbolic link or a missing file.
+/// Returns the inode at a path; `None` for a symbolic link or a missing file.
 fn inode(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
@@ -105,7 +105,7 @@ struct Questions {
     path: PathBuf,
     own: Arc<Own>,
     observed: Arc<dyn Observable>,
-    /// The reason why clients cannot reach it.
+    /// Reason why clients cannot reach the socket.
     trouble: Option<String>,
 }
 
@@ -155,7 +155,7 @@ impl Endpoint for Questions {
     }
 }
 
-/// Removes the socket of an agent that was killed.
+/// Removes the socket file of an agent that was killed.
 fn make_way(path: &Path) -> Result<(), Problem> {
     let place = path.display().to_string();
     let Ok(file) = fs::symlink_metadata(path) else { return Ok(()) };
@@ -185,7 +185,7 @@ fn make_way(path: &Path) -> Result<(), Problem> {
     }
 }
 
-/// The answer to a line.
+/// Returns the answer to a request line.
 pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     let answered = match serde_json::from_slice(line) {
         Ok(Request::Status) => serde_json::to_string(&observed.status()),
@@ -199,7 +199,7 @@ pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     answered.unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string())
 }
 
-/// Returns the answer of an agent that chooses algorithms; another agent answers that it does not.
+/// Returns the answer of an agent that chooses algorithms, and an error for an agent that only records.
 fn tuned(observed: &dyn Observable, answer: impl FnOnce(&dyn Tuning) -> Value) -> String {
     observed.tuning().map_or_else(|| json!({ "tuning": false }), |tuning| answer(&*tuning)).to_string()
 }
@@ -207,7 +207,7 @@ fn tuned(observed: &dyn Observable, answer: impl FnOnce(&dyn Tuning) -> Value) -
 /// Sends a request to the agent on a socket.
 ///
 /// # Errors
-/// If none answers there, it may not be asked by this user, or it does not know the question.
+/// If no agent answers, this user lacks the permission, or the agent does not support the request.
 pub fn ask(path: &Path, request: &Request) -> Result<Value, Problem> {
     let line = exchange(path, request).map_err(|error| unanswered(path, &error))?;
     let answer: Value = serde_json::from_str(&line)
@@ -227,7 +227,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<Value, Problem> {
 /// Parses an answer.
 ///
 /// # Errors
-/// If it is something else.
+/// If the answer is malformed.
 pub fn understood<T: DeserializeOwned>(path: &Path, answer: Value) -> Result<T, Problem> {
     serde_json::from_value(answer).map_err(|error| unanswered(path, &io::Error::new(ErrorKind::InvalidData, error)))
 }

@@ -38,7 +38,7 @@ fn the_socket_is_owner_only_and_removed_with_the_agent() {
 fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
-    // Closed, but the file stays, as after a kill.
+    // The socket is closed but its file stays, as after a kill.
     drop(UnixListener::bind(&path).unwrap());
     assert_eq!(ask(&path, &Request::Status).unwrap_err().code, "not-recording");
 
@@ -80,7 +80,7 @@ fn a_missing_agent_is_reported_with_a_hint() {
     assert!(problem.hint.contains("systemctl start thalweg-agent"), "{problem}");
 }
 
-/// Records the requested number of connections.
+/// Records the limits of the requests.
 struct RequestedLimits(Mutex<Vec<usize>>);
 
 impl Observable for RequestedLimits {

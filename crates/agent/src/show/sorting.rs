@@ -32,12 +32,13 @@ pub enum SortBy {
     Cc,
     /// Address here.
     Local,
-    /// Age of the connection.
+    /// Address of the peer.
     Remote,
 }
 
 impl SortBy {
-    /// Address of the peer.
+    /// Compares two connections. Unknown values come last, except for ages. Ties are broken by the socket's cookie, so
+    /// that rows keep their order.
     pub fn order(self, a: &Open, b: &Open) -> Ordering {
         let falling = |of: fn(&Open) -> Option<f64>| {
             let of = |open: &Open| of(open).unwrap_or(f64::NEG_INFINITY);
@@ -52,8 +53,7 @@ impl SortBy {
             SortBy::Retransmits => b.retransmits.cmp(&a.retransmits),
             SortBy::RetransmitRatio => falling(Open::retransmit_ratio),
             SortBy::Rate => b.delivery_rate_bps.cmp(&a.delivery_rate_bps),
-            // Whether `a` is listed before `b`. Unknown values come last; ties are broken by the socket's number, so
-            // that rows keep their order.
+            // A connection without an age was open before recording began, so it counts as the oldest.
             SortBy::Age => b.age_us.unwrap_or(u64::MAX).cmp(&a.age_us.unwrap_or(u64::MAX)),
             SortBy::Cc => a.cc.cmp(&b.cc),
             SortBy::Local => a.local.cmp(&b.local),
@@ -63,20 +63,21 @@ impl SortBy {
     }
 }
 
-/// Maximum number of rows of an answer, to bound the agent's memory: a connection takes about 500 bytes, twice.
+/// Maximum number of rows of an answer, which bounds the agent's memory: the selection holds twice this number of
+/// connections, at about 500 bytes each.
 pub const MAX_ROWS: usize = 10_000;
 
-/// An order and the number of entries to return.
+/// Sort key, and maximum number of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     /// Sort key.
     pub sort: SortBy,
-    /// Maximum number.
+    /// Maximum number of connections.
     pub limit: usize,
 }
 
 impl Selection {
-    /// Selects from any number of connections; holds at most twice the limit at a time.
+    /// Returns the first connections in this order; holds at most twice the limit at a time.
     pub fn pick(&self, all: impl Iterator<Item = Open>) -> Vec<Open> {
         let order = |a: &Open, b: &Open| self.sort.order(a, b);
         let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! `status`: the state of recording.
+//! `status`: prints the state of recording.
 
 use super::observable::Request;
 use super::snapshot::Snapshot;
@@ -9,14 +9,14 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use thalweg_store::Problem;
 
-/// The status of the agent on a socket, as text or JSON.
+/// Returns the status of the agent on a socket, as text or JSON.
 ///
 /// # Errors
-/// If no agent answers there, or this user may not ask it.
+/// If no agent answers, or this user lacks the permission.
 pub fn status(path: &Path, json: bool) -> Result<String, Problem> {
     let answer = socket::ask(path, &Request::Status)?;
     if json {
-        // The agent's snapshot, and fields that only the client adds.
+        // Printed unchanged, so that fields that this client does not know are kept.
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&socket::understood(path, answer)?))
@@ -76,7 +76,7 @@ fn text(snapshot: &Snapshot) -> String {
     head + &text
 }
 
-/// Losses and gaps of the records.
+/// Describes losses and gaps of the records.
 fn lost(snapshot: &Snapshot) -> String {
     let all = [
         (snapshot.counters.lost_events, "events that the kernel could not hand over"),
@@ -96,7 +96,7 @@ fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
-/// A moment of UNIX time in UTC: 2026-01-31 07:08:09 UTC.
+/// Formats a UNIX time in UTC: 2026-01-31 07:08:09 UTC.
 fn moment(us: u64) -> String {
     let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us)).to_string();
     moment.replace('T', " ").replace('Z', " UTC")

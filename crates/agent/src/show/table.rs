@@ -1,14 +1,14 @@
-//! The table of open connections, as lines of text. No cell has a blank in it, so that scripts can split the lines.
+//! Formats the table of open connections. Cells contain no blanks, so that scripts can split the lines.
 
 use super::snapshot::{Open, OpenConnections};
 use super::sorting::SortBy;
 use super::words::{age, short, time};
 
-/// A column: its heading, the key that sorts by it, and what it shows.
+/// A column: its heading, its sort key, and its content.
 pub struct Column {
     /// Heading.
     pub heading: &'static str,
-    /// The key that sorts by it, and the sort order; `None`: the table cannot be sorted by it.
+    /// Key that selects the column for sorting, and the sort order; `None` if the table cannot be sorted by it.
     pub key: Option<(char, SortBy)>,
     show: fn(&Open) -> String,
     is_text: bool,
@@ -22,7 +22,7 @@ const fn text(heading: &'static str, key: Option<(char, SortBy)>, show: fn(&Open
     Column { heading, key, show, is_text: true }
 }
 
-/// The columns, in order. Those that a narrow screen may cut off come last.
+/// The columns, in order. A narrow screen cuts off the last ones.
 pub static COLUMNS: [Column; 15] = [
     text("LOCAL", Some(('l', SortBy::Local)), |open| open.local.clone()),
     text("REMOTE", Some(('p', SortBy::Remote)), |open| open.remote.clone()),
@@ -51,7 +51,7 @@ fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
-/// The heading and a line for each connection, without trailing spaces.
+/// Returns the heading and a line per connection, without trailing spaces.
 pub fn lines(open: &OpenConnections) -> Vec<String> {
     let mut rows = vec![COLUMNS.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
     rows.extend(
@@ -70,13 +70,13 @@ pub fn lines(open: &OpenConnections) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Replaces blanks and control characters: cgroup names are chosen by unprivileged users, a blank would break scripts,
-/// and an escape sequence would control root's terminal.
+/// Replaces blanks and control characters. Unprivileged users choose cgroup names: a blank would break scripts, and an
+/// escape sequence would control root's terminal.
 fn harmless(text: &str) -> String {
     text.replace(|letter: char| letter.is_control() || letter.is_whitespace(), "?")
 }
 
-/// The heading of the column of a sort key.
+/// Returns the heading of the column of a sort key.
 pub fn heading(by: SortBy) -> &'static str {
     let sorts = |column: &&Column| column.key.is_some_and(|(_, order)| order == by);
     COLUMNS.iter().find(sorts).map_or("", |column| column.heading)

@@ -1,7 +1,7 @@
-//! Counts rows for [`Metrics`] when they are made.
+//! Counts rows for [`Metrics`] when they are created.
 //!
-//! Looking a metric up by its labels and incrementing an atomic counter takes longer than making the row. Therefore,
-//! one thread keeps local counters, caches the metrics of each algorithm, and flushes them to the shared ones a few
+//! Finding a metric by its labels and incrementing an atomic counter takes longer than creating the row. Therefore, one
+//! thread keeps local counters, caches the metrics of each algorithm, and adds the counts to the shared metrics several
 //! times a second.
 
 use super::metrics::Metrics;
@@ -26,14 +26,14 @@ impl Tally {
         Tally { metrics, algorithms: Vec::new() }
     }
 
-    /// Counts a row. An interim row counts nothing: its connection counts when it closes.
+    /// Counts a row. Interim rows are ignored: a connection is counted when it closes.
     pub fn take(&mut self, row: &RecordRow) {
         let is_transfer = row.kind == "transfer";
         if !is_transfer && row.kind != "close" {
             return;
         }
         let name = row.cc.as_deref().unwrap_or("unknown");
-        // There are few algorithms.
+        // A linear search suffices, because there are few algorithms.
         let index = self.algorithms.iter().position(|algorithm| algorithm.name == name);
         let number = index.unwrap_or_else(|| {
             self.algorithms.push(Algorithm::new(name));
@@ -47,7 +47,7 @@ impl Tally {
         }
     }
 
-    /// Flushes the local counters to the shared metrics.
+    /// Adds the local counts to the shared metrics.
     pub fn publish(&self) {
         self.algorithms.iter().for_each(Algorithm::publish);
     }
@@ -73,18 +73,18 @@ impl Counter {
     }
 }
 
-/// Local counters of an algorithm.
+/// Local counters of one algorithm.
 #[derive(Default)]
 struct Algorithm {
     name: String,
     transfer_size: Histogram,
-    /// By size: completion time and goodput.
+    /// Completion time and goodput, by size class.
     transfers: [(Histogram, Histogram); SIZES.len()],
     rtt_min: Histogram,
     rtt_smoothed: Histogram,
     retransmit_ratio: Histogram,
     connection_size: Histogram,
-    /// By close reason.
+    /// Number of closed connections, by reason of the close.
     closed: Vec<(&'static str, Counter)>,
     cpu_limited: Counter,
     sent: Counter,
@@ -121,8 +121,8 @@ impl Algorithm {
             self.closed.len() - 1
         });
         self.closed[index].1.add(&metrics.closed, &[cc, how], 1);
-        // Zeros are exported too: BBR connections that are too short to judge count as not limited. Other algorithms
-        // have no sample.
+        // A count of zero is exported too: BBR connections that are too short for a verdict count as not limited. Other
+        // algorithms have no sample.
         if row.cpu_limited.is_some() || cc.starts_with("bbr") {
             self.cpu_limited.add(&metrics.cpu_limited, &[cc], u64::from(row.cpu_limited == Some(true)));
         }
@@ -162,7 +162,7 @@ impl Algorithm {
     }
 }
 
-/// Index of the size class of a transfer.
+/// Returns the index of the size class of a transfer.
 fn size(bytes: u64) -> usize {
     SIZES.iter().position(|(bound, _)| bytes < *bound).unwrap_or(SIZES.len() - 1)
 }

@@ -1,4 +1,4 @@
-//! The terminal of a live table: raw keys, and the alternate screen, which is left at exit.
+//! The terminal of a live table: single key presses, and the alternate screen, which is left at exit.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -6,14 +6,14 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, t
 use std::io::{self, Stdin, Stdout, Write};
 use std::time::Duration;
 
-/// A second screen, the cursor hidden, and lines that are cut at its edge rather than wrapped.
+/// Escape sequences: switch to the alternate screen, hide the cursor, and cut long lines instead of wrapping them.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Size of a terminal that does not report one.
+/// Assumed size of a terminal that does not report one.
 const USUAL_SIZE: (usize, usize) = (24, 80);
 
-/// A terminal that is ours until this is dropped.
+/// The terminal in the mode of a live table, until this is dropped.
 pub struct Terminal {
     input: Stdin,
     output: Stdout,
@@ -21,10 +21,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over the terminal of this process; `None` if standard input or output is not a terminal.
+    /// Switches the terminal of this process to this mode; `None` if standard input or output is not a terminal.
     ///
     /// # Errors
-    /// If it cannot be set up.
+    /// If the terminal cannot be set up.
     pub fn take() -> io::Result<Option<Terminal>> {
         let (input, output) = (io::stdin(), io::stdout());
         if !isatty(&input) || !isatty(&output) {
@@ -40,7 +40,7 @@ impl Terminal {
         Ok(Some(terminal))
     }
 
-    /// Lines and columns.
+    /// Returns the number of lines and columns.
     pub fn size(&self) -> (usize, usize) {
         match tcgetwinsize(&self.output) {
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row.into(), size.ws_col.into()),
@@ -48,11 +48,11 @@ impl Terminal {
         }
     }
 
-    /// Replaces the screen's content by as many lines as fit, cut at the edge. `bold` is the number of the highlighted
-    /// line.
+    /// Replaces the screen's content with as many lines as fit, cut at the edge. `bold` is the number of the
+    /// highlighted line.
     ///
     /// # Errors
-    /// The terminal is closed.
+    /// If the terminal is closed.
     pub fn show(&mut self, lines: &[String], bold: usize) -> io::Result<()> {
         let (rows, columns) = self.size();
         let mut screen = String::from("\x1b[H");
@@ -70,7 +70,7 @@ impl Terminal {
     /// Waits for a key; `None` after the timeout or a signal. The end of the input counts as Ctrl-D.
     ///
     /// # Errors
-    /// The terminal is closed.
+    /// If the terminal is closed.
     pub fn key(&mut self, patience: Duration) -> io::Result<Option<char>> {
         let mut inputs = [PollFd::new(&self.input, PollFlags::IN)];
         let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
@@ -80,7 +80,7 @@ impl Terminal {
             Err(error) => return Err(error.into()),
         }
         let mut key = [0_u8];
-        // Reads without std's buffer: `poll` would not see keys that are buffered there.
+        // Reads without std's buffer, because `poll` does not see keys that are buffered there.
         let count = rustix::io::read(&self.input, &mut key)?;
         Ok(Some(if count == 0 { '\x04' } else { char::from(key[0]) }))
     }

@@ -1,4 +1,4 @@
-//! `top`: the open connections, live.
+//! `top`: shows the open connections as a live table.
 
 use super::observable::Request;
 use super::snapshot::OpenConnections;
@@ -19,10 +19,10 @@ use thalweg_store::Problem;
 /// Refresh interval of the table.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Prints the table once, for scripts and pipes.
+/// Returns the table once, for scripts and pipes.
 ///
 /// # Errors
-/// If no agent answers, or this user may not ask it.
+/// If no agent answers, or this user lacks the permission.
 pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
     let open = look(path, sort, MAX_ROWS)?;
     if open.total > open.connections.len() as u64 {
@@ -35,7 +35,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
 /// Shows the table on the terminal, until `q` is pressed or a signal ends the process.
 ///
 /// # Errors
-/// If no agent answers (any more), this user may not ask it, or there is no terminal.
+/// If no agent answers (any more), this user lacks the permission, or there is no terminal.
 pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     let failed = |error: io::Error| {
         Problem::failed("terminal", "the terminal", error, "one that works", "sudo thalweg-agent top --once")
@@ -60,7 +60,7 @@ pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
         let open = look(path, sort, rows)?;
         terminal.show(&screen(&open, sort, rows), HEADING).map_err(failed)?;
         match terminal.key(INTERVAL).map_err(failed)? {
-            // q, Ctrl-C, Ctrl-D
+            // q, Ctrl-C or Ctrl-D
             Some('q' | '\x03' | '\x04') => return Ok(()),
             Some(key) => sort = order(key).unwrap_or(sort),
             None => {}
@@ -78,10 +78,10 @@ fn order(key: char) -> Option<SortBy> {
     COLUMNS.iter().filter_map(|column| column.key).find(|(of, _)| *of == key).map(|(_, by)| by)
 }
 
-/// Which line of the screen is the table's heading.
+/// Index of the screen line with the table's heading.
 const HEADING: usize = 2;
 
-/// The lines of a screen with `rows` rows.
+/// Returns the lines of a screen with `rows` rows.
 fn screen(open: &OpenConnections, sort: SortBy, rows: usize) -> Vec<String> {
     let keys: Vec<String> =
         COLUMNS.iter().filter_map(|column| Some(format!("{} {}", column.key?.0, column.heading))).collect();

@@ -3,12 +3,11 @@
 use super::snapshot::Usage;
 use std::fs;
 
-/// The unit of processor time in /proc: USER_HZ, which is 100 on every architecture that eBPF is compiled for
-/// (proc(5)).
+/// Unit of CPU time in /proc: USER_HZ, which is 100 on all architectures that support eBPF (proc(5)).
 const TICK_US: u64 = 10_000;
 
 impl Usage {
-    /// Resource usage of this process, without the kernel's maps. Zero without /proc.
+    /// Returns the resource usage of this process, without the kernel's maps; zero without /proc.
     pub fn of_this_process() -> Usage {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         Usage {
@@ -25,8 +24,8 @@ fn resident_bytes(status: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// `utime` and `stime`: fields 14 and 15. The program's name, in brackets, may contain spaces: fields are counted after
-/// it.
+/// Sums `utime` and `stime`, fields 14 and 15. The program's name, in brackets, may contain spaces, so fields are
+/// counted after it.
 fn cpu_us(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ').skip(11).map(|field| field.parse::<u64>());

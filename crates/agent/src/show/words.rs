@@ -1,6 +1,6 @@
-//! Short formats of quantities for tables.
+//! Short formats of quantities in tables.
 
-/// A count with thousands separators: 1,234,567.
+/// Formats a count with thousands separators: 1,234,567.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -13,10 +13,10 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A quantity with three digits and the letter of its thousands: 12, 9.46k, 73.2M, 1.05G.
+/// Formats a quantity with three digits and an SI prefix: 12, 9.46k, 73.2M, 1.05G.
 pub fn short(number: f64) -> String {
     let mut rest = number;
-    // A value that would round to 1000 uses the next unit.
+    // A value that would round to 1000 uses the next prefix.
     for letter in ["", "k", "M", "G", "T"] {
         if rest < 999.5 {
             let digits = match rest {
@@ -32,7 +32,7 @@ pub fn short(number: f64) -> String {
     format!("{rest:.0}P")
 }
 
-/// Bytes: 812 B, 1.23 GB.
+/// Formats a number of bytes: 812 B, 1.23 GB.
 pub fn bytes(number: u64) -> String {
     let text = short(number as f64);
     match text.find(|letter: char| letter.is_ascii_alphabetic()) {
@@ -41,7 +41,7 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
-/// A round-trip time: 212us, 48.2ms, 1.20s.
+/// Formats a round-trip time: 212us, 48.2ms, 1.20s.
 pub fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us}us"),
@@ -51,7 +51,7 @@ pub fn time(us: u64) -> String {
     }
 }
 
-/// A duration in its two largest units: 12s, 3m05s, 27h01m, 4d03h.
+/// Formats a duration in its two largest units: 12s, 3m05s, 27h01m, 4d03h.
 pub fn age(us: u64) -> String {
     let seconds = us / 1_000_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

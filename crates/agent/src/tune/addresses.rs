@@ -3,7 +3,7 @@
 use crate::flow::reason::Reason;
 use thalweg_policy::Prefix;
 
-/// Ranges, the reason why connections to them are left alone, and the RFC.
+/// Ranges, the reason for their exclusion, and a description with the RFC.
 const RANGES: [(&str, Reason, &str); 10] = [
     ("0.0.0.0/8", Reason::Loopback, "this host, RFC 1122"),
     ("10.0.0.0/8", Reason::Private, "private, RFC 1918"),
@@ -17,14 +17,14 @@ const RANGES: [(&str, Reason, &str); 10] = [
     ("fe80::/10", Reason::LinkLocal, "link-local, RFC 4291"),
 ];
 
-/// A range of addresses that are left alone.
+/// A range of excluded addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The addresses.
     pub prefix: Prefix,
     /// Reason for the exclusion.
     pub reason: Reason,
-    /// Description, and the RFC.
+    /// Description, with the RFC.
     pub what: &'static str,
 }
 
@@ -34,12 +34,12 @@ fn ranges() -> impl Iterator<Item = Range> {
     RANGES.into_iter().map(range)
 }
 
-/// The range that has all addresses of a prefix.
+/// Returns the range that contains all addresses of a prefix.
 pub fn range_around(prefix: Prefix) -> Option<Range> {
     ranges().find(|range| range.prefix.has(prefix))
 }
 
-/// The ranges within a prefix that is larger than they are.
+/// Returns the ranges within a prefix that are smaller than it.
 pub fn ranges_within(prefix: Prefix) -> impl Iterator<Item = Range> {
     ranges().filter(move |range| prefix != range.prefix && prefix.has(range.prefix))
 }
@@ -51,7 +51,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/tune_choice.h");
 
-    /// The arguments of each `RANGE` of a list in the header.
+    /// Parses the arguments of each `RANGE` of a list in the header.
     fn listed(list: &str) -> Vec<(Prefix, String)> {
         let (_, body) = HEADER.split_once(&format!("#define {list}(RANGE)")).expect("the list");
         let (body, _) = body.split_once("\n\n").expect("its end");

@@ -5,13 +5,13 @@ use std::io;
 use thalweg_policy::MAX_ARMS;
 use thalweg_store::Problem;
 
-/// Algorithms that respond too strongly to loss unless routers mark packets (ECN): for data centres only.
+/// Algorithms that respond too strongly to loss unless routers mark packets (ECN). They suit data centres only.
 pub const NEED_ECN: [&str; 2] = ["dctcp", "prague"];
 
-/// Algorithms of the kernel.
+/// Algorithms that the kernel offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// All that are registered.
+    /// All registered algorithms.
     pub available: Vec<String>,
     /// Algorithms that unprivileged users may choose.
     pub allowed: Vec<String>,
@@ -20,10 +20,10 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The kernel's current defaults.
+    /// Reads the algorithms of the kernel.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the kernel does not report them.
     pub fn look() -> Result<Offer, Problem> {
         let read = || -> io::Result<Offer> {
             Ok(Offer {
@@ -35,7 +35,7 @@ impl Offer {
         read().map_err(settings::unreadable)
     }
 
-    /// The algorithms that are available and not among the arms, each with the reason.
+    /// Returns the available algorithms that are not among the arms, each with the reason.
     pub fn left_out(&self, arms: &[String], is_named: bool) -> Vec<String> {
         let others = self.available.iter().filter(|name| !arms.contains(name));
         let reason = |name: &str| {
@@ -50,11 +50,11 @@ impl Offer {
         others.map(|name| format!("{name}: {}", reason(name))).collect()
     }
 
-    /// The names of the arms: those wanted, or all that are allowed, the default first. What needs ECN is among the
-    /// latter only if `has_ecn`.
+    /// Returns the names of the arms: those of `wanted`, or else all allowed ones, the default first. Without `wanted`,
+    /// algorithms that need ECN are included only with `has_ecn`.
     ///
     /// # Errors
-    /// If one is not available, the default is not among them, or they are too few or too many.
+    /// If an arm is not available, the default is not among the arms, or their number is out of range.
     pub fn arms(&self, wanted: Option<&[String]>, has_ecn: bool) -> Result<Vec<String>, Problem> {
         let names: Vec<String> = match wanted {
             Some(wanted) => wanted.to_vec(),

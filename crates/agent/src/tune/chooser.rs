@@ -1,4 +1,4 @@
-//! The daemon's side of choosing: the decision engine with its clock, learned state, log and queries.
+//! The daemon's part of choosing: the decision engine with its clock, learned state, log and queries.
 
 use super::arms::Offer;
 use super::decision_engine::DecisionEngine;
@@ -21,10 +21,10 @@ use thalweg_policy::{Outcome, Prefix, PrefixError};
 use thalweg_store::Problem;
 use thalweg_units::Time;
 
-/// Interval of the search for new network namespaces: until one is found, nothing is chosen in it.
+/// Interval of the search for new network namespaces. No algorithm is chosen in a namespace before it is found.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Decides, in the daemon's thread.
+/// Makes the decisions, in the daemon's thread.
 pub struct Chooser {
     shared: Arc<Shared>,
     /// Command-line options.
@@ -36,7 +36,7 @@ pub struct Chooser {
 /// State shared by the daemon's thread and client requests.
 pub struct Shared {
     engine: Mutex<DecisionEngine>,
-    /// `None` before the start.
+    /// The file of learned state; `None` before the start.
     state: Mutex<Option<State>>,
 }
 
@@ -44,9 +44,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The network namespaces that there are, with their names.
+/// Returns the existing network namespaces with their names.
 fn namespaces() -> BTreeMap<u32, String> {
-    // The kernel numbers them by 32 bits.
+    // The kernel numbers namespaces with 32 bits.
     thalweg_netns::names().into_iter().map(|(number, name)| (number as u32, name)).collect()
 }
 
@@ -55,7 +55,7 @@ fn now() -> Time {
 }
 
 impl Chooser {
-    /// Makes a chooser that has not started; `own` is the network namespace of this process.
+    /// Creates a chooser that has not started; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, options: Options) -> Chooser {
         let engine =
             DecisionEngine::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
@@ -63,10 +63,10 @@ impl Chooser {
         Chooser { shared: Arc::new(shared), options, looked: Instant::now() }
     }
 
-    /// Restores what was learned before, and writes the first rows and overrides.
+    /// Restores the learned state, and writes the first rows and overrides.
     ///
     /// # Errors
-    /// If the learned state cannot be opened, or the kernel refuses a row.
+    /// If the learned state cannot be opened, or the kernel rejects a row.
     pub fn begin(&mut self, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         let mut engine = locked(&self.shared.engine);
         let (state, learned) = State::open(&engine.setup.state)?;
@@ -76,7 +76,7 @@ impl Chooser {
         engine.begin(now(), kernel)
     }
 
-    /// Counts a closed connection about which the kernel's side has decided.
+    /// Counts a closed connection about which the BPF program has decided.
     pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>) {
         locked(&self.shared.engine).count(netns, peer, reason, cc, now());
     }
@@ -114,7 +114,7 @@ impl Chooser {
     /// Reloads the settings and applies those that can change at run time. Returns lines for the log.
     ///
     /// # Errors
-    /// If they cannot be read: the earlier ones stay.
+    /// If the settings cannot be read; the earlier ones then stay in effect.
     pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
         let mut engine = locked(&self.shared.engine);
         let (setup, stay) = engine.setup.again(&self.options, &Offer::look()?)?;
@@ -137,18 +137,18 @@ impl Chooser {
         locked(&self.shared.state).as_mut().map_or(Ok(()), |state| state.finish(&engine))
     }
 
-    /// Returns the object that answers clients' requests.
+    /// Returns the object that answers requests of clients.
     pub fn tuning(&self) -> Arc<dyn Tuning> {
         Arc::clone(&self.shared) as Arc<dyn Tuning>
     }
 }
 
-/// Restores what was learned before, as far as it still applies.
+/// Restores the learned state as far as it still applies.
 fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Result<(), Problem> {
     let mut lost: Option<&str> = None;
     for (netns, guard) in learned {
         if let Err(differs) = engine.restore_from(netns.unwrap_or(engine.own), guard, now()) {
-            // Another namespace may no longer exist.
+            // A namespace other than the agent's own may no longer exist, so its state may be lost.
             lost = lost.or(netns.is_none().then_some(differs));
         }
     }
@@ -163,7 +163,7 @@ fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Resu
 }
 
 impl Shared {
-    /// The engine, with the names that network namespaces have now.
+    /// Returns the engine, after updating the names of the network namespaces.
     fn engine_with_names(&self) -> MutexGuard<'_, DecisionEngine> {
         let namespaces = namespaces();
         let mut engine = locked(&self.engine);
@@ -203,10 +203,10 @@ impl Tuning for Shared {
     }
 }
 
-/// A prefix, or the address of one.
+/// Parses a prefix, or an address as a prefix.
 ///
 /// # Errors
-/// If it is neither.
+/// If the text is neither.
 pub fn prefix_of(text: &str) -> Result<Prefix, String> {
     match text.parse::<IpAddr>() {
         Ok(address) => Ok(Prefix::of(address, u8::MAX)),

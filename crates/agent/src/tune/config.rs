@@ -21,9 +21,9 @@ pub struct Config {
     pub arms: Option<Vec<String>>,
     /// Share of connections that keep the system's default.
     pub holdout: Option<f64>,
-    /// Decide, but set nothing.
+    /// Whether decisions are made but not set.
     pub dry_run: bool,
-    /// Also choose for private addresses.
+    /// Whether algorithms are also chosen for private addresses.
     pub private: bool,
     /// Grace time after the death of the daemon.
     #[serde(deserialize_with = "time")]
@@ -32,7 +32,7 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Level of detail of records.
     pub detail: Option<Detail>,
-    /// A table of networks.
+    /// Table of networks.
     pub prefixes: Option<PathBuf>,
     /// Maximum number of destinations.
     pub destinations: Option<usize>,
@@ -69,13 +69,13 @@ pub struct Config {
 pub struct ObjectiveKeys {
     /// Cost of a retransmission.
     pub retransmit_price: Option<f64>,
-    /// Minimum size of connections that are learned from.
+    /// Minimum size of connections that the policy learns from.
     #[serde(deserialize_with = "size")]
     pub least: Option<Bytes>,
-    /// Connections from here on are medium.
+    /// Minimum size of medium connections.
     #[serde(deserialize_with = "size")]
     pub medium_from: Option<Bytes>,
-    /// Connections from here on are judged by throughput.
+    /// Minimum size of long connections, which are judged by throughput.
     #[serde(deserialize_with = "size")]
     pub long_from: Option<Bytes>,
 }
@@ -84,11 +84,11 @@ pub struct ObjectiveKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardKeys {
-    /// The hold-out share where the others are significantly better.
+    /// Share of held-out connections where the other arms are significantly better.
     pub least_holdout: Option<f64>,
     /// Probability of any false withdrawal.
     pub alpha: Option<f64>,
-    /// Time for which the default stays.
+    /// Time for which a withdrawn destination stays on the default.
     #[serde(deserialize_with = "time")]
     pub withdraw_for: Option<Duration>,
 }
@@ -114,7 +114,7 @@ pub struct BayesKeys {
     /// Half-life of observations, in idle time.
     #[serde(deserialize_with = "time")]
     pub half_life: Option<Duration>,
-    /// Share of connections that is divided among all arms.
+    /// Share of connections that is divided equally among all arms.
     pub floor: Option<f64>,
 }
 
@@ -122,9 +122,9 @@ pub struct BayesKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AbKeys {
-    /// The arm that is compared with the default; without it the only other one.
+    /// The arm that is compared with the default; optional if there is only one other arm.
     pub treatment: Option<String>,
-    /// Share that gets the treatment; 0.5.
+    /// Share of connections that get the treatment; the default is 0.5.
     pub share: Option<f64>,
     /// Unit of randomization: `connection` or `prefix`.
     pub unit: Option<AbUnit>,
@@ -138,15 +138,15 @@ pub struct AbKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverrideKeys {
-    /// Which addresses.
+    /// Prefix of the addresses.
     pub prefix: String,
-    /// Connections are left alone.
+    /// Whether connections are left alone.
     #[serde(default)]
     pub keep: bool,
-    /// Connections get this algorithm.
+    /// Algorithm of the connections.
     #[serde(default)]
     pub cc: Option<String>,
-    /// The prefix is within a data centre.
+    /// Whether the prefix is within a data centre.
     #[serde(default)]
     pub data_center: bool,
 }
@@ -172,7 +172,7 @@ impl Config {
         })
     }
 
-    /// The operator's words for prefixes.
+    /// Parses the operator's overrides of prefixes.
     ///
     /// # Errors
     /// If an override has an invalid prefix, an unknown arm, or not exactly one action.
@@ -209,17 +209,17 @@ impl OverrideKeys {
     }
 }
 
-/// The error for an arm that does not exist.
+/// Returns the error for an arm that does not exist.
 pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
     let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
     let expected = format!("one of the arms {}", names.join(", "));
     Problem::refused("unknown-arm", place, format!("`{name}`"), &expected, "name it with --arms, or remove it")
 }
 
-/// The text of a file.
+/// Reads a text file.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn read(path: &Path) -> Result<String, Problem> {
     files::read_text(path, files::SMALL).map_err(|error| {
         let place = path.display().to_string();
@@ -227,7 +227,7 @@ pub fn read(path: &Path) -> Result<String, Problem> {
     })
 }
 
-/// The error in a TOML file, with its line.
+/// Returns the error for a malformed TOML file, with its line.
 pub fn bad(path: &Path, text: &str, error: &toml::de::Error, expected: &str, hint: &str) -> Problem {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = match before {

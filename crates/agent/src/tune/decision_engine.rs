@@ -1,12 +1,12 @@
-//! Turns the outcomes of closed connections into rows of probabilities, from which the kernel draws.
+//! Converts the outcomes of closed connections to rows of probabilities, from which the kernel draws.
 //!
 //! Every network namespace has its own guard, because the same prefix may be a different network there, and the default
 //! algorithm may differ. There are rows for destinations, rows for the networks around them, which are used for unseen
 //! destinations, and one row per namespace for all others.
 //!
 //! The row of a destination is rewritten at the next tick after its connections closed. The rows of its neighbours
-//! change slightly with it, and with time, so all rows are rewritten in rotation. Rows of a network that was put back
-//! on the default, and all rows when the host runs short of CPU, are rewritten first.
+//! change slightly with it, and with time, so all rows are rewritten in rotation. Rows of a network that was returned
+//! to the default are rewritten first; so are all rows when the host becomes short of CPU.
 
 use super::decisions::{ByDestination, Closed, Decisions};
 use super::kernel::{Row, RowKey, TuneKernel};
@@ -24,25 +24,25 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// Rows rewritten per tick (5 ticks/s), and as many urgent ones.
+/// Rows rewritten per tick (5 ticks/s), and the same number of urgent rows.
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
 /// Interval at which the rows of all network namespaces are written.
 const ALL_EVERY: Span = Span::from_secs(2);
 
-/// Sampled destinations of a network that estimate the row of an unseen destination in it.
+/// Number of destinations in a network that are tried to find an unseen one, whose estimate is the row of the network.
 const PROBED_DESTINATIONS: u32 = 8;
 
 /// Maximum number of network namespaces; beyond it, the least recently active one is dropped.
 const MAX_NAMESPACES: usize = 256;
 
-/// The host counts as short of CPU from the first off-CPU share on, and no longer below the second. BBR cannot
-/// compensate for a fifth (as `cpu_limited` in the records).
+/// Off-CPU shares at which the host starts and stops to count as short of CPU. BBR cannot compensate for a share of 0.2
+/// (as `cpu_limited` in the records).
 const AWAY: f64 = 0.2;
 const BACK: f64 = 0.1;
 
-/// Returns the default algorithm of a network namespace.
+/// Function that returns the default algorithm of a network namespace.
 pub type DefaultOf = Box<dyn Fn(u32) -> Option<String> + Send>;
 
 /// The tuner's state: what was learned, and the kernel's copy of it.
@@ -54,21 +54,21 @@ pub struct DecisionEngine {
     /// Names of the network namespaces of this machine.
     pub(super) names: BTreeMap<u32, String>,
     pub(super) host: Host,
-    /// Arms that could not be set.
+    /// Arms that the kernel failed to set.
     pub(super) left_out: BTreeSet<ArmId>,
     /// Rows that the kernel has.
     kernel_rows: BTreeSet<RowKey>,
     /// Rows that are written before all others.
     urgent: BTreeSet<RowKey>,
-    /// The rows written last, of both sets: rows are written in rotation.
+    /// The rows written last, of all rows and of the urgent ones: rows are written in rotation.
     last: Option<RowKey>,
     last_urgent: Option<RowKey>,
     /// Time at which the rows of all namespaces were last written.
     all_written: Time,
-    /// Namespaces that are no longer tracked and still have rows in the kernel.
+    /// Namespaces that are no longer tracked but still have rows in the kernel.
     removed_namespaces: Vec<u32>,
     pub(super) log: Log,
-    /// Decisions of the kernel side about opened connections.
+    /// Decisions of the BPF program about opened connections.
     pub(super) decisions: Decisions,
     /// Decisions about closed connections: in total, and per destination.
     pub(super) closed: Closed,
@@ -79,22 +79,23 @@ pub struct DecisionEngine {
 
 /// State of a network namespace.
 pub(super) struct Namespace {
-    /// `None` if the namespace's default algorithm is not among the arms: nothing is chosen there.
+    /// Policy and learned state; `None` if the namespace's default algorithm is not among the arms, so nothing is
+    /// chosen.
     pub guard: Option<Guard>,
     /// The namespace's default algorithm; `None` if unknown.
     pub default: Option<String>,
-    /// Connections of IPv4 and of IPv6 that have closed, as far as they teach something.
+    /// Numbers of closed IPv4 and IPv6 connections that the policy learned from.
     families: [u64; 2],
     /// Decisions about connections that have closed.
     pub closed: Closed,
     /// Time of its last activity.
     at: Time,
-    /// Whether the row of unknown destinations has to be written again.
+    /// Whether the row of unseen destinations must be rewritten.
     has_news: bool,
 }
 
 impl DecisionEngine {
-    /// Makes an engine without data; `own` is the network namespace of this process.
+    /// Creates an engine without data; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, default_of: DefaultOf) -> DecisionEngine {
         DecisionEngine {
             closed_to: ByDestination::new(setup.guard.most_prefixes),
@@ -121,7 +122,7 @@ impl DecisionEngine {
     /// Restores the learned state of a namespace.
     ///
     /// # Errors
-    /// The learned state was made with other settings; the error names them.
+    /// If the learned state was created with other settings; the error names them.
     pub fn restore_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
         self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
@@ -136,10 +137,10 @@ impl DecisionEngine {
         guards.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
     }
 
-    /// Writes all rows to the kernel, before it chooses for the first time.
+    /// Writes all rows to the kernel, before it first chooses.
     ///
     /// # Errors
-    /// If the kernel does not take the operator's words: without them, it would choose where it must not.
+    /// If the kernel rejects an override: without it, the kernel would choose where it must not.
     pub fn begin(&mut self, now: Time, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         for &(prefix, what) in &self.setup.overrides {
             kernel.set_override(prefix, what)?;
@@ -156,11 +157,10 @@ impl DecisionEngine {
         Ok(())
     }
 
-    /// Applies other settings, and keeps the learned state as far as it still applies. Returns the differences
-    /// otherwise.
+    /// Applies other settings, and keeps the learned state if it still applies. Otherwise returns the differences.
     ///
     /// # Errors
-    /// If the kernel does not take the operator's words. Some of them may be new then.
+    /// If the kernel rejects an override; some of the new overrides may then be in effect.
     pub fn change(
         &mut self,
         setup: Setup,
@@ -221,7 +221,7 @@ impl DecisionEngine {
         }
     }
 
-    /// To be called a few times a second; `away` is the off-CPU share of the last seconds, if known.
+    /// Called several times a second; `off_cpu` is the off-CPU share of the last seconds, if known.
     pub fn tick(&mut self, now: Time, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         self.update_host(now, off_cpu);
         if let Some(decisions) = kernel.decisions() {
@@ -246,7 +246,7 @@ impl DecisionEngine {
         self.write_namespace_rows(now, kernel);
     }
 
-    /// Registers network namespaces, so that algorithms are chosen from their first connection on.
+    /// Registers network namespaces, so that algorithms are chosen for their first connections.
     pub fn scan_namespaces(&mut self, names: BTreeMap<u32, String>, now: Time) {
         self.names = names;
         let unregistered: Vec<u32> =
@@ -285,7 +285,7 @@ impl DecisionEngine {
         self.log.add(Some(netns), name, netns == self.own, event);
     }
 
-    /// A change of a network is one of all destinations in it.
+    /// Marks all rows within a changed network as urgent.
     fn spread(&mut self, netns: u32, event: &PolicyEvent) {
         let Some(around) = event.prefix else { return };
         if matches!(event.change, Change::PathChanged) {
@@ -327,7 +327,7 @@ impl DecisionEngine {
         self.urgent.extend(&self.kernel_rows);
     }
 
-    /// Writes the row of a destination or of a network, or removes it when no data is left.
+    /// Writes the row of a destination or of a network, or removes it if no data is left.
     fn write_row(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
         let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
         let row = guard.and_then(|guard| Some(self.row(guard, self.representative(guard, key.prefix)?, now)));
@@ -401,8 +401,8 @@ impl DecisionEngine {
         Row { incoming: weights(Direction::In), outgoing: weights(Direction::Out) }
     }
 
-    /// The guard's decision without algorithms that cannot be set. The kernel side decides where an algorithm that
-    /// needs ECN may be drawn.
+    /// Returns the guard's probabilities without algorithms that cannot be set. The BPF program decides where an
+    /// algorithm that needs ECN may be drawn.
     pub(super) fn weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let weights = guard.weights(prefix, Class { direction, size: None }, now);
         weights.without(guard.arms().default(), |arm| self.left_out.contains(&arm))
@@ -418,14 +418,14 @@ impl DecisionEngine {
     }
 }
 
-/// The next of some keys, and after the last one the first.
+/// Returns the key after `last`, or the first key if there is none.
 fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()
 }
 
-/// A destination without any data, whose estimate comes from all others: an address that is reserved (RFC 1122, section
-/// 3.2.1.3; RFC 4291, section 2.5.2).
+/// Returns a destination that never has data, whose estimate therefore comes from all others. Its address is reserved
+/// (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
 fn unseen_destination(family: Family, setup: &Setup) -> Prefix {
     let address = match family {
         Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -434,7 +434,7 @@ fn unseen_destination(family: Family, setup: &Setup) -> Prefix {
     setup.guard.tree.leaf(address)
 }
 
-/// Address of the last destination but a few within a network.
+/// Returns an address in the destination at position `number` from the end of a network.
 fn last_but(network: Prefix, number: u32, tree: &Tree) -> IpAddr {
     let step = u32::from(network.family().bits() - tree.leaf(network.address()).length());
     match network.address() {

@@ -56,7 +56,7 @@ pub fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
-/// The outcome of 300 kB with this completion time.
+/// Returns the outcome of a transfer of 300 kB with this completion time.
 pub fn outcome(to: &str, arm: ArmId, group: Group, ms: f64) -> Outcome {
     let span = Span((ms * 1e6) as u64);
     Outcome {
@@ -81,12 +81,13 @@ fn row<'a>(kernel: &'a FakeKernel, to: &str) -> Option<&'a Row> {
     kernel.rows.get(&RowKey { netns: OWN, prefix: prefix(to) })
 }
 
-/// BBR's probability for an unseen destination.
+/// Returns BBR's probability for an unseen destination.
 fn bbr_elsewhere(kernel: &FakeKernel) -> f64 {
     kernel.netns_rows[&OWN].incoming.probability(BBR)
 }
 
-/// Reports `n` connections to a destination, with the completion times of the default and of BBR.
+/// Reports `n` connections to a destination, a third of them held out, with the completion times of the default and of
+/// BBR.
 pub fn learn(engine: &mut DecisionEngine, kernel: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
     for number in 0..n {
         let (arm, group) = if number % 3 == 0 { (CUBIC, Group::HeldOut) } else { (BBR, Group::Treated) };
@@ -232,7 +233,7 @@ fn overrides_are_reported_and_dctcp_is_limited_to_data_centres() {
         engine.observe(OWN, &outcome(to, CUBIC, Group::HeldOut, 100.0), at(1.0));
     }
     engine.tick(at(2.0), None, &mut kernel);
-    // The kernel side draws it where allowed; the displayed probabilities are those drawn.
+    // The BPF program draws it where allowed; the displayed probabilities are those that it uses.
     assert!(kernel.netns_rows[&OWN].incoming.probability(dctcp) > 0.1);
     let shown = |to: &str| engine.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
     assert!(shown("10.1.2.0/24").is_some_and(|probability| probability > 0.1));
@@ -257,7 +258,7 @@ fn learned_state_is_restored_after_a_restart_and_foreign_state_is_rejected() {
 fn no_urgent_row_starves_when_there_are_very_many() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
-    // More destinations have news at every tick than are written.
+    // At every tick, more destinations have new data than are written.
     for tick in 0..3 {
         for number in 0..1_500u32 {
             let to = format!("10.{}.{}.0/24", number / 250, number % 250);

@@ -1,5 +1,5 @@
-//! Counts of what the kernel's side decided about connections: as it counts them when they open, and as their events
-//! report it when they have closed.
+//! Counts the decisions of the BPF program about connections: when they open, from its counters; when they close, from
+//! their events.
 
 use crate::flow::reason::Reason;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use thalweg_policy::{ArmId, Prefix};
 use thalweg_units::Time;
 
-/// Connections that were opened, by the decision and the arm that it names.
+/// Number of opened connections, by decision and chosen arm.
 pub type Decisions = BTreeMap<(Reason, Option<ArmId>), u64>;
 
-/// Connections that have closed, by the decision and their algorithm at the end.
+/// Number of closed connections, by decision and final algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed(BTreeMap<(Reason, Arc<str>), u64>);
 
@@ -20,13 +20,13 @@ impl Closed {
         *self.0.entry((reason, Arc::clone(cc))).or_default() += 1;
     }
 
-    /// Every count.
+    /// Iterates over all counts.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, &str, u64)> {
         self.0.iter().map(|((reason, cc), count)| (*reason, &**cc, *count))
     }
 }
 
-/// The same of each destination, up to a number of them.
+/// Counts of each destination, for a bounded number of destinations.
 #[derive(Debug)]
 pub struct ByDestination {
     of: BTreeMap<(u32, Prefix), (Time, Closed)>,
@@ -34,7 +34,7 @@ pub struct ByDestination {
 }
 
 impl ByDestination {
-    /// Keeps at most `most` destinations, and at least two.
+    /// Returns an empty table for at most `most` destinations, and at least two.
     pub fn new(most: usize) -> ByDestination {
         ByDestination { of: BTreeMap::new(), most: most.max(2) }
     }
@@ -54,7 +54,7 @@ impl ByDestination {
         closed.add(reason, cc);
     }
 
-    /// The counts of a destination.
+    /// Returns the counts of a destination.
     pub fn of(&self, netns: u32, prefix: Prefix) -> Option<&Closed> {
         self.of.get(&(netns, prefix)).map(|(_, closed)| closed)
     }

@@ -1,4 +1,4 @@
-//! Destinations in the answers to clients: their fields, and their table.
+//! Destinations in answers to clients: their fields, and their table.
 
 use super::phrases::{moment, percent};
 use crate::show::words::{count, short, time};
@@ -12,58 +12,60 @@ use thalweg_policy::{Difference, Interval};
 pub struct Destination {
     /// The network namespace.
     pub netns: u32,
-    /// Container, unit or process in it; empty: unknown.
+    /// Name of the container, unit or process in the namespace; empty if unknown.
     pub netns_name: Option<String>,
     /// The destination.
     pub prefix: String,
-    /// The decision of the kernel side about a new connection, unless an application or a route has chosen: `treated`
-    /// (it draws, and may hold out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
+    /// Decision of the BPF program about a new connection, unless an application or a route has chosen: `treated` (an
+    /// algorithm is drawn, or the connection is held out), `override`, `keep`, `loopback`, `private`, `link_local` or
+    /// `no_chances`.
     pub decision: String,
-    /// Time at which a connection to it last closed; empty: never.
+    /// Time at which a connection to the destination last closed; empty if there was none.
     pub seen_us: Option<u64>,
-    /// Share held out; empty: nothing is drawn.
+    /// Share held out; empty if no algorithm is drawn.
     pub holdout: Option<f64>,
-    /// Until when the default is back; empty: it is not.
+    /// Time until which the destination is withdrawn to the default; empty if it is not withdrawn.
     pub withdrawn_until_us: Option<u64>,
     /// The operator's override, if there is one.
     pub said: Option<String>,
-    /// Gain of chosen connections over held-out ones; empty: nothing to compare yet.
+    /// Gain of chosen connections over held-out ones; empty without data for a comparison.
     pub difference: Option<Difference>,
-    /// Explanation in one sentence.
+    /// Explanation of the choice in one sentence.
     pub sentence: String,
-    /// Connections that have closed, by decision and algorithm.
+    /// Closed connections, by decision and algorithm.
     pub closed: Vec<Decided>,
-    /// Algorithm by algorithm.
+    /// State of each algorithm.
     pub arms: Vec<Arm>,
 }
 
-/// Connections about which the same was decided.
+/// Number of connections with the same decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decided {
-    /// The decision and its reason.
+    /// Name of the decision.
     pub reason: String,
-    /// The algorithm: for closed connections, the one at the close; for others, the arm that was chosen.
+    /// For closed connections, the algorithm at the close; for others, the arm that was chosen.
     pub cc: Option<String>,
-    /// Their number.
+    /// Number of connections.
     pub connections: u64,
 }
 
-/// An algorithm on the path to a destination.
+/// State of an algorithm for a destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Arm {
-    /// The algorithm.
+    /// Name of the algorithm.
     pub cc: String,
-    /// Probability, for a connection that the peer opens; empty: nothing is chosen.
+    /// Probability for a connection that the peer opens; empty if no algorithm is chosen.
     pub weight_in: Option<f64>,
-    /// Probability for a connection that this host opens; empty: nothing is chosen.
+    /// Probability for a connection that this host opens; empty if no algorithm is chosen.
     pub weight_out: Option<f64>,
-    /// Connections that have closed.
+    /// Number of closed connections.
     pub connections: u64,
-    /// Effective number of these for the policy: old ones count for less.
+    /// Effective number of these connections for the policy: old ones have a smaller weight.
     pub effective: f64,
-    /// Connections that got it as the best arm: as the policy counts them, or while it had most of the probability.
+    /// Connections that got the algorithm as the best arm: as counted by the policy, or while it had most of the
+    /// probability.
     pub greedy: u64,
     /// Gain over the default, as a difference of logarithms.
     pub gain: Option<Interval>,
@@ -73,7 +75,7 @@ pub struct Arm {
     pub rtt_min_us: Option<u64>,
     /// Largest delivery rate.
     pub delivery_rate_max_bps: Option<u64>,
-    /// Data segments sent.
+    /// Retransmissions among these segments.
     pub segments: u64,
     /// Retransmissions among these.
     pub retransmits: u64,
@@ -124,7 +126,7 @@ pub fn table(destinations: &[Destination], with_netns: bool) -> String {
     text
 }
 
-/// A gain with its interval, as a factor; or a cost.
+/// Formats a gain with its interval, as a factor; or a cost.
 fn worth(arm: &Arm) -> Option<String> {
     if let Some(gain) = &arm.gain {
         let [mean, low, high] = [gain.mean, gain.low, gain.high].map(f64::exp);

@@ -1,5 +1,5 @@
-//! Explains the algorithms of connections to a destination: by the rules that the kernel side applies
-//! (bpf/flow/choose.h), and by its decisions so far.
+//! Explains the algorithms of connections to a destination: the rules that the BPF program applies (bpf/flow/choose.h),
+//! and its decisions so far.
 
 use super::addresses::{Range, range_around, ranges_within};
 use super::decision_engine::DecisionEngine;
@@ -18,16 +18,16 @@ use thalweg_units::Time;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
-    /// Each namespace, the agent's own first.
+    /// State in each namespace, the agent's own first.
     pub explained: Vec<Destination>,
 }
 
-/// The decision of the kernel side about a new connection for which neither an application nor a route has chosen.
+/// Decision of the BPF program about a new connection for which neither an application nor a route has chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
     /// The prefix of an override, and its action.
     Override(Prefix, Override),
-    /// The address is in a range that is left alone.
+    /// The address is in an excluded range.
     Range(Range),
     NoChances,
     Draw,
@@ -61,7 +61,7 @@ impl DecisionEngine {
         Explained { explained: all.map(|netns| self.destination(netns, prefix, now)).collect() }
     }
 
-    /// A destination: that in which a prefix lies, with the decision about this prefix.
+    /// Returns the destination that contains a prefix, with the decision about this prefix.
     pub(super) fn destination(&self, netns: u32, prefix: Prefix, now: Time) -> Destination {
         let leaf = self.setup.guard.tree.leaf_of(prefix);
         let guard = self.namespaces.get(&netns).and_then(|namespace| namespace.guard.as_ref());
@@ -92,7 +92,7 @@ impl DecisionEngine {
             }
         };
         let views = guard.map(|guard| guard.explain(leaf, now).arms).unwrap_or_default();
-        // An address is explained itself: a different address of its destination may be handled differently.
+        // For an address, the prefix itself is shown: other addresses of its destination may have a different decision.
         let shown = if self.setup.guard.tree.leaf(prefix.address()) == leaf && decision != Decision::Draw {
             prefix
         } else {
@@ -114,7 +114,8 @@ impl DecisionEngine {
         }
     }
 
-    /// In the order of the kernel side, which first checks for choices of others.
+    /// Returns the decision about a prefix. Checks in the same order as the BPF program, which first checks for choices
+    /// of others.
     fn decision(&self, guard: Option<&Guard>, prefix: Prefix) -> Decision {
         match self.setup.override_around(prefix) {
             Some((_, Override::DataCenter)) => {}
@@ -128,7 +129,7 @@ impl DecisionEngine {
         if guard.is_some() { Decision::Draw } else { Decision::NoChances }
     }
 
-    /// The probabilities that a connection to this prefix has: without algorithms that cannot be set there.
+    /// Returns the probabilities of a connection to this prefix, without algorithms that cannot be set there.
     fn shown_weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let may_not = |arm: ArmId| !self.setup.may_use(&self.setup.arms.arm(arm).name, prefix);
         self.weights(guard, prefix, direction, now).without(guard.arms().default(), may_not)
@@ -182,7 +183,7 @@ impl DecisionEngine {
         if self.setup.is_dry_run { format!("In a dry run nothing is set. {sentence}") } else { sentence }
     }
 
-    /// The algorithm of connections where an algorithm of the policy cannot be set. `None`: all can be set.
+    /// Names the algorithm that connections get if an algorithm of the policy cannot be set; `None` if all can be set.
     pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
         let wanted = guard.weights(prefix, Class::default(), now);
         let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();
@@ -215,7 +216,7 @@ impl DecisionEngine {
         ))
     }
 
-    /// Parts of a prefix with a different decision.
+    /// Describes the parts of a prefix that have a different decision.
     fn exceptions(&self, decision: Decision, prefix: Prefix) -> String {
         let overrides = self.setup.overrides.iter().filter(|(of, _)| *of != prefix && prefix.has(*of));
         let mut parts: Vec<String> = overrides.map(|(of, what)| format!("{of} ({})", self.word(*what))).collect();
@@ -230,7 +231,7 @@ impl DecisionEngine {
         if parts.is_empty() { String::new() } else { format!(" Within it there are exceptions: {}.", parts.join(", ")) }
     }
 
-    /// An override, as it is shown.
+    /// Returns the text of an override.
     pub(super) fn word(&self, what: Override) -> String {
         match what {
             Override::Keep => "keep".to_owned(),
@@ -249,7 +250,7 @@ fn decided(closed: &Closed) -> Vec<Decided> {
     closed.iter().map(decided).collect()
 }
 
-/// The decision, in words.
+/// Describes a decision in words.
 fn phrase(reason: &str) -> String {
     let reason = Reason::ALL.into_iter().find(|candidate| candidate.name() == reason);
     match reason {
@@ -267,7 +268,7 @@ fn phrase(reason: &str) -> String {
 }
 
 impl Explained {
-    /// Returns the explanation, and the data behind it.
+    /// Returns the explanation and its data as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for destination in &self.explained {

@@ -1,4 +1,4 @@
-//! A substitute for the kernel's side in tests of the daemon's side.
+//! A substitute for the BPF program in tests of the daemon.
 
 use super::decisions::Decisions;
 use super::kernel::{Override, Row, RowKey, TuneKernel};

@@ -19,23 +19,23 @@ fn set_up(option: &str, file: &Path) {
     }
 }
 
-/// Settings.
+/// Reads settings.
 pub fn settings(file: &Path) {
     set_up("--config", file);
 }
 
-/// A policy.
+/// Reads a policy file.
 pub fn policy(file: &Path) {
     set_up("--policy", file);
 }
 
-/// A table of networks.
+/// Reads a table of networks.
 pub fn table(file: &Path) {
     let wanted: BTreeSet<String> = ["as", "country"].map(str::to_owned).into();
     let _ = prefixes::read(file, &wanted, &Tree::default());
 }
 
-/// Learned state.
+/// Reads learned state.
 pub fn state(file: &Path) {
     let _ = State::open(file);
 }

@@ -1,8 +1,8 @@
 //! `tune --guide`: reports other settings of this machine that affect its connections, with reasons. It changes
 //! nothing.
 //!
-//! Excluded: settings of the application (its own buffers, TCP_NODELAY), and properties that no setting of the host
-//! changes (the path).
+//! Two kinds are excluded: settings of the application (its own buffers, TCP_NODELAY), and properties that no setting
+//! of the host changes (the path).
 
 use super::arms::NEED_ECN;
 use super::arms::Offer;
@@ -12,44 +12,45 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-/// A path that a server should be able to fill with one connection: 1 Gbit/s, 100 ms.
+/// Bandwidth-delay product that a server should fill with one connection, in bytes: 1 Gbit/s, 100 ms.
 const PATH_BYTES: u64 = 1_000_000_000 / 8 / 10;
 
-/// A window takes up to twice its bytes of a buffer, for the kernel's own account of packets (tcp_adv_win_scale of 1,
-/// sk_buff overhead).
+/// Buffer bytes per window byte: the kernel's accounting of packets takes up to half of a buffer (tcp_adv_win_scale of
+/// 1, sk_buff overhead).
 const BUFFER_PER_WINDOW: u64 = 2;
 
-/// Unsent data beyond this only waits: enough for a sender to be woken in time on any path.
+/// Recommended limit of unsent data, in bytes. More data only waits in the buffer: this amount suffices to wake a
+/// sender in time on any path.
 const LOWAT_BYTES: u64 = 131_072;
 
-/// A check.
+/// Result of the check of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Name of the setting.
     pub name: &'static str,
-    /// Value; empty: this kernel does not have it.
+    /// Current value; empty if this kernel does not have the setting.
     pub found: Option<String>,
-    /// Whether it can stay.
+    /// Whether the value is adequate.
     pub is_good: bool,
-    /// Reason why it matters.
+    /// Reason why the setting matters.
     pub why: String,
-    /// Command that changes it; empty: none.
+    /// Command that changes it; empty if there is none.
     pub how: Option<String>,
 }
 
-/// The facts that the guide reads of a machine.
+/// Properties of a machine that the guide reads.
 pub trait Machine {
-    /// A setting below /proc/sys.
+    /// Returns a setting below /proc/sys.
     fn setting(&self, name: &str) -> Option<String>;
-    /// The algorithms.
+    /// Returns the available algorithms.
     fn offer(&self) -> Option<Offer>;
-    /// The queue disciplines at the roots of network interfaces: `eth0 fq_codel`.
+    /// Returns the queue disciplines at the roots of network interfaces: `eth0 fq_codel`.
     fn disciplines(&self) -> Option<Vec<(String, String)>>;
-    /// The share of the time since the machine started in which a hypervisor had others run.
+    /// Returns the steal time since boot as a share: the time in which the hypervisor ran other guests.
     fn stolen(&self) -> Option<f64>;
 }
 
-/// This machine.
+/// The machine that the agent runs on.
 pub struct This;
 
 impl Machine for This {
@@ -73,8 +74,8 @@ impl Machine for This {
     }
 }
 
-/// Returns the root disciplines in the output of `tc qdisc show`; for an `mq`, those of its queues. Interfaces without
-/// a queue are left out.
+/// Parses the root disciplines in the output of `tc qdisc show`; for an `mq`, those of its queues. Interfaces without a
+/// queue are omitted.
 fn disciplines(text: &str) -> Vec<(String, String)> {
     let mut qdiscs: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
@@ -88,7 +89,7 @@ fn disciplines(text: &str) -> Vec<(String, String)> {
     qdiscs
 }
 
-/// The eighth number of the line `cpu` over the sum of the first eight (proc_stat(5)).
+/// Parses the steal share: the eighth number of the line `cpu` over the sum of the first eight (proc_stat(5)).
 fn stolen(stat: &str) -> Option<f64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let times: Vec<u64> = line.split_whitespace().map_while(|number| number.parse().ok()).take(8).collect();
@@ -195,7 +196,7 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
     }
 }
 
-/// BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
+/// Checks the queue disciplines. BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
 fn queues(machine: &dyn Machine) -> Vec<Check> {
     let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has \
                its own, which costs CPU on a server with many, and packets leave less evenly.";
@@ -255,7 +256,7 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
     })
 }
 
-/// Formats findings as text or JSON.
+/// Returns the results of all checks as text or JSON.
 pub fn guide(machine: &dyn Machine, json: bool) -> String {
     let checks = checks(machine);
     if json {

@@ -1,4 +1,4 @@
-//! The daemon's interface to the kernel's side (bpf/flow/choose.h): the probability of each algorithm for each
+//! The daemon's interface to the BPF program (bpf/flow/choose.h): the probability of each algorithm for each
 //! destination.
 
 use super::decisions::Decisions;
@@ -7,15 +7,14 @@ use thalweg_policy::{ArmId, Arms, Prefix, Weights};
 use thalweg_store::Problem;
 use thalweg_units::Bytes;
 
-/// Constants that are set before the programs are loaded.
+/// Configuration of choosing that is set before the programs are loaded.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The algorithms.
     pub arms: Arms,
-    /// Lengths of the prefixes of IPv4 that may have rows, the longest first; at most
-    /// [`LENGTHS`](super::wire::LENGTHS).
+    /// Prefix lengths of IPv4 that may have rows, the longest first; at most [`LENGTHS`](super::wire::LENGTHS).
     pub lengths_v4: Vec<u8>,
-    /// Lengths of the prefixes of IPv6 that may have rows, the longest first.
+    /// Prefix lengths of IPv6 that may have rows, the longest first.
     pub lengths_v6: Vec<u8>,
     /// Whether decisions are made but not set.
     pub is_dry: bool,
@@ -27,29 +26,29 @@ pub struct Choice {
     pub together: Duration,
     /// Condition under which an open connection switches to another algorithm.
     pub loss_rule: Option<LossRule>,
-    /// Minimum size of a connection that is learned from.
+    /// Minimum size of connections that the policy learns from.
     pub least: Bytes,
 }
 
-/// The rule of bpftune: connections with many losses switch to another algorithm.
+/// Rule of bpftune: connections with many losses switch to another algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRule {
-    /// Connections that retransmit more than 2^-shift of their segments are switched; at least 1.
+    /// Connections that retransmit more than a share of 2^-shift of their segments switch; at least 1.
     pub shift: u8,
     /// The algorithm that they switch to.
     pub arm: ArmId,
 }
 
-/// A destination, in one network namespace.
+/// Key of a destination's row: a prefix in a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowKey {
-    /// The namespace's inode.
+    /// Inode number of the namespace.
     pub netns: u32,
-    /// The prefix, as long as the tree's leaves.
+    /// The prefix, at most as long as the leaves of the tree.
     pub prefix: Prefix,
 }
 
-/// The probabilities of a destination's new connections.
+/// Probabilities of new connections to a destination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Probabilities of connections that the peer opens.
@@ -58,23 +57,23 @@ pub struct Row {
     pub outgoing: Weights,
 }
 
-/// The operator's override of a prefix. The longest matching prefix counts.
+/// The operator's override of a prefix. The longest matching prefix applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Override {
     /// Its connections are left alone.
     Keep,
     /// Its connections get this algorithm, and none is held out.
     Arm(ArmId),
-    /// It is within a data centre: algorithms that need ECN may be chosen, also for its private addresses.
+    /// The prefix is within a data centre: algorithms that need ECN may be chosen, also for its private addresses.
     DataCenter,
 }
 
-/// The side that chooses.
+/// The BPF program that chooses algorithms.
 pub trait TuneKernel {
-    /// New connections to this destination get these probabilities.
+    /// Sets the probabilities of new connections to this destination.
     ///
     /// # Errors
-    /// If prefixes of that length are not looked for, or the kernel refuses.
+    /// If prefixes of that length are not looked up, or the kernel refuses.
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem>;
 
     /// Sets the probabilities of new connections of this namespace to all other destinations.
@@ -86,7 +85,7 @@ pub trait TuneKernel {
     /// Removes the probabilities of a namespace: nothing is chosen there.
     fn forget_netns(&mut self, netns: u32);
 
-    /// The operator's word for a prefix, in every namespace.
+    /// Sets the operator's override of a prefix, in every namespace.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -101,7 +100,7 @@ pub trait TuneKernel {
     /// Removes the probabilities of a destination.
     fn forget(&mut self, key: RowKey);
 
-    /// Heartbeat of the daemon: the kernel continues to choose for the grace time from now on.
+    /// Sends the heartbeat of the daemon: the kernel continues to choose for the grace time from now on.
     fn heartbeat(&mut self);
 
     /// Returns the decisions about connections that were opened since the start; `None` if they cannot be read.

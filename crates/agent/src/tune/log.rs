@@ -1,4 +1,4 @@
-//! Changes with their reasons: the last ones in memory, and a log line for each.
+//! Changes with their reasons: the latest ones are kept in memory, and each is logged.
 
 use crate::log::Level;
 use serde::{Deserialize, Serialize};
@@ -9,17 +9,17 @@ use thalweg_units::{Span, Time};
 /// Maximum number of changes kept.
 const KEPT: usize = 1_000;
 
-/// In so long a time no more lines than that are written of destinations that prefer another arm: of those there may be
-/// very many.
+/// Interval, and the maximum number of lines in it about destinations that prefer another arm: there may be very many
+/// of these.
 const WINDOW: Span = Span::from_secs(60);
 const MAX_LINES: u32 = 100;
 
-/// A change, and where.
+/// A change in a network namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Logged {
-    /// The network namespace; none: all.
+    /// The network namespace; `None` if the change applies to all.
     pub netns: Option<u32>,
-    /// Name; `None`: the agent's own, or unknown.
+    /// Name of the namespace; `None` if it is the agent's own or unknown.
     #[serde(default)]
     pub netns_name: Option<String>,
     /// The change.
@@ -28,7 +28,7 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// The network namespace, before the change.
+    /// Returns the network namespace as a prefix of the log line.
     pub fn place(&self) -> String {
         match (self.netns, &self.netns_name) {
             (Some(netns), Some(name)) => format!("netns {netns} ({name}): "),
@@ -44,7 +44,7 @@ pub struct Log {
     kept: VecDeque<Logged>,
     /// Number of changes of each kind since the start.
     counts: BTreeMap<&'static str, u64>,
-    /// Lines that wait to be written.
+    /// Lines that are not yet written.
     lines: Vec<(Level, String)>,
     window: Time,
     written: u32,
@@ -52,7 +52,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds a change; it names its network namespace if that is not the agent's own.
+    /// Adds a change; its line names the network namespace if that is not the agent's own.
     pub fn add(&mut self, netns: Option<u32>, name: Option<String>, is_own: bool, event: PolicyEvent) {
         *self.counts.entry(kind(&event.change)).or_default() += 1;
         let logged = Logged { netns, netns_name: name.filter(|_| !is_own), event };
@@ -89,7 +89,8 @@ impl Log {
         self.kept.iter().rev().take(most).cloned().collect()
     }
 
-    /// The number of changes of each kind; 0 for kinds that have not occurred, so that a rate includes the first one.
+    /// Returns the number of changes of each kind; 0 for kinds that have not occurred, so that a rate includes the
+    /// first one.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::from(KINDS.map(|kind| (kind, 0)));
         counts.extend(&self.counts);
@@ -102,7 +103,7 @@ impl Log {
     }
 }
 
-/// A degradation is logged as a warning.
+/// Returns the log level: a degradation is logged as a warning.
 fn level(change: &Change) -> Level {
     match change {
         Change::Withdrawn { .. } | Change::LeftOut { .. } | Change::CpuLimited => Level::Warning,
@@ -110,7 +111,7 @@ fn level(change: &Change) -> Level {
     }
 }
 
-/// The kinds of changes, by their names for counting.
+/// Names of the kinds of changes, for counting.
 const KINDS: [&str; 9] = [
     "preferred",
     "path_changed",
@@ -123,7 +124,7 @@ const KINDS: [&str; 9] = [
     "left_out",
 ];
 
-/// A name for counting.
+/// Returns the name of a change's kind, for counting.
 fn kind(change: &Change) -> &'static str {
     match change {
         Change::Preferred { .. } => "preferred",

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Prints the answer as text or JSON. The status reports when a watchdog stands in for an agent that was killed.
+/// Prints the answer as text or JSON. The status also covers a watchdog whose agent was killed.
 ///
 /// # Errors
 /// If no agent answers, the agent only records, or the prefix is invalid.
@@ -23,7 +23,7 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
                 if problem.code == NOT_RECORDING
                     && let Some(watchdog) = WatchdogStatus::find(socket)
                 {
-                    // A write error is ignored: the error below is reported.
+                    // A write error is ignored, because the error below is reported.
                     let _ = print(&if *json { watchdog.json() } else { watchdog.text() });
                 }
             })?;
@@ -40,7 +40,7 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
     }
 }
 
-/// The code of the problem that no agent answers.
+/// Error code if no agent answers.
 const NOT_RECORDING: &str = "not-recording";
 
 fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {
@@ -67,7 +67,7 @@ fn shown<T: DeserializeOwned>(
     text: impl Fn(&T) -> String,
 ) -> Result<String, Problem> {
     if json {
-        // The agent's state, and fields that only the client adds.
+        // Printed unchanged, so that fields that this client does not know are kept.
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&socket::understood(socket, answer)?))

@@ -1,4 +1,4 @@
-//! The maps through which the daemon reaches the kernel's side (bpf/flow/choose.h).
+//! The maps through which the daemon controls the BPF program (bpf/flow/choose.h).
 
 use super::decisions::Decisions;
 use super::kernel::{Choice, Override, Row, RowKey, TuneKernel};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use thalweg_policy::{Family, Prefix};
 use thalweg_store::Problem;
 
-/// The maps of the programs at work.
+/// Handles of the maps of the loaded programs.
 pub struct Maps {
     slots: Slots,
     lengths: [Vec<u8>; 2],
@@ -25,11 +25,11 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Opens the maps of programs that were loaded with this choice. Nothing is chosen before the first
-    /// [`TuneKernel::beat`].
+    /// Opens the maps of programs that were loaded with this choice. No algorithm is chosen before the first
+    /// [`TuneKernel::heartbeat`].
     ///
     /// # Errors
-    /// If there are no more file descriptors.
+    /// If the limit of file descriptors is reached.
     pub fn of(program: &Program, choice: &Choice) -> Result<Maps, Problem> {
         Ok(Maps {
             slots: Slots::of(&choice.arms),
@@ -45,10 +45,10 @@ impl Maps {
     }
 }
 
-/// A daemon on a busy machine may be late by as much.
+/// Minimum grace time: heartbeats of a daemon on a busy machine may be late by this time.
 const MIN_GRACE: Duration = Duration::from_secs(2);
 
-/// The only entry of an array.
+/// Key of the only entry of an array.
 const FIRST: [u8; 4] = [0; 4];
 
 fn refusal(what: impl Display, error: impl Display) -> Problem {
@@ -84,7 +84,7 @@ impl TuneKernel for Maps {
     }
 
     fn forget_netns(&mut self, netns: u32) {
-        // The namespace may have had no row.
+        // The error is ignored: the namespace may have had no row.
         let _ = self.netns_rows.delete(&netns.to_ne_bytes());
     }
 
@@ -104,7 +104,7 @@ impl TuneKernel for Maps {
     }
 
     fn forget(&mut self, key: RowKey) {
-        // The kernel may have removed the row already.
+        // The error is ignored: the kernel may have removed the row already.
         let _ = self.rows.delete(&wire::key(key));
     }
 

@@ -8,7 +8,7 @@ use prometheus::{Gauge, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use std::collections::BTreeMap;
 use thalweg_policy::Prefix;
 
-/// Builds all families from the current state.
+/// Builds all metric families from the current state.
 pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFamily> {
     let registry = Registry::new();
     let gauge = |name: &str, about: &str, value: f64| {
@@ -57,7 +57,7 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
     registry.gather()
 }
 
-/// Decisions of the kernel side. Every reason has a value from the start.
+/// Registers the decisions of the BPF program. Every reason has a value from the start.
 fn decisions(engine: &DecisionEngine, registry: &Registry) {
     let about = "Connections that were opened, by the decision about their congestion control, and the one that \
                  was chosen.";
@@ -75,7 +75,7 @@ fn decisions(engine: &DecisionEngine, registry: &Registry) {
     }
 }
 
-/// Gain of chosen connections of the agent's own network namespace over held-out ones.
+/// Registers the gain of chosen over held-out connections, for the agent's own network namespace.
 fn differences(engine: &DecisionEngine, registry: &Registry) {
     let about = "Gain of chosen connections over those held out, as a difference of logarithms: 0.1 is a tenth of \
                  the time or the rate.";
@@ -107,7 +107,7 @@ mod tests {
     use prometheus::TextEncoder;
     use std::collections::BTreeSet;
 
-    /// The page of an agent that has data about one destination.
+    /// Returns the metrics page of an agent that has data about one destination.
     fn page() -> String {
         let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
         kernel.decisions =
@@ -140,7 +140,7 @@ mod tests {
         let mean = page
             .lines()
             .find_map(|line| line.strip_prefix("thalweg_tune_reward_difference{ip_version=\"4\",value=\"mean\"} "));
-        // Four times as fast, less the cost of retransmissions, which is the same for both.
+        // The gain is a factor of four, minus the cost of retransmissions, which is the same for both arms.
         assert!((mean.unwrap().parse::<f64>().unwrap() - 4f64.ln()).abs() < 0.2, "{page}");
     }
 

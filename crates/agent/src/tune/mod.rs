@@ -49,7 +49,7 @@ use tuner::Tuner;
 pub use arms::Offer;
 pub use options::Options;
 
-/// For how long at most a client's connections that are open together share one choice.
+/// Maximum time for which the simultaneous connections of a client share one choice.
 const TOGETHER: Duration = Duration::from_secs(30);
 
 /// Runs the tuner until a signal arrives, or queries a running one.
@@ -70,7 +70,7 @@ pub fn tune(options: &Options, print: &mut dyn FnMut(&str) -> Result<(), Problem
     })?;
     let choice = choice(&setup);
     let record = RecordOptions { detail: Some(setup.detail), ..options.record.clone() };
-    // The kernel numbers network namespaces by 32 bits.
+    // The kernel numbers network namespaces with 32 bits.
     let chooser = Chooser::new(setup, own as u32, options.clone());
     let tuner = Tuner::new(choice, chooser, options.record.socket.clone());
     record_with(&record, !options.no_records, Box::new(tuner), &signals)

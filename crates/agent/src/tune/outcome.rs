@@ -1,4 +1,4 @@
-//! The outcome of a closed connection, as the tuner learns from it.
+//! Converts a closed connection to the outcome that the policy learns from.
 
 use super::kernel::Choice;
 use super::wire::Slots;
@@ -11,10 +11,10 @@ use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-/// Maximum number of remembered peers; beyond it, the least recently active half is dropped.
+/// Maximum number of remembered peers; above it, the least recently active half is dropped.
 const PEERS: usize = 1 << 14;
 
-/// Makes outcomes of events.
+/// Converts events to outcomes.
 #[derive(Debug)]
 pub struct Outcomes {
     arms: Arms,
@@ -22,12 +22,12 @@ pub struct Outcomes {
     lengths: [u8; 2],
     least: u64,
     jiffy_ns: u64,
-    /// Time of each peer's last connection that was counted.
+    /// Close time of each peer's last counted connection.
     counted_us: HashMap<(u32, IpAddr), u64>,
 }
 
 impl Outcomes {
-    /// Makes outcomes for connections under this choice.
+    /// Returns a converter for connections under this choice.
     pub fn of(choice: &Choice, jiffy_ns: u64) -> Outcomes {
         let longest = |lengths: &[u8], whole| lengths.first().copied().unwrap_or(whole);
         Outcomes {
@@ -40,11 +40,11 @@ impl Outcomes {
         }
     }
 
-    /// The outcome of a closed connection, and its network namespace. `None` if the connection is open, was not subject
-    /// to a choice, or its algorithm is not among the arms.
+    /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, was not
+    /// subject to a choice, or its algorithm is not among the arms.
     ///
-    /// Simultaneous connections of one peer share an arm and a path. Only the first that closes after it has carried
-    /// enough bytes is counted. Connections whose algorithm was changed by another program are left out, too.
+    /// Simultaneous connections of one peer share an arm and a path. Only the first one that closes after it has
+    /// carried enough bytes is counted. Connections whose algorithm was changed by another program are excluded, too.
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
@@ -62,8 +62,8 @@ impl Outcomes {
         Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, off_cpu)))
     }
 
-    /// Whether it ended with the algorithm that was drawn for it, or, if none was drawn, with the one that it started
-    /// with.
+    /// Returns whether the connection ended with the algorithm that was drawn for it, or, if none was drawn, with the
+    /// one that it started with.
     fn treated(&self, event: &RecordEvent, arm: ArmId) -> Group {
         let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
         let is_kept = match drawn {
@@ -73,8 +73,8 @@ impl Outcomes {
         if is_kept { Group::Treated } else { Group::Untouched }
     }
 
-    /// Returns whether the connection is counted in addition to its peer's other connections. Connections that carried
-    /// too few bytes do not block others.
+    /// Returns whether the connection is counted in addition to other connections of its peer. A connection that
+    /// carried too few bytes does not prevent others from being counted.
     fn counts(&mut self, event: &RecordEvent, remote: IpAddr) -> bool {
         let peer = (event.netns, remote);
         if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {
@@ -98,7 +98,7 @@ impl Outcomes {
 
     fn outcome(&self, event: &RecordEvent, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
         let span = |us: u64| Span::from_micros(us);
-        // The connection's only transfer, whose rate the network determined.
+        // The only transfer of the connection, if the network determined its rate.
         let transfer = event.last_transfer().filter(|transfer| {
             transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !measures::is_paced_by_application(transfer)
         });
@@ -110,7 +110,7 @@ impl Outcomes {
             direction: if event.is(flag::OUTGOING) { Direction::Out } else { Direction::In },
             acked: Bytes(event.acked_bytes),
             completion: completion.filter(|span| span.0 > 0),
-            // A single jiffy is too imprecise for a rate.
+            // An interval of one jiffy is too imprecise for a rate.
             busy: Span(if measures::is_measured(event.busy_jiffies) {
                 u64::from(event.busy_jiffies) * self.jiffy_ns
             } else {
@@ -156,7 +156,7 @@ mod tests {
         Outcomes::of(&choice, 4_000_000)
     }
 
-    /// A connection for which the second slot was drawn: with dctcp the last, that is bbr.
+    /// Returns a connection for which the second slot was drawn. `dctcp` has the last slot, so the second is `bbr`.
     fn closed(start_us: u64, end_us: u64) -> RecordEvent {
         RecordEvent {
             kind: Kind::Close as u32,

@@ -1,11 +1,11 @@
-//! Times, shares and counts of decisions, as `tune status` and `tune explain` print them.
+//! Formats times, shares and counts of decisions for `tune status` and `tune explain`.
 
 use crate::flow::reason::Reason;
 use crate::show::words::count;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Counts by reason: `2 by an override, 5 left alone (private 3, route 2)`.
+/// Formats counts by reason: `2 by an override, 5 left alone (private 3, route 2)`.
 pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
     for (name, connections) in reasons {
@@ -33,13 +33,13 @@ pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     parts.join(", ")
 }
 
-/// A moment of UNIX time in UTC.
+/// Formats a UNIX time in UTC.
 pub fn moment(us: u64) -> String {
     let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us)).to_string();
     moment.replace('T', " ").replace('Z', " UTC")
 }
 
-/// A share of 1 as a percentage; with one decimal below 10 % and above 90 %.
+/// Formats a share of 1 as a percentage, with one decimal below 10 % and above 90 %.
 pub fn percent(share: f64) -> String {
     let digits = usize::from(share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0);
     format!("{:.digits$} %", 100.0 * share)

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use thalweg_policy::{Places, Prefix, Tree};
 use thalweg_store::Problem;
 
-/// Other names of columns.
+/// Alternative names of columns.
 const NAMES: [(&str, &str); 7] = [
     ("asn", "as"),
     ("as_number", "as"),
@@ -25,13 +25,13 @@ const NAMES: [(&str, &str); 7] = [
     ("autonomous_system_organization", "as_name"),
 ];
 
-/// MaxMind's column with the location: the number of a line in another file.
+/// Column of MaxMind with the location: a key into the file of locations.
 const GEONAME: &str = "geoname_id";
 
-/// Bytes of a table, unpacked: those of all routes of the internet have a twentieth of it.
+/// Maximum size of an uncompressed table, in bytes: 20 times the size of a table of all routes of the internet.
 const MAX_UNPACKED: u64 = 4 << 30;
 
-/// Bytes of a line.
+/// Maximum length of a line in bytes.
 const MAX_LINE: u64 = 1 << 16;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -89,7 +89,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// RouteViews: an address, a length, an AS.
+    /// Parses a line of RouteViews: an address, a length and an AS.
     fn route(&mut self, line: &str) -> Result<(), String> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         match fields[..] {
@@ -123,7 +123,7 @@ struct Heading {
     network: usize,
     columns: Vec<String>,
     at: Vec<usize>,
-    /// MaxMind's place ids are mapped to countries.
+    /// Countries by MaxMind's location id.
     countries: BTreeMap<String, String>,
 }
 
@@ -168,7 +168,7 @@ impl Heading {
     }
 }
 
-/// The fields of a line of CSV. A quote within quotes is written twice.
+/// Splits a line of CSV into fields. A quote within quotes is written twice.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let (mut is_quoted, mut letters) = (false, line.chars().peekable());
@@ -188,7 +188,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The country of each location of MaxMind, from the file beside that of the networks; empty if that file is missing.
+/// Returns the country of each MaxMind location, from the file beside that of the networks; empty if the file is
+/// missing.
 fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut names: Vec<PathBuf> =
@@ -212,7 +213,8 @@ fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     Ok(countries)
 }
 
-/// `64496` and `as64496` are AS64496; of several origins of a network, the one that most peers report comes first.
+/// Normalizes an AS number: `64496` and `as64496` become AS64496. If a network has several origins, the first one is
+/// used, which most peers report.
 fn autonomous_system(text: &str) -> String {
     let first = text.split('_').next().unwrap_or_default().trim_matches(['{', '}']).to_uppercase();
     format!("AS{}", first.strip_prefix("AS").unwrap_or(&first))
@@ -239,7 +241,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(Bounded(all.take(MAX_UNPACKED + 1)))))
 }
 
-/// Ends with an error where a table is larger than any: a small file can unpack to one.
+/// Reader that fails above a size limit: a small compressed file can unpack to a very large one.
 struct Bounded<R>(Take<R>);
 
 impl<R: Read> Read for Bounded<R> {

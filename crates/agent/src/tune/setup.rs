@@ -19,28 +19,28 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// The policies that have a name.
+/// Names of the built-in policies.
 const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", "static"];
 
 /// Default grace time.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Destinations kept in memory and in the learned state; each takes some kilobytes.
+/// Default number of destinations in memory and in the learned state; each takes some kilobytes.
 const DESTINATIONS: usize = 20_000;
 
-/// Limit of `destinations`: the kernel has 32,768 rows, including those of networks.
+/// Upper limit of `destinations`: the kernel has 32,768 rows, including those of networks.
 const MAX_DESTINATIONS: usize = 30_000;
 
-/// The operator's settings.
+/// The effective settings.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The arms, with the default of the agent's own network namespace.
     pub arms: Arms,
     /// The overrides of prefixes.
     pub overrides: Vec<(Prefix, Override)>,
-    /// Decide, but set nothing.
+    /// Whether decisions are made but not set.
     pub is_dry_run: bool,
-    /// Also choose for private addresses.
+    /// Whether algorithms are also chosen for private addresses.
     pub has_private: bool,
     /// Grace time after the death of the daemon.
     pub grace: Duration,
@@ -52,9 +52,9 @@ pub struct Setup {
     pub guard: GuardSettings,
     /// The objective.
     pub objective: Objective,
-    /// The policy's name, or its file.
+    /// Name or file of the policy.
     pub policy_name: String,
-    /// Algorithms that are not among the arms, with the reason.
+    /// Algorithms that are not among the arms, each with the reason.
     pub left_out: Vec<String>,
     policy: Chosen,
 }
@@ -66,7 +66,7 @@ enum Chosen {
     Ucb(UcbSettings),
     Greedy(GreedySettings),
     Bpftune(BpftuneSettings),
-    /// Without a treatment: the arm that is not the default, of two.
+    /// Without a treatment, it is the arm of two that is not the default.
     Ab {
         treatment: Option<ArmId>,
         share: f64,
@@ -82,7 +82,7 @@ impl Setup {
     /// Merges the settings with the machine's properties.
     ///
     /// # Errors
-    /// If something of it cannot be.
+    /// If a setting is invalid.
     pub fn new(options: &Options, offer: &Offer) -> Result<Setup, Problem> {
         let (config, place) = read(options)?;
         let (names, left_out) = names(options, &config, offer)?;
@@ -94,7 +94,7 @@ impl Setup {
     /// Reads the settings again. Settings that need a restart stay unchanged; the keys of changed ones are returned.
     ///
     /// # Errors
-    /// If something of it cannot be.
+    /// If a setting is invalid.
     pub fn again(&self, options: &Options, offer: &Offer) -> Result<(Setup, Vec<&'static str>), Problem> {
         let (mut config, place) = read(options)?;
         let (names, left_out) = names(options, &config, offer)?;
@@ -135,7 +135,7 @@ impl Setup {
         Ok((new, stay))
     }
 
-    /// The settings are valid, but for other arms than those that the running agent has.
+    /// Returns the error for settings that are valid, but not for the arms of the running agent.
     fn other_arms(&self, place: &str, names: &[&str]) -> Problem {
         let arms: Vec<&str> = self.arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
         Problem::refused(
@@ -167,7 +167,7 @@ impl Setup {
         })
     }
 
-    /// The first lines of output.
+    /// Returns the lines of output at the start.
     pub fn lines(&self) -> Vec<String> {
         let default = self.arms.default();
         let name = |(arm, of): (ArmId, &Arm)| {
@@ -183,7 +183,8 @@ impl Setup {
         lines
     }
 
-    /// A guard without data for a network namespace with this default algorithm; `None` if it is not among the arms.
+    /// Returns a guard without data for a network namespace with this default algorithm; `None` if it is not among the
+    /// arms.
     pub fn guard(&self, default: &str) -> Option<Guard> {
         let arms = Arms::new(self.arms.iter().map(|(_, arm)| arm.clone()).collect(), default).ok()?;
         let (own, objective) = (arms.clone(), self.objective);
@@ -206,7 +207,7 @@ impl Setup {
         Some(Guard::new(arms, policy, objective, self.guard.clone()))
     }
 
-    /// bpftune's rule for connections at work: how far its share of retransmissions is shifted.
+    /// Returns the shift of bpftune's loss rule for open connections; `None` without that rule.
     pub fn drop_shift(&self) -> Option<u8> {
         match &self.policy {
             Chosen::Bpftune(settings) if settings.has_loss_rule => Some(settings.drop_shift),
@@ -214,8 +215,8 @@ impl Setup {
         }
     }
 
-    /// The networks around a prefix that have their own rows: one level, so that an unseen destination starts with the
-    /// estimate of its neighbours.
+    /// Returns the networks around a prefix that have their own rows. There is one level, so that an unseen destination
+    /// starts with the estimate of its neighbours.
     pub fn networks(&self, prefix: Prefix) -> impl Iterator<Item = Prefix> + use<> {
         let lengths = self.lengths(prefix.family());
         lengths
@@ -225,7 +226,7 @@ impl Setup {
             .map(move |length| prefix.cut(length))
     }
 
-    /// The lengths of prefixes that have rows, the longest first.
+    /// Returns the prefix lengths that have rows, the longest first.
     pub fn lengths(&self, family: Family) -> Vec<u8> {
         let address = match family {
             Family::V4 => Prefix::of(Ipv4Addr::UNSPECIFIED.into(), u8::MAX),
@@ -236,25 +237,25 @@ impl Setup {
         std::iter::once(leaf.length()).chain(above.last().copied().filter(|&length| length > 0)).collect()
     }
 
-    /// Whether the operator's overrides allow an arm for a prefix.
+    /// Returns whether the operator's overrides allow an arm for a prefix.
     pub fn may_use(&self, arm: &str, prefix: Prefix) -> bool {
         !NEED_ECN.contains(&arm) || self.override_around(prefix).is_some_and(|(_, what)| what == Override::DataCenter)
     }
 
-    /// The override of the longest prefix around a prefix.
+    /// Returns the override with the longest prefix that contains `prefix`.
     pub fn override_around(&self, prefix: Prefix) -> Option<(Prefix, Override)> {
         let around = self.overrides.iter().filter(|(of, _)| of.has(prefix));
         around.max_by_key(|(of, _)| of.length()).copied()
     }
 }
 
-/// The settings, and their source as named in errors.
+/// Reads the settings, and returns them with their source as named in errors.
 fn read(options: &Options) -> Result<(Config, String), Problem> {
     let config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
     Ok((config, options.config.as_ref().map_or("--config".to_owned(), |path| path.display().to_string())))
 }
 
-/// The names of the arms, and those that are left out with the reason.
+/// Returns the names of the arms, and the excluded algorithms with the reason.
 fn names(options: &Options, config: &Config, offer: &Offer) -> Result<(Vec<String>, Vec<String>), Problem> {
     let wanted = options.arms.as_deref().or(config.arms.as_deref());
     let has_ecn = config.overrides.iter().any(|entry| entry.data_center);
@@ -370,7 +371,7 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
         (Some(name), _) => {
             Some(arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?)
         }
-        // Which one that is depends on the network namespace.
+        // The treatment depends on the default of the network namespace.
         (None, [_]) => None,
         (None, _) => {
             let names: Vec<&str> = others.iter().map(|(_, arm)| arm.name.as_str()).collect();
@@ -411,7 +412,7 @@ fn weights(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem>
     Ok(Chosen::Static(wishes))
 }
 
-/// Reads the rules of a policy file, with the properties known here.
+/// Reads the rules of a policy file, with the properties that are known here.
 fn rules(
     options: &Options,
     config: &Config,
@@ -446,7 +447,7 @@ fn rules(
     })
 }
 
-/// The names of all conditions of a policy file.
+/// Returns the names of all conditions in a policy file.
 fn asked(file: &Value) -> BTreeSet<String> {
     let rules = file.get("rules").and_then(Value::as_array).into_iter().flatten();
     let when = rules.filter_map(|rule| rule.get("when").and_then(Value::as_object));

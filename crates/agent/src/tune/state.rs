@@ -1,12 +1,10 @@
 //! The learned state in a versioned JSON file, so that it survives restarts.
 //!
-//! ```text
-//! {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]}
-//! ```
+//! ```text {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]} ```
 //!
-//! `netns` is null for the network namespace of the agent. Other namespaces are kept only within the same boot of the
-//! machine: their numbers change at a reboot. A damaged file, or one of another version, is an error and is not
-//! modified. State of other arms or of another policy is renamed and no longer used.
+//! `netns` is null for the network namespace of the agent. Other namespaces are restored only within the same boot of
+//! the machine, because their numbers change at a reboot. A damaged file, or one of another version, is an error and is
+//! not modified. State of other arms or of another policy is renamed and no longer used.
 
 use super::decision_engine::DecisionEngine;
 use crate::files::{self, NOFOLLOW};
@@ -24,29 +22,29 @@ use thalweg_policy::{Guard, Snapshot};
 use thalweg_store::{Pending, Problem, remove_temporary};
 use thalweg_units::Time;
 
-/// Version of the file. The learned state has a separate version.
+/// Version of the file format. The learned state has a separate version.
 const FORMAT: u64 = 1;
 
-/// Interval of writes: the most that a kill -9 loses.
+/// Interval of writes: at most this time is lost by a kill -9.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// No more is written on average, so that it does not wear out a disk: the state of 20,000 destinations, 44 MB, comes
+/// Maximum mean write rate, which limits the wear of the disk: the state of 20,000 destinations, 44 MB, is written
 /// every seven minutes.
 const BYTES_PER_SECOND: u64 = 100_000;
 
-/// The file, locked by this process.
+/// The state file, locked by this process.
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
     boot: String,
-    /// Held until this is dropped.
+    /// Holds the lock until this is dropped.
     _lock: File,
     due: Instant,
     writing: Option<JoinHandle<Written>>,
     last: Result<Option<u64>, String>,
 }
 
-/// Result of a write: the time of the state, in UNIX time, and its bytes; or the error.
+/// Result of a write: the UNIX time of the state, and its size in bytes; or the error.
 type Written = Result<(u64, u64), String>;
 
 #[derive(Serialize)]
@@ -63,7 +61,7 @@ struct OutNamespace {
     learned: Snapshot,
 }
 
-/// Fields of every version.
+/// Fields that every version of the file has.
 #[derive(Deserialize)]
 struct Header {
     format: Option<u64>,
@@ -81,14 +79,14 @@ struct InNamespace {
     learned: Box<RawValue>,
 }
 
-/// The restored state: the network namespaces, `None` for that of the agent.
+/// The restored state of each network namespace; `None` is that of the agent.
 pub type Learned = Vec<(Option<u32>, Guard)>;
 
 impl State {
     /// Locks the file for this process, and reads it.
     ///
     /// # Errors
-    /// Another process has locked it, it cannot be created, or its content is invalid.
+    /// If another process has locked it, it cannot be created, or its content is invalid.
     pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
         let place = path.display().to_string();
         let failed = |error: io::Error| {
@@ -107,7 +105,7 @@ impl State {
                 ("a file for each agent that chooses", "end the other one, or name another: --state FILE");
             Problem::failed("state-in-use", &place, "another agent that uses it", expected, hint)
         })?;
-        // Temporary file of a killed agent.
+        // Removes the temporary file of a killed agent.
         let _ =
             remove_temporary(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
@@ -130,10 +128,10 @@ impl State {
         Ok((state, learned))
     }
 
-    /// Moves the file aside, since its content cannot be resumed from. Returns its new name.
+    /// Renames the file, because its content cannot be used. Returns the new name.
     ///
     /// # Errors
-    /// If it cannot be moved.
+    /// If it cannot be renamed.
     pub fn set_aside(&self, now: Time) -> Result<PathBuf, Problem> {
         let seconds = now.as_micros() / 1_000_000;
         let aside = self.path.with_file_name(format!("{}.{seconds}", file_name(&self.path)));
@@ -144,7 +142,7 @@ impl State {
         Ok(aside)
     }
 
-    /// Writes it if that is due, in a thread of its own.
+    /// Writes the state on a separate thread if that is due.
     pub fn tick(&mut self, engine: &DecisionEngine, now: Time) {
         if self.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
@@ -172,7 +170,7 @@ impl State {
         }
     }
 
-    /// Writes it for the last time.
+    /// Writes the state for the last time.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -187,12 +185,12 @@ impl State {
         })
     }
 
-    /// Returns its path.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the time of the last write, in UNIX time; or the error.
+    /// Returns the UNIX time of the last write, or the error.
     pub fn last(&self) -> &Result<Option<u64>, String> {
         &self.last
     }
@@ -213,7 +211,7 @@ fn namespaces(engine: &DecisionEngine) -> Vec<OutNamespace> {
     engine.learned().map(|(netns, guard)| OutNamespace { netns, learned: Snapshot::of(guard) }).collect()
 }
 
-/// Writes the whole file; returns its number of bytes.
+/// Writes the file; returns its size in bytes.
 fn write(path: &Path, boot: &str, namespaces: Vec<OutNamespace>) -> io::Result<u64> {
     let mut pending = Pending::create(path)?;
     pending.file().set_permissions(Permissions::from_mode(0o600))?;

@@ -1,5 +1,5 @@
-//! Connects the tuner's decisions with the kernel's side, beside the recorder: writes decisions into the programs'
-//! maps, and passes the programs' events to the tuner.
+//! Connects the tuner with the BPF program, as an extension of the recorder: writes decisions into the program's maps,
+//! and passes its events to the tuner.
 
 use super::chooser::Chooser;
 use super::kernel::{Choice, TuneKernel};
@@ -23,25 +23,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thalweg_store::Problem;
 
-/// Period over which the host's time off-CPU is measured.
+/// Period over which the off-CPU share of the host is measured.
 const AWAY_US: u64 = 10_000_000;
 
-/// The kernel side, with the decision engine.
+/// The decision engine, connected with the BPF program.
 pub struct Tuner {
     choice: Choice,
     chooser: Chooser,
     outcomes: Outcomes,
     maps: Option<Maps>,
-    /// Path of the agent's socket.
+    /// Path of the agent's control socket.
     socket: PathBuf,
     watchdog: Option<Watchdog>,
     is_open: bool,
-    /// Names of algorithms by the kernel's words.
+    /// Names of algorithms by their encoding in events.
     names: HashMap<[u64; 2], Arc<str>>,
 }
 
 impl Tuner {
-    /// Makes a tuner that has not started.
+    /// Creates a tuner that has not started.
     pub fn new(choice: Choice, chooser: Chooser, socket: PathBuf) -> Tuner {
         let outcomes = Outcomes::of(&choice, jiffy_ns());
         Tuner { choice, chooser, outcomes, maps: None, socket, watchdog: None, is_open: false, names: HashMap::new() }
@@ -93,7 +93,7 @@ impl Extension for Tuner {
     }
 
     fn detached(&mut self) {
-        // The watchdog closes the programs before this process does.
+        // The watchdog releases the programs before this process does.
         self.watchdog = None;
     }
 
@@ -126,7 +126,7 @@ impl Extension for Tuner {
     fn tick(&mut self, off_cpu: &OffCpu) {
         let Some(maps) = &mut self.maps else { return };
         maps.heartbeat();
-        // Its log lines follow the first line of output.
+        // Its log lines follow the first lines of output.
         if !self.is_open {
             return;
         }

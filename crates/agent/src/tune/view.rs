@@ -1,4 +1,4 @@
-//! The output of `tune status` and `tune explain`: read from the engine, sent as JSON, printed as text.
+//! The output of `tune status` and `tune explain`: collected from the engine, sent as JSON, printed as text.
 //!
 //! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
 
@@ -29,7 +29,7 @@ pub struct Status {
     pub left_out: Vec<String>,
     /// Share of connections that keep the system's default.
     pub holdout: f64,
-    /// Whether nothing is set.
+    /// Whether decisions are made but not set.
     pub dry_run: bool,
     /// Whether algorithms are also chosen for private addresses.
     pub private: bool,
@@ -41,9 +41,9 @@ pub struct Status {
     pub overrides: Vec<OverrideEntry>,
     /// Path of the learned state, and time of its last write.
     pub state: Saved,
-    /// Reason why the kernel lacks some of the decisions; empty: it has all.
+    /// Reason why the kernel lacks some of the decisions; empty if it has all.
     pub trouble: Option<String>,
-    /// Opened connections, by the decision of the kernel side.
+    /// Opened connections, by decision of the BPF program.
     pub decided: Vec<Decided>,
     /// Connections that have closed.
     pub closed: Vec<Closed>,
@@ -73,13 +73,13 @@ pub struct OverrideEntry {
 pub struct Saved {
     /// The file.
     pub path: String,
-    /// Time of the last write; empty: none yet.
+    /// Time of the last write; empty before the first one.
     pub saved_us: Option<u64>,
-    /// Reason why it cannot be written; empty: it can.
+    /// Reason why the file cannot be written; empty if it can.
     pub trouble: Option<String>,
 }
 
-/// Number of closed connections of an algorithm, as the records count them.
+/// Number of closed connections of an algorithm, as counted in the records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Closed {
@@ -91,7 +91,7 @@ pub struct Closed {
     pub held_out: u64,
     /// Connections that are not part of the comparison.
     pub untouched: u64,
-    /// Number of these, by reason.
+    /// Number of these connections, by reason.
     pub because: BTreeMap<String, u64>,
 }
 
@@ -99,26 +99,26 @@ pub struct Closed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Namespace {
-    /// Its number, as `lsns` shows it.
+    /// Inode number of the namespace, as `lsns` shows it.
     pub netns: u32,
-    /// Whether it is the agent's own.
+    /// Whether it is the agent's own namespace.
     pub own: bool,
-    /// Container, unit or process in it; empty: unknown.
+    /// Name of the container, unit or process in the namespace; empty if unknown.
     pub name: Option<String>,
     /// The namespace's default algorithm; empty if unknown.
     pub default: Option<String>,
-    /// Whether that is among the arms; otherwise nothing is chosen there.
+    /// Whether the default is among the arms; otherwise nothing is chosen in the namespace.
     pub active: bool,
-    /// Its connections that have closed.
+    /// Closed connections of the namespace.
     pub closed: Vec<Closed>,
     /// Number of known destinations.
     pub destinations: u64,
-    /// Gain of chosen connections over held-out ones, over all destinations of IPv4 and of IPv6.
+    /// Gain of chosen connections over held-out ones, in total for IPv4 and for IPv6.
     pub differences: Vec<Comparison>,
 }
 
 impl Namespace {
-    /// Text after its number.
+    /// Returns the text after the namespace's number.
     fn label(&self) -> String {
         match &self.name {
             Some(name) => format!(" ({name})"),
@@ -139,7 +139,7 @@ pub struct Comparison {
 }
 
 impl DecisionEngine {
-    /// The whole status, with at most `limit` destinations and changes.
+    /// Returns the status, with at most `limit` destinations and changes.
     pub fn status(&self, limit: usize, now: Time) -> Status {
         let setup = &self.setup;
         let name = |arm: &ArmId| setup.arms.arm(*arm).name.clone();
@@ -203,7 +203,7 @@ impl DecisionEngine {
     }
 }
 
-/// Connections that have closed, by their algorithm.
+/// Counts closed connections by algorithm.
 fn by_algorithm(closed: &ByReason) -> Vec<Closed> {
     let mut all: BTreeMap<&str, Closed> = BTreeMap::new();
     for (reason, cc, connections) in closed.iter() {
@@ -230,7 +230,7 @@ impl Closed {
 }
 
 impl Status {
-    /// The status as text for a terminal.
+    /// Formats the status as text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("tuning{}\n", if self.dry_run { ", but in a dry run: nothing is set" } else { "" });
         let mut line = |name: &str, what: String| writeln!(text, "  {name:<13} {what}").expect("a string grows");

@@ -4,7 +4,7 @@ use crate::tune::fake_kernel::FakeKernel;
 use serde_json::Value;
 use thalweg_policy::Group;
 
-/// An agent that has learned of two destinations, the second one of another namespace.
+/// Returns an agent with data about two destinations, the second one in another namespace.
 fn learned(config: &str) -> DecisionEngine {
     let (mut engine, mut kernel) = (engine(&[], config), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
@@ -199,7 +199,7 @@ fn the_reference_page_names_every_field() {
     let mut unchecked = vec![serde_json::to_value(engine.status(20, at(200.0))).unwrap()];
     while let Some(value) = unchecked.pop() {
         for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
-            // Kinds of changes are listed in their section; reasons have a separate table.
+            // The documentation lists kinds of changes in a separate section, and reasons in a separate table.
             let is_reason = Reason::ALL.iter().any(|reason| reason.name() == name);
             let text = if is_reason { reference } else { section };
             assert!(["from", "to", "until"].contains(&name.as_str()) || text.contains(&format!("`{name}`")), "{name}");

@@ -1,5 +1,5 @@
-//! After the agent was killed: the watchdog holds its programs, and the kernel continues to choose for the
-//! grace time. The state is read from the programs' maps.
+//! Status after the agent was killed: the watchdog holds its programs, and the kernel continues to choose for the grace
+//! time. The state is read from the programs' maps.
 
 use super::phrases::parts;
 use super::wire::{self, Heartbeat};

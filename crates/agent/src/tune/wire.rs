@@ -11,16 +11,16 @@ use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 /// Maximum number of prefix lengths that are looked up.
 pub const LENGTHS: usize = 3;
 
-/// Maximum number of destinations with probabilities of their own.
+/// Maximum number of destinations with their own probabilities.
 pub const ROWS: u32 = 1 << 15;
 
-/// Counters of decisions: a reason and an algorithm, of 4 bits each.
+/// Number of decision counters, indexed by a reason and an algorithm of 4 bits each.
 const DECISIONS: usize = 256;
 
-/// Maximum number of clients; a power of two. The kernel's side has 14 bits for a client.
+/// Maximum number of clients; a power of two. The BPF program has 14 bits for a client.
 pub const CLIENTS: u32 = 1 << 14;
 
-/// The kernel side's numbers of the arms: those that need ECN come last.
+/// Numbers of the arms in the BPF program; arms that need ECN come last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     /// The arm of each slot.
@@ -29,7 +29,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// The slots of arms.
+    /// Assigns slots to the arms.
     pub fn of(arms: &Arms) -> Slots {
         let needs_ecn = |name: &str| NEED_ECN.contains(&name);
         let mut plain: Vec<ArmId> =
@@ -39,7 +39,7 @@ impl Slots {
         Slots { arms: plain, plain: count }
     }
 
-    /// The arm of a slot.
+    /// Returns the arm of a slot.
     pub fn arm(&self, slot: usize) -> Option<ArmId> {
         self.arms.get(slot).copied()
     }
@@ -48,13 +48,13 @@ impl Slots {
         self.arms.iter().position(|slot| *slot == arm).unwrap_or(0) as u32
     }
 
-    /// The arms in order.
+    /// Iterates over the arms in slot order.
     pub fn iter(&self) -> impl Iterator<Item = ArmId> {
         self.arms.iter().copied()
     }
 }
 
-/// Numbers in the layout that the programs read.
+/// Encodes numbers in the layout that the programs read.
 #[derive(Debug, Default)]
 struct Bytes(Vec<u8>);
 
@@ -75,13 +75,13 @@ impl Bytes {
     }
 }
 
-/// `struct tune_settings`. `None`: nothing is chosen.
+/// Encodes `struct tune_settings`; with `None`, no algorithm is chosen.
 pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
     let Some((choice, slots)) = choice else { return vec![0; 8 * (2 * MAX_ARMS + 1) + 4 * (8 + 2 * LENGTHS)] };
     let mut names = [0u8; 16 * MAX_ARMS];
     for (slot, arm) in slots.iter().enumerate() {
         let name = choice.arms.arm(arm).name.as_bytes();
-        // The kernel limits names to 15 bytes.
+        // The kernel limits names to 15 characters.
         let length = name.len().min(15);
         names[16 * slot..][..length].copy_from_slice(&name[..length]);
     }
@@ -98,12 +98,12 @@ pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
         .0
 }
 
-/// `struct tune_heart`.
+/// Encodes `struct tune_heart`.
 pub fn heartbeat(beat_us: u64, grace_us: u64, overrides: u64) -> Vec<u8> {
     Bytes::default().u64s(&[beat_us, grace_us, overrides]).0
 }
 
-/// An address in network order, filled up with zeros.
+/// Returns an address in network byte order, padded with zeros.
 fn octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => {
@@ -122,16 +122,16 @@ fn family(prefix: Prefix) -> u8 {
     }
 }
 
-/// `struct tune_key`.
+/// Encodes `struct tune_key`.
 pub fn key(key: RowKey) -> Vec<u8> {
     let scope = u64::from(key.netns) | u64::from(family(key.prefix)) << 32 | u64::from(key.prefix.length()) << 48;
     Bytes::default().bytes(&octets(key.prefix.address())).u64s(&[scope]).0
 }
 
-/// Number of 32-bit random numbers.
+/// Number of values of a 32-bit random number.
 const ALL: u64 = 1 << 32;
 
-/// A probability as the exclusive upper bound of a random number of 32 bits; certainty includes all numbers.
+/// Returns a probability as the exclusive upper bound of a 32-bit random number; certainty includes all numbers.
 fn threshold(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -140,7 +140,7 @@ fn draw(weights: &Weights, slots: &Slots) -> Bytes {
     let probabilities: Vec<f64> = slots.iter().map(|arm| weights.probability(arm)).collect();
     let last = probabilities.iter().rposition(|probability| *probability > 0.0).unwrap_or(0);
     let holdout = (weights.holdout() * ALL as f64) as u64;
-    // The same random number decides both: the arms share the range that is not held out.
+    // One random number decides both: the arms share the range that is not held out.
     let beyond =
         |number: u64| threshold(holdout + (u128::from(ALL - holdout) * u128::from(number) / u128::from(ALL)) as u64);
     let mut below: Vec<u32> = Weights::of(&probabilities).thresholds().into_iter().map(beyond).collect();
@@ -148,19 +148,19 @@ fn draw(weights: &Weights, slots: &Slots) -> Bytes {
     Bytes::default().u32s(&[threshold(holdout), last as u32]).u32s(&below)
 }
 
-/// `struct tune_row`.
+/// Encodes `struct tune_row`.
 pub fn row(row: &Row, slots: &Slots) -> Vec<u8> {
     let (incoming, outgoing) = (draw(&row.incoming, slots), draw(&row.outgoing, slots));
     incoming.bytes(&outgoing.0).0
 }
 
-/// `struct tune_prefix`.
+/// Encodes `struct tune_prefix`.
 pub fn prefix(prefix: Prefix) -> Vec<u8> {
     let bits = 8 + u32::from(prefix.length());
     Bytes::default().u32s(&[bits]).bytes(&[family(prefix)]).bytes(&octets(prefix.address())).bytes(&[0; 3]).0
 }
 
-/// `enum tune_override`.
+/// Encodes `enum tune_override`.
 pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
     let word = match what {
         Override::Keep => 0,
@@ -170,7 +170,7 @@ pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
     Bytes::default().u32s(&[word]).0
 }
 
-/// `struct tune_heart`, up to the time until which the kernel chooses.
+/// The part of `struct tune_heart` that determines until when the kernel chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     beat_us: u64,
@@ -178,19 +178,19 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Reads one; `None`: it is too short.
+    /// Parses a heartbeat; `None` if the bytes are too short.
     pub fn parse(bytes: &[u8]) -> Option<Heartbeat> {
         let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         Some(Heartbeat { beat_us: word(0)?, grace_us: word(8)? })
     }
 
-    /// Until when the kernel chooses, by CLOCK_MONOTONIC.
+    /// Returns the time until which the kernel chooses, by CLOCK_MONOTONIC.
     pub fn end_us(self) -> u64 {
         self.beat_us.saturating_add(self.grace_us)
     }
 }
 
-/// Decisions summed over CPUs and algorithms, by reason.
+/// Sums decisions over CPUs and algorithms, by reason.
 pub fn reasons(cpus: &[Vec<u8>]) -> BTreeMap<Reason, u64> {
     let mut sums = BTreeMap::new();
     for (reason, _, count) in counted(cpus) {
@@ -199,7 +199,8 @@ pub fn reasons(cpus: &[Vec<u8>]) -> BTreeMap<Reason, u64> {
     sums
 }
 
-/// The counters of `struct tune_decisions` of each CPU that are not zero: reason, slot of the algorithm, connections.
+/// Returns the counters of `struct tune_decisions` that are not zero, of all CPUs: reason, slot of the algorithm, and
+/// number of connections.
 fn counted(cpus: &[Vec<u8>]) -> impl Iterator<Item = (Reason, usize, u64)> {
     let words = cpus.iter().flat_map(|cpu| cpu.chunks_exact(8).take(DECISIONS).enumerate());
     let count = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
@@ -208,7 +209,7 @@ fn counted(cpus: &[Vec<u8>]) -> impl Iterator<Item = (Reason, usize, u64)> {
         .filter(|(_, _, count)| *count > 0)
 }
 
-/// `struct tune_decisions` of each CPU, added up.
+/// Sums `struct tune_decisions` over all CPUs.
 pub fn decisions(cpus: &[Vec<u8>], slots: &Slots) -> Decisions {
     let mut sums = Decisions::new();
     for (reason, slot, count) in counted(cpus) {
@@ -238,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Size in bytes of a structure in the header.
+    /// Returns the size of a structure in the header, in bytes.
     fn size(structure: &str) -> usize {
         let (_, body) = HEADER.split_once(&format!("struct {structure} {{")).expect("the structure");
         let (body, _) = body.split_once("\n};").expect("its end");
@@ -261,7 +262,7 @@ mod tests {
             };
             Some(element_bytes * count)
         };
-        // `u64 names[2 * TUNE_ARMS]` has blanks within its brackets.
+        // `u64 names[2 * TUNE_ARMS]` contains blanks within its brackets.
         let body = body.replace("2 * TUNE_ARMS", "16");
         body.lines().filter_map(bytes).sum()
     }

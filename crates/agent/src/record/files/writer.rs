@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 use thalweg_trace::RecordRow;
 
-/// Rows that are converted to columns together: as many as fit in the first-level cache.
+/// Number of rows that are converted to columns together: as many as fit in the first-level cache.
 const ROWS_AT_ONCE: usize = 16;
 
 /// Writes rows into a folder of records. All disk I/O happens in a separate thread, so only [`Writer::finish`] makes
@@ -20,7 +20,7 @@ const ROWS_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
-    /// Rows of connections and of transfers.
+    /// Buffers for the rows of connections and of transfers.
     piles: [Pile; 2],
     waiting: Arc<Waiting>,
     worker: Option<JoinHandle<()>>,
@@ -32,7 +32,7 @@ impl Writer {
     /// Creates the folder of records, or opens an existing one.
     ///
     /// # Errors
-    /// The settings make no sense, the folder cannot be written, or another agent writes it.
+    /// If the settings are inconsistent, the folder is not writable, or another agent writes to it.
     pub fn open(settings: Settings) -> Result<Writer, Problem> {
         let (folder, flush) = (settings.folder.clone(), settings.flush);
         let disk = Disk::open(settings)?;
@@ -46,7 +46,7 @@ impl Writer {
         Ok(Writer { folder, piles: Default::default(), waiting, worker: Some(worker), flush, next })
     }
 
-    /// Takes a row.
+    /// Adds a row.
     pub fn take(&mut self, row: RecordRow) {
         let pile = &mut self.piles[usize::from(row.kind == TRANSFER)];
         pile.fresh.push(row);
@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// Has rows flushed if that is due. To be called a few times a second.
+    /// Requests a flush if one is due. To be called several times a second.
     pub fn tick(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -69,18 +69,18 @@ impl Writer {
         self.waiting.flush();
     }
 
-    /// The next [`Writer::tick`] has rows flushed.
+    /// Makes the next [`Writer::tick`] request a flush.
     pub fn flush(&mut self, now: Instant) {
         self.next = now;
     }
 
-    /// Returns whether the queue of rows is long enough that callers that can wait should. While the disk fails,
+    /// Returns whether the queue of rows is so long that callers that can wait should wait. While disk writes fail,
     /// waiting does not help.
     pub fn is_crowded(&self) -> bool {
         self.waiting.is_crowded()
     }
 
-    /// Returns the state of recording.
+    /// Returns the state of the writer.
     pub fn health(&self) -> Health {
         let mut health = self.waiting.health();
         health.rows_waiting += self.piles.iter().map(Pile::len).sum::<usize>() as u64;
@@ -91,10 +91,10 @@ impl Writer {
         health
     }
 
-    /// Flushes all rows, and ends.
+    /// Flushes all rows, and ends the writer thread.
     ///
     /// # Errors
-    /// Not all of it could be written.
+    /// If some rows could not be written.
     pub fn finish(mut self) -> Result<(), Problem> {
         let joined = self.end();
         let Health { rows_waiting, trouble, .. } = self.waiting.health();
@@ -115,7 +115,7 @@ impl Writer {
         self.piles.iter_mut().for_each(|pile| pile.hand_over(&self.waiting));
     }
 
-    /// Has the last rows written; returns whether the thread ended normally.
+    /// Requests the last flush, and returns whether the thread ended normally.
     fn end(&mut self) -> bool {
         self.hand_over();
         self.waiting.end();
@@ -123,10 +123,10 @@ impl Writer {
     }
 }
 
-/// Rows that become a row group.
+/// Rows that will form a row group.
 #[derive(Debug, Default)]
 struct Pile {
-    /// Rows that are not in columns yet.
+    /// Rows that are not yet converted to columns.
     fresh: Vec<RecordRow>,
     rows: Rows,
 }
