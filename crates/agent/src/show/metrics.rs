@@ -169,7 +169,7 @@ fn rows(registry: &Registry, counters: &Counters) {
     }
 }
 
-/// Registers the kernel's measurements of the programs; there are none unless the kernel measures them.
+/// Registers the kernel's measurements of the programs; without kernel measurements it has no samples.
 fn programs(registry: &Registry, programs: &[Program]) {
     let runs =
         Opts::new("thalweg_ebpf_runs_total", "Runs of the programs in the kernel (with kernel.bpf_stats_enabled).");

@@ -418,7 +418,7 @@ impl DecisionEngine {
     }
 }
 
-/// Returns the key after `last`, or the first key if there is none.
+/// Returns the key after `last`, and after the last key the first one.
 fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()

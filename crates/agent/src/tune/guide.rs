@@ -34,7 +34,7 @@ pub struct Check {
     pub is_good: bool,
     /// Reason why the setting matters.
     pub why: String,
-    /// Command that changes it; empty if there is none.
+    /// Command that changes it; empty without such a command.
     pub how: Option<String>,
 }
 
