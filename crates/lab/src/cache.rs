@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Files that were not used for longer than this are removed.
+/// Files that were not used for longer than this time are removed.
 const FORGET: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The folder; nothing where the user has no home. It need not exist.
+/// Returns the folder, which need not exist; `None` if the user has no home folder.
 pub(crate) fn folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_CACHE_HOME")
@@ -18,7 +18,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
         .map(|cache| cache.join("thalweg"))
 }
 
-/// Writes a file that is complete or absent, also when two write it at once.
+/// Writes a file atomically, even if two processes write it concurrently.
 pub(crate) fn keep(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().unwrap_or(place);
     fs::create_dir_all(folder)?;
@@ -28,8 +28,8 @@ pub(crate) fn keep(place: &Path, bytes: &[u8]) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
-/// Removes the files of a folder that have not been used for a week. A process that reads one of them has it open, or
-/// makes it again.
+/// Removes the files of a folder that have not been used for a week. A process that uses a removed file either has it
+/// open or creates it again.
 pub(crate) fn forget(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -40,14 +40,14 @@ pub(crate) fn forget(folder: &Path) {
     }
 }
 
-/// SHA-256 of a file, in hexadecimal.
+/// Returns the SHA-256 of a file in hexadecimal.
 pub(crate) fn checksum(file: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     io::copy(&mut File::open(file)?, &mut hasher)?;
     Ok(hexadecimal(hasher))
 }
 
-/// Returns the digest of a hasher.
+/// Returns the digest of a hasher in hexadecimal.
 pub(crate) fn hexadecimal(hasher: Sha256) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

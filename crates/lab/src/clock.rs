@@ -10,39 +10,39 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock of an experiment that starts at this reading of CLOCK_MONOTONIC.
+    /// Returns the clock of an experiment that starts at this reading of CLOCK_MONOTONIC.
     pub fn starting_at(start_ns: u64) -> Clock {
         Clock { start_ns }
     }
 
-    /// The clock of an experiment that starts now.
+    /// Returns the clock of an experiment that starts now.
     pub fn starting_now() -> Clock {
         Clock { start_ns: monotonic_ns() }
     }
 
-    /// Time since the start; zero before it.
+    /// Returns the time since the start; zero before it.
     pub fn now(&self) -> Time {
         self.at(monotonic_ns())
     }
 
-    /// The time of a reading of CLOCK_MONOTONIC.
+    /// Converts a reading of CLOCK_MONOTONIC.
     pub fn at(&self, monotonic_ns: u64) -> Time {
         Time(monotonic_ns.saturating_sub(self.start_ns))
     }
 
-    /// The reading of CLOCK_MONOTONIC at a time.
+    /// Converts a time to a reading of CLOCK_MONOTONIC.
     pub fn monotonic_ns(&self, time: Time) -> u64 {
         self.start_ns.saturating_add(time.0)
     }
 }
 
-/// CLOCK_MONOTONIC now.
+/// Reads CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Returns a number of nanoseconds in the form that system calls take.
+/// Converts nanoseconds to the structure that system calls use.
 pub(crate) fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }

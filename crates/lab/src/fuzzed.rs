@@ -7,17 +7,17 @@ pub fn netlink(bytes: &[u8]) {
     diag::fuzz(bytes);
 }
 
-/// A program or a library for a guest.
+/// Parses the ELF file of a program or library for a guest.
 pub fn elf(bytes: &[u8]) {
     vm::image::fuzz_elf(bytes);
 }
 
-/// The kernel of a guest.
+/// Parses the kernel image of a guest.
 pub fn kernel_image(bytes: &[u8]) {
     vm::image::fuzz_kernel(bytes);
 }
 
-/// A capture of packets.
+/// Parses a packet capture.
 pub fn capture(bytes: &[u8]) {
     let _ = relay::capture::read_from(bytes, &mut |_| {});
 }

@@ -8,7 +8,7 @@ use crate::{diag, meter, net, program, relay, session, traffic};
 /// Executes the commands on standard input until it ends.
 ///
 /// # Errors
-/// What stopped the host; it has been told as an event, too.
+/// The error that stopped the host; it was also reported as an event.
 pub fn serve() -> Result<(), Error> {
     let events = EventWriter::open();
     let outcome = CommandQueue::open().and_then(|commands| play(&commands, &events));
@@ -52,7 +52,7 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
         Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
     };
     events.send(&HostEvent::Stopped { measured, untrustworthy });
-    // The process must not exit before the engine has read the rows.
+    // The process must not exit before the engine has read all rows.
     loop {
         if commands.next() == Command::Clock {
             events.send(&clock_event());

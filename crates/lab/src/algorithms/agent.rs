@@ -1,21 +1,21 @@
-//! Path of the program that loads eBPF congestion controls.
+//! Path of the agent, which loads eBPF congestion controls.
 
 use crate::error::Error;
 use crate::net::probe;
 use std::path::{Path, PathBuf};
 
-/// The program that loads eBPF, and the environment variable that names it.
+/// File name of the agent, and the environment variable that overrides its path.
 pub(crate) const AGENT: &str = "thalweg-agent";
 const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
-/// Returns the path of the agent: named by `THALWEG_AGENT`, beside the engine, or in the search path.
+/// Returns the path of the agent: from `THALWEG_AGENT`, beside the engine, or in the search path.
 pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
     let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let beside = engine.with_file_name(AGENT);
     named.or_else(|| Some(beside).filter(|place| place.is_file())).or_else(|| probe::tool(AGENT))
 }
 
-/// The error where the agent is needed and missing.
+/// Returns the error for a missing agent.
 pub(crate) fn no_agent() -> Error {
     Error::new(
         "no-agent",

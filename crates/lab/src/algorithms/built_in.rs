@@ -1,5 +1,5 @@
-//! The algorithms that the agent carries, on this machine's own kernel: the reason why one is missing, and the command
-//! that adds it.
+//! The algorithms that are built into the agent, on this machine's kernel: the reason why one is missing, and the
+//! command that adds it.
 //!
 //! The agent itself reports missing kernel features in more detail, but it requires root. This module checks what any
 //! user can see.
@@ -10,7 +10,7 @@ use crate::net::{probe, sysctl};
 use std::fs;
 use std::path::Path;
 
-/// BBR with a rule for senders that share a CPU.
+/// BBR with a rule for senders on a shared CPU.
 pub const BBR_CPU: &str = "bbr_cpu";
 
 /// BBR version 3.
@@ -19,13 +19,13 @@ pub const BBR3: &str = "bbr3";
 /// BBR with parameters.
 pub const BBR_TUNED: &str = "bbr_tuned";
 
-/// BBR with a probing gain that follows the path.
+/// BBR with a probing gain that adapts to the path.
 pub const BBR_AUTO: &str = "bbr_auto";
 
-/// Algorithms that the agent contains.
+/// Algorithms that are built into the agent.
 pub const BUILT_IN: [&str; 4] = [BBR_CPU, BBR3, BBR_TUNED, BBR_AUTO];
 
-/// Returns whether the agent contains an algorithm of this name.
+/// Returns whether an algorithm of this name is built into the agent.
 pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }
@@ -33,10 +33,10 @@ pub fn is_built_in(name: &str) -> bool {
 /// The oldest supported kernel.
 const FLOOR: (u32, u32) = (6, 1);
 
-/// The kernel's own BBR, which all but `bbr3` call.
+/// The kernel's own BBR, which all of them except `bbr3` call.
 const BBR: &str = "bbr";
 
-/// Hint for a kernel that cannot load one.
+/// Hint for a kernel that cannot load the algorithm.
 const ELSEWHERE: &str = "or run it in a guest: --engine vm";
 
 /// Properties of a machine that any user can see.
@@ -48,21 +48,21 @@ struct Machine {
     has_types: bool,
     /// Whether the kernel compiles eBPF to machine code (JIT).
     has_jit: bool,
-    /// Whether it has BBR, built in or as a module; true if that is unknown.
+    /// Whether the kernel has BBR, built in or as a module; true if that is unknown.
     may_have_bbr: bool,
-    /// Command that calls the agent; `None`: it is missing.
+    /// Command that calls the agent; `None` if the agent is missing.
     agent: Option<String>,
 }
 
-/// Returns the reason why this machine's kernel does not have the algorithm `name`; `None`: it has it. `engine` is the
-/// path of this program.
+/// Returns the reason why the algorithm `name` is not available on this machine's kernel; `None` if it is. `engine` is
+/// the path of this program.
 pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     let algorithms = probe::algorithms();
     if algorithms.iter().any(|algorithm| algorithm == name) {
         return None;
     }
     let release = probe::release();
-    // The list of modules has all that could be loaded. Without the list, that is unknown.
+    // This file lists all modules that can be loaded. If it is missing, the modules are unknown.
     let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
     let machine = Machine {
         has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
@@ -78,7 +78,7 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
 /// Returns the shell command that calls the agent.
 fn call_of_agent(engine: &Path) -> Option<String> {
     let place = agent(engine)?;
-    // The name alone suffices if it is found on the path.
+    // The name alone suffices if the agent is in the search path.
     let is_on_path = probe::tool(AGENT).is_some_and(|path| path == place);
     Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })
 }
@@ -118,7 +118,7 @@ fn explain(name: &str, machine: &Machine) -> Error {
     }
 }
 
-/// `6.1.0-50-amd64` is (6, 1).
+/// Parses a kernel release: `6.1.0-50-amd64` is (6, 1).
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map_while(|number| number.parse().ok());
     Some((numbers.next()?, numbers.next()?))

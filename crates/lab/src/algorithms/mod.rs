@@ -1,4 +1,4 @@
-//! Congestion controls: the requirements of each (a module, an eBPF object, the agent), and where they are found.
+//! Congestion controls: what each requires (a module, an eBPF object, the agent), and where it comes from.
 
 mod agent;
 pub mod built_in;

@@ -1,6 +1,8 @@
-//! Congestion controls that a guest's kernel does not have: modules and eBPF of the user, and what the agent carries.
+//! Congestion controls that are not part of a guest's kernel: modules and eBPF objects of the user, and the built-in
+//! algorithms of the agent.
 //!
-//! eBPF is loaded inside by `thalweg-agent`, which stands in the guest's first file system if it is on the machine.
+//! eBPF is loaded in the guest by `thalweg-agent`, which is part of the guest's initial file system if this machine has
+//! it.
 
 use super::built_in::is_built_in;
 use super::settings::settings;
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use thalweg_plan::plan::{CcFile, CcFileKind, Experiment, Flow};
 
-/// A file of a guest: its path and its content.
+/// A file of a guest: path and content.
 pub(crate) type File = (String, Vec<u8>);
 
 /// Folder of the user's own files in a guest.
@@ -20,16 +22,16 @@ const FOLDER: &str = "cc";
 /// Source of a congestion control in a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
-    /// Its kernel has it, as a module or built in.
+    /// The kernel has it, built in or as a module.
     Kernel {
         /// Name.
         name: String,
     },
-    /// A module in this file of the guest registers it.
+    /// A module in a file of the guest registers it.
     Module {
         /// Name.
         name: String,
-        /// The file.
+        /// Path of the module in the guest.
         file: String,
     },
     /// The agent loads it.
@@ -38,13 +40,13 @@ pub(crate) enum Algorithm {
         name: String,
         /// Argument of the agent's load command: a file of the guest, or a name.
         what: String,
-        /// Parameters, each `PARAM=VALUE`.
+        /// Parameters, each as `PARAM=VALUE`.
         settings: Vec<String>,
     },
 }
 
 impl Algorithm {
-    /// Name.
+    /// Returns the name of the algorithm.
     pub fn name(&self) -> &str {
         match self {
             Algorithm::Kernel { name } | Algorithm::Module { name, .. } | Algorithm::Agent { name, .. } => name,
@@ -52,7 +54,7 @@ impl Algorithm {
     }
 }
 
-/// Requirements of the flows of a guest, and the files for it.
+/// Returns the algorithms that the flows of a guest require, and the files for them.
 ///
 /// # Errors
 /// `bad-cc`: a file has changed, two flows use one name for different algorithms, or a parameter is unknown.
@@ -79,7 +81,7 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
     Ok((needed.into_values().collect(), files))
 }
 
-/// Checks what is not a matter of the guests' kernel.
+/// Determines the source of a flow's algorithm, with the checks that do not depend on the guest's kernel.
 ///
 /// # Errors
 /// `bad-cc`, `not-honoured`.

@@ -1,11 +1,11 @@
-//! Parameters of a flow's congestion control, as `thalweg-agent cc load --set` takes them.
+//! Parameters of a flow's congestion control, in the form of `thalweg-agent cc load --set`.
 
 use super::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3};
 use crate::error::Error;
 use thalweg_plan::plan::Flow;
 
-/// The parameter that chooses what is done about a CPU that is shared, and the rules by its values, as the agent names
-/// them.
+/// Returns the parameter that selects the rule for a shared CPU, and the agent's names of the rules, indexed by the
+/// parameter's value.
 fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     match cc {
         BBR_CPU => Some(("rule", &["paper", "schedule"])),
@@ -14,7 +14,7 @@ fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     }
 }
 
-/// The simulator's algorithm with the parameters of an algorithm built on the kernel's BBR.
+/// Returns the simulator's algorithm that has the parameters of an algorithm based on the kernel's BBR.
 fn simulated(cc: &str) -> Option<&'static str> {
     match cc {
         BBR_TUNED => Some("bbr"),
@@ -23,8 +23,8 @@ fn simulated(cc: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the parameters that a flow sets of an algorithm that the agent carries, each `PARAM=VALUE`; empty for
-/// others.
+/// Returns the parameters that a flow sets for a built-in algorithm of the agent, each as `PARAM=VALUE`; empty for
+/// other algorithms.
 ///
 /// # Errors
 /// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: its value is out of range.

@@ -1,31 +1,31 @@
-//! Numbers in what the kernel writes: in the machine's byte order, or not there.
+//! Reads numbers in host byte order from kernel messages; `None` if the message is too short.
 
-/// The byte at an offset.
+/// Returns the byte at an offset.
 pub(super) fn u8_at(bytes: &[u8], offset: usize) -> Option<u8> {
     bytes.get(offset).copied()
 }
 
-/// The number of two bytes at an offset.
+/// Returns the 16-bit number at an offset.
 pub(super) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     array_at(bytes, offset).map(u16::from_ne_bytes)
 }
 
-/// The number of two bytes at an offset, in network byte order.
+/// Returns the 16-bit number at an offset, in network byte order.
 pub(super) fn u16_be_at(bytes: &[u8], offset: usize) -> Option<u16> {
     array_at(bytes, offset).map(u16::from_be_bytes)
 }
 
-/// The number of four bytes at an offset.
+/// Returns the 32-bit number at an offset.
 pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     array_at(bytes, offset).map(u32::from_ne_bytes)
 }
 
-/// The signed number of four bytes at an offset.
+/// Returns the signed 32-bit number at an offset.
 pub(super) fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
     array_at(bytes, offset).map(i32::from_ne_bytes)
 }
 
-/// The number of eight bytes at an offset.
+/// Returns the 64-bit number at an offset.
 pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     array_at(bytes, offset).map(u64::from_ne_bytes)
 }

@@ -1,6 +1,6 @@
 //! State that a congestion control exports (`union tcp_cc_info`, include/uapi/linux/inet_diag.h of the kernel).
 //!
-//! Only some export any: BBR; DCTCP; and, in Vegas's structure, Vegas, YeAH, Illinois, Westwood and NV.
+//! Few algorithms export any: BBR, DCTCP, and, in the structure of Vegas, also Vegas, YeAH, Illinois, Westwood and NV.
 
 use super::bytes::{u16_at, u32_at};
 use super::sys;
@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 /// State that a congestion control exports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CcInfo {
-    /// Nothing.
+    /// The algorithm exports no state.
     #[default]
     None,
     /// BBR, any version.
@@ -28,9 +28,9 @@ pub enum CcInfo {
     /// Vegas and the algorithms that export the same structure. The meaning of the round-trip times depends on the
     /// algorithm.
     Vegas {
-        /// Whether it currently reacts to delay.
+        /// Whether the algorithm currently reacts to delay.
         is_enabled: bool,
-        /// Round-trip times of this round.
+        /// Number of round-trip times in this round.
         rtt_count: u32,
         /// `tcpv_rtt`: for Vegas and YeAH the all-time minimum, for Illinois the mean of this round, for Westwood the
         /// smoothed value.
@@ -40,15 +40,15 @@ pub enum CcInfo {
     },
     /// DCTCP.
     Dctcp {
-        /// Whether the connection has ECN; without it, DCTCP is Reno.
+        /// Whether the connection negotiated ECN; without it, DCTCP behaves like Reno.
         is_enabled: bool,
         /// Whether the latest packet was marked.
         ce_state: u16,
         /// Share of bytes that were marked, in 1/1024.
         alpha: u32,
-        /// Marked bytes of this round.
+        /// Marked bytes in this round.
         marked_bytes: u32,
-        /// Acknowledged bytes of this round.
+        /// Acknowledged bytes in this round.
         total_bytes: u32,
     },
 }
@@ -70,17 +70,17 @@ pub(super) const KEYS: &[&str] = &[
     "dctcp_total_bytes",
 ];
 
-/// Asks the congestion control of one connection.
+/// Reads the state of one connection's congestion control.
 ///
 /// # Errors
-/// The descriptor is no TCP socket.
+/// If the descriptor is not a TCP socket.
 pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
     let mut name = [0; sys::CC_NAME];
     let name_length = sys::tcp_option(socket, sys::TCP_CONGESTION, &mut name)?;
     let mut bytes = [0; 128];
     let length = sys::tcp_option(socket, sys::TCP_CC_INFO, &mut bytes)?;
     let bytes = &bytes[..length];
-    // getsockopt does not report which of the three structures it returns; a dump does.
+    // getsockopt does not report which of the three structures it returns, unlike a dump.
     let info = match until_zero(&name[..name_length]) {
         [b'b', b'b', b'r', ..] => CcInfo::parse_bbr(bytes),
         b"dctcp" => CcInfo::parse_dctcp(bytes),
@@ -91,7 +91,7 @@ pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
 }
 
 impl CcInfo {
-    /// Passes every value with its key; keys mean the same as in the simulator.
+    /// Passes every value with its key to `take`; the keys have the same meaning as in the simulator.
     pub fn report(&self, take: &mut dyn FnMut(&'static str, f64)) {
         match *self {
             CcInfo::None => {}
@@ -122,7 +122,7 @@ impl CcInfo {
         let (low, high) = (u64::from(u32_at(bytes, 0)?), u64::from(u32_at(bytes, 4)?));
         Some(CcInfo::Bbr {
             bw_bps: (high << 32 | low).saturating_mul(8),
-            // All ones before the first sample, for which the simulator reports 0.
+            // The kernel reports all ones before the first sample, and the simulator reports 0.
             min_rtt_us: match u32_at(bytes, 8)? {
                 u32::MAX => 0,
                 rtt => u64::from(rtt),

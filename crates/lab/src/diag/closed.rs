@@ -1,4 +1,4 @@
-//! TCP sockets that the kernel destroys, as it reports them (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h).
+//! Receives the kernel's reports of destroyed TCP sockets (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h).
 
 use super::bytes::{u16_at, u32_at};
 use super::sampler::{SOCK_DIAG_BY_FAMILY, refused};
@@ -9,13 +9,13 @@ use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with, sockopt};
 use std::os::fd::OwnedFd;
 
-/// Groups of IPv4 and IPv6, a bit each: SKNLGRP_INET_TCP_DESTROY is 1, SKNLGRP_INET6_TCP_DESTROY 3.
+/// Bit mask of the groups of IPv4 and IPv6: SKNLGRP_INET_TCP_DESTROY is 1, SKNLGRP_INET6_TCP_DESTROY 3.
 const GROUPS: u32 = 1 | 1 << 2;
 
-/// Space for reports between two calls: 2000 of them.
+/// Size of the receive buffer in bytes: space for about 2000 reports between two calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A report is some hundred bytes.
+/// Buffer size of a datagram in bytes; a report has some hundred.
 const DATAGRAM_BYTES: usize = 1 << 12;
 
 const HEADER: usize = 16;
@@ -28,15 +28,15 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Reports arrive from now on.
+    /// Starts to receive reports.
     ///
     /// # Errors
-    /// The kernel has no sock_diag.
+    /// If the kernel does not support sock_diag.
     pub fn open() -> Result<Closed, Error> {
         let open = || {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?;
-            // The kernel limits the size to its maximum.
+            // The kernel caps the size at its maximum.
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
             bind(&socket, &SocketAddrNetlink::new(0, GROUPS))?;
             Ok(socket)
@@ -45,8 +45,8 @@ impl Closed {
         Ok(Closed { socket, buffer: vec![0; DATAGRAM_BYTES].into() })
     }
 
-    /// Hands over the reports that have arrived. Malformed reports are skipped, and so are those that did not fit in
-    /// the buffer.
+    /// Passes the reports that have arrived to `each`. Skips malformed reports; reports that did not fit in the buffer
+    /// are lost.
     pub fn drain(&mut self, each: &mut dyn FnMut(Connection)) {
         loop {
             let length = match recv(&self.socket, &mut *self.buffer, RecvFlags::empty()) {

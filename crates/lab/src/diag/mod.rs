@@ -32,7 +32,7 @@ pub use watch::watch_qdiscs;
 
 use crate::error::Error;
 
-/// Reads any bytes as a datagram of the kernel, and each part that may be in one.
+/// Parses any bytes as a kernel datagram, and as each structure that a datagram may contain.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let mut parse = |body: &[u8]| {
         let _ = (sampler::Socket::parse(body), survey::Connection::parse(body), qdiscs::QdiscMessage::parse(body));
@@ -42,18 +42,18 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = (parse(bytes), tcp_info::TcpInfo::parse(bytes), netlink::attributes(bytes).count());
 }
 
-/// Sequence number of the request that a fuzzed datagram answers.
+/// Sequence number of the request to which a fuzzed datagram is the answer.
 const FUZZED_SEQUENCE: u32 = 1;
 
 /// Names of values that only one congestion control has.
 pub const STATE_KEYS: &[&str] = cc_info::KEYS;
 
-/// The name among [`STATE_KEYS`] that reads like this.
+/// Returns the static string in [`STATE_KEYS`] that equals `name`.
 pub fn state_key(name: &str) -> Option<&'static str> {
     STATE_KEYS.iter().find(|key| **key == name).copied()
 }
 
-/// Returns the packets that a queue discipline has passed and dropped since it was made.
+/// Returns the number of packets that a queue discipline has sent and dropped since its creation.
 ///
 /// # Errors
 /// `no-qdisc`, `no-qdisc-counters`.

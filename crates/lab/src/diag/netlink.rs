@@ -1,7 +1,7 @@
-//! Dumps over netlink: one request, many answers (netlink(7); include/uapi/linux/netlink.h of the kernel).
+//! Dumps over netlink: one request, several answers (netlink(7); include/uapi/linux/netlink.h of the kernel).
 //!
-//! All input is parsed as untrusted bytes: a message that is shorter than its length field, or has an impossible
-//! length, is an error.
+//! All input is parsed as untrusted bytes: a message that is shorter than its length field, or has an invalid length,
+//! is an error.
 
 use super::bytes::{i32_at, u16_at, u32_at};
 use super::sys;
@@ -13,51 +13,51 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A question that is answered by a dump.
+/// A request that is answered by a dump.
 #[derive(Debug)]
 pub(super) struct Netlink {
     socket: OwnedFd,
-    /// The request, header first.
+    /// The request with its header.
     request: Vec<u8>,
-    /// Number of the latest request: answers carry it.
+    /// Sequence number of the latest request, which its answers repeat.
     sequence: u32,
-    /// The end of a dump is a separate datagram: with two buffers, one call usually receives everything.
+    /// The end of a dump is a separate datagram: with two buffers, one call usually receives the entire dump.
     buffers: [Box<[u8]>; 2],
 }
 
-/// Whether all answers of a dump belong to one moment.
+/// Whether a dump is a consistent snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consistency {
-    /// The kernel noticed no change during the dump.
+    /// The kernel detected no change during the dump.
     Whole,
-    /// Something changed during the dump: an answer may be missing or repeated.
+    /// A change occurred during the dump: an answer may be missing or repeated.
     Interrupted,
 }
 
 /// Reason why bytes cannot be parsed.
 pub(super) type Malformed = &'static str;
 
-/// Buffer for one datagram; the kernel's dump datagrams have at most 32 KiB.
+/// Buffer size of a datagram in bytes; the kernel's dump datagrams have at most 32 KiB.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The kernel answers a dump while it is asked; this bounds the wait should an answer be lost.
+/// Timeout for an answer. The kernel usually answers within the request, but an answer may be lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NLMSG_HEADER: usize = 16;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// Message types below this are netlink's own.
+/// Lowest message type that is not reserved by netlink.
 const NLMSG_MIN_TYPE: u16 = 0x10;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_DUMP: u16 = 0x300;
 const NLM_F_DUMP_INTR: u16 = 0x10;
 
 const ATTRIBUTE_HEADER: usize = 4;
-/// The bits of an attribute's type that are not flags.
+/// Bits of an attribute's type that are not flags.
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
 impl Netlink {
-    /// A socket for the question of this type with this body; without a protocol, it is rtnetlink's.
+    /// Opens a socket for requests of this type and body; without `protocol`, it uses rtnetlink.
     pub fn open(protocol: Option<Protocol>, kind: u16, body: &[u8]) -> IoResult<Netlink> {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
@@ -66,7 +66,7 @@ impl Netlink {
         request.extend(length.to_ne_bytes());
         request.extend(kind.to_ne_bytes());
         request.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
-        request.extend([0; 8]); // number of the request, port
+        request.extend([0; 8]); // sequence number, port
         request.extend(body);
         Ok(Netlink { socket, request, sequence: 0, buffers: [(); 2].map(|()| vec![0; BUFFER_BYTES].into()) })
     }
@@ -76,10 +76,10 @@ impl Netlink {
         self.socket.as_fd()
     }
 
-    /// Sends a request, and passes the body of every answer. After an error, open a new socket.
+    /// Sends a request, and passes the body of every answer. After an error, a new socket is needed.
     ///
     /// # Errors
-    /// What `refused` makes of the kernel's reason; or an answer cannot be read, and `about` says what it was about.
+    /// The result of `refused` for the kernel's error code; or an answer is malformed, and `about` names the subject.
     pub fn dump(
         &mut self,
         about: &str,
@@ -123,10 +123,10 @@ pub(super) enum Progress {
     Refused(Errno),
 }
 
-/// Largest error number of the kernel.
+/// Largest errno value of the kernel.
 const MAX_ERRNO: i32 = 4095;
 
-/// Passes the body of every answer in a datagram; skips answers to an earlier request.
+/// Passes the body of every answer in a datagram; skips answers to earlier requests.
 pub(super) fn read_datagram(
     mut bytes: &[u8],
     sequence: u32,
@@ -147,7 +147,7 @@ pub(super) fn read_datagram(
         let body = &message[NLMSG_HEADER..];
         match kind {
             NLMSG_DONE | NLMSG_ERROR => {
-                // NLMSG_DONE also carries a number: the error at the end of the dump.
+                // NLMSG_DONE also carries an error code, for an error at the end of the dump.
                 let code = i32_at(body, 0).ok_or("an end without a number")?;
                 return match code.checked_neg() {
                     Some(errno @ 1..=MAX_ERRNO) => Ok(Progress::Refused(Errno::from_raw_os_error(errno))),
@@ -162,7 +162,7 @@ pub(super) fn read_datagram(
     Ok(Progress::More)
 }
 
-/// Iterates over attributes: type and content of each.
+/// Iterates over attributes, as pairs of type and content.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
@@ -179,7 +179,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, 
     })
 }
 
-/// The first `length` bytes, and what follows them at the next multiple of four.
+/// Splits off the first `length` bytes; the rest begins at the next multiple of four.
 fn split(bytes: &[u8], length: Option<usize>, shortest: usize) -> Option<(&[u8], &[u8])> {
     let length = length.filter(|length| *length >= shortest)?;
     let first = bytes.get(..length)?;

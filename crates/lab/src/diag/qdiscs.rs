@@ -1,14 +1,14 @@
 //! Counters of queue disciplines (rtnetlink(7), tc(8); include/uapi/linux/{gen_stats,pkt_sched}.h of the kernel).
 //!
-//! One dump covers all queue disciplines of the namespace. Counters of 32 bits wrap around; they are extended from dump
-//! to dump.
+//! One dump covers all queue disciplines of the namespace. 32-bit counters wrap around; they are extended from dump to
+//! dump.
 //!
 //! The kernel counts Ethernet frames, 14 bytes more than the IP packet, or the size from a size table (`stab overhead`,
 //! tc-stab(8)) of the queue discipline or one above it. This module converts to bytes of IP packets, as used everywhere
 //! else.
 //!
 //! Drops at the limit and drops by decision of a queue discipline are counted separately, except for cake and dualpi2.
-//! Not included: classes.
+//! Classes are not included.
 
 use super::bytes::{i32_at, u32_at, u64_at};
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -16,7 +16,7 @@ use crate::error::Error;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
-/// Counters of some queue disciplines of this network namespace.
+/// Counters of selected queue disciplines of this network namespace.
 #[derive(Debug)]
 pub(super) struct Counters {
     netlink: Netlink,
@@ -32,12 +32,13 @@ pub(super) struct Count {
     pub backlog_packets: u64,
     pub dropped_packets: u64,
     pub marked_packets: u64,
-    /// Of the dropped packets, those that exceeded a limit; `None`: the kernel does not distinguish them.
+    /// Dropped packets that exceeded a limit; `None` if the kernel does not distinguish them.
     pub limit_drops: Option<u64>,
 }
 
 impl Count {
-    /// Packets that the queue discipline chose to drop; `None`: the kernel does not distinguish them.
+    /// Returns the number of packets that the queue discipline chose to drop; `None` if the kernel does not distinguish
+    /// them.
     pub fn early_drops(&self) -> Option<u64> {
         Some(self.dropped_packets.saturating_sub(self.limit_drops?))
     }
@@ -56,20 +57,20 @@ struct Followed {
     count: Count,
 }
 
-/// Which queue discipline it is.
+/// Key of a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     interface: u32,
     handle: u32,
 }
 
-/// An answer about a queue discipline.
+/// The kernel's message about a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QdiscMessage {
     key: Key,
-    /// Handle of its parent, if it has one.
+    /// Handle of the parent; 0 if there is no parent.
     parent: u32,
-    /// `overhead` of its size table.
+    /// `overhead` of the size table.
     size_table_overhead: Option<i32>,
     bytes: u64,
     packets: u64,
@@ -79,18 +80,18 @@ pub(super) struct QdiscMessage {
     own: Own,
 }
 
-/// Counters that only one kind of queue discipline has.
+/// Counters that only some kinds of queue discipline have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Own {
     /// Packets marked with ECN.
     marks: u32,
-    /// Packets dropped at the limit; `None` where the kernel counts all drops together.
+    /// Packets dropped at the limit; `None` if the kernel counts all drops together.
     limit_drops: Option<u32>,
 }
 
-// A list of the kernel's numbers, as in netlink.rs, which has those of every message.
+// Constants of the kernel, as in netlink.rs, which has those common to all messages.
 const RTM_GETQDISC: u16 = 38;
-/// Length of `struct tcmsg`, which attributes follow, in bytes.
+/// Length of `struct tcmsg` in bytes; attributes follow it.
 const TCMSG: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_XSTATS: u16 = 4;
@@ -102,23 +103,23 @@ const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_CAKE_STATS_TIN_STATS: u16 = 10;
 const TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;
-/// Present only once the packets exceed the 32 bits of the basic counters.
+/// Present only if the number of packets exceeds the 32 bits of the basic counters.
 const TCA_STATS_PKT64: u16 = 8;
 
-/// An Ethernet header, in bytes.
+/// Length of an Ethernet header in bytes.
 const ETHERNET: i64 = 14;
 
-/// The bits of a handle that are a queue discipline's; the others are those of a class.
+/// Bits of a handle that identify the queue discipline; the others identify a class.
 const MAJOR: u32 = 0xffff_0000;
 
-/// Maximum number of dumps if queue disciplines are added or removed during one.
+/// Maximum number of dumps if queue disciplines are added or removed during a dump.
 const ATTEMPTS: usize = 5;
 
 impl Counters {
-    /// Prepares to read the counters of these, each an interface and a handle such as `1:`.
+    /// Prepares to read the counters of these queue disciplines, each an interface and a handle such as `1:`.
     ///
     /// # Errors
-    /// The kernel refuses; an interface or a queue discipline is not there.
+    /// If the kernel refuses, or an interface or queue discipline does not exist.
     pub fn open(wanted: &[(String, String)]) -> Result<Counters, Error> {
         let netlink = Netlink::open(None, RTM_GETQDISC, &[0; TCMSG]).map_err(refused)?;
         let mut followed = Vec::new();
@@ -143,7 +144,7 @@ impl Counters {
     /// Reads all counters.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read; a queue discipline is no longer there.
+    /// If the kernel refuses, its answer is malformed, or a queue discipline no longer exists.
     pub fn read(&mut self) -> Result<(), Error> {
         let mut followed = std::mem::take(&mut self.followed);
         let mut attempts = 0;
@@ -157,7 +158,7 @@ impl Counters {
                 }
             });
             attempts += 1;
-            // The last attempt counts if it includes all queue disciplines.
+            // The last attempt is accepted if it includes all queue disciplines.
             if !matches!(dumped, Ok(Consistency::Interrupted)) || attempts == ATTEMPTS {
                 break dumped;
             }
@@ -200,7 +201,7 @@ fn not_there(interface: &str, handle: &str) -> Error {
     )
 }
 
-/// The number of a handle such as `1:` or `8001:`, which is hexadecimal.
+/// Parses a hexadecimal handle such as `1:` or `8001:`.
 pub(super) fn parse_handle(handle: &str) -> Option<u32> {
     let major = handle.strip_suffix(':')?;
     let is_number = !major.is_empty() && major.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -209,7 +210,7 @@ pub(super) fn parse_handle(handle: &str) -> Option<u32> {
 
 /// Returns the overhead of the size table that applies to a queue discipline: its own, or that of the nearest ancestor.
 fn overhead(messages: &[QdiscMessage], mut key: Key) -> i32 {
-    // Each step goes up one level; there are no more levels than queue disciplines.
+    // Each step goes up one level, and there are at most as many levels as queue disciplines.
     for _ in 0..messages.len() {
         let Some(message) = messages.iter().find(|message| message.key == key) else { break };
         if let Some(overhead) = message.size_table_overhead {
@@ -221,7 +222,7 @@ fn overhead(messages: &[QdiscMessage], mut key: Key) -> i32 {
 }
 
 impl Count {
-    /// Takes over the kernel's counters. Counters of 32 bits continue when they wrap around.
+    /// Updates the counters from a kernel message. 32-bit counters are extended when they wrap around.
     pub(super) fn follow(&mut self, message: &QdiscMessage, overhead_bytes: i64) {
         let payload = |bytes: u64, packets: u64| {
             let overhead = i128::from(packets) * i128::from(overhead_bytes);
@@ -239,7 +240,7 @@ impl Count {
 }
 
 impl QdiscMessage {
-    /// Reads `struct tcmsg` and the attributes behind it.
+    /// Parses `struct tcmsg` and the attributes after it.
     pub(super) fn parse(body: &[u8]) -> Result<QdiscMessage, Malformed> {
         let cut = "a queue discipline's message is cut short";
         let at = |offset| u32_at(body, offset).ok_or(cut);
@@ -281,7 +282,7 @@ impl QdiscMessage {
         Ok(message)
     }
 
-    /// Reads the counters that all have; returns the marks that cake has in the same attribute.
+    /// Reads the counters that all kinds have; returns cake's marks, which are in the same attribute.
     fn read_statistics(&mut self, nested: &[u8]) -> Result<u32, Malformed> {
         let cut = "a queue discipline's counters are cut short";
         let mut packets = None;
@@ -308,7 +309,7 @@ impl QdiscMessage {
 }
 
 impl Own {
-    /// Reads the statistics of one kind (`struct tc_codel_xstats` and so on); `drops` are all of its drops.
+    /// Reads the statistics of one kind (`struct tc_codel_xstats` and so on); `drops` is the total number of its drops.
     fn read(kind: &[u8], own: &[u8], drops: u32) -> Own {
         let at = |offset| u32_at(own, offset);
         let sum =
@@ -329,7 +330,7 @@ impl Own {
     }
 }
 
-/// Returns the packets that cake has marked, in all tins; 0 for other disciplines, which use this attribute
+/// Returns the number of packets that cake has marked, in all tins; 0 for other disciplines, which use this attribute
 /// differently.
 fn cake_marks(statistics: &[u8]) -> u32 {
     let of_kind = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);

@@ -1,12 +1,12 @@
-//! Every connection of a network namespace, in one question to the kernel (sock_diag(7)).
+//! Samples all connections of a network namespace with one request to the kernel (sock_diag(7)).
 //!
-//! One dump tells of all connections for a few system calls, where getsockopt(2) is one call for each. The kernel
-//! walks its table of connections meanwhile without stopping it: a connection may be missed, or come twice, when others
-//! open or close at the same moment.
+//! A dump covers all connections with a few system calls, whereas getsockopt(2) takes one call per connection. The
+//! kernel does not lock its connection table during a dump: if other connections open or close at the same time, a
+//! connection may be missing or repeated.
 //!
-//! Left out: the other version of IP; sockets that neither send nor wait for acknowledgements (listening, still
-//! connecting, FIN-WAIT-2, TIME-WAIT). Among these is one that was reset after the kernel had chosen it and before it
-//! was read: its counters are zeros by then.
+//! Not included: the other version of IP, and sockets that neither send nor wait for acknowledgements (listening, still
+//! connecting, FIN-WAIT-2, TIME-WAIT). A connection that is reset during the dump is also skipped, because its counters
+//! are already zero.
 
 use super::bytes::u16_be_at;
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -26,13 +26,13 @@ pub struct Sampler {
 /// A connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Port on this side.
+    /// Local port.
     pub local_port: u16,
     /// Port of the peer.
     pub remote_port: u16,
-    /// State of TCP.
+    /// TCP state and counters.
     pub info: TcpInfo,
-    /// State of its congestion control.
+    /// State of the congestion control.
     pub cc: CcInfo,
 }
 
@@ -41,7 +41,7 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 
-/// Length of `struct inet_diag_msg`, which attributes follow, in bytes.
+/// Length of `struct inet_diag_msg` in bytes; attributes follow it.
 pub(super) const INET_DIAG_MSG: usize = 72;
 pub(super) const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_VEGASINFO: u16 = 3;
@@ -49,13 +49,14 @@ pub(super) const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_DCTCPINFO: u16 = 9;
 const INET_DIAG_BBRINFO: u16 = 16;
 
-/// Requested attributes: bit `n - 1` requests attribute `n`. The one of Vegas also requests those of DCTCP and BBR.
+/// Requested attributes: bit `n - 1` requests attribute `n`. The attribute of Vegas also requests those of DCTCP and
+/// BBR.
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1) | 1 << (INET_DIAG_CONG - 1);
 
-/// Requested states, a bit each: ESTABLISHED 1, FIN-WAIT-1 4, CLOSE-WAIT 8, LAST-ACK 9, CLOSING 11.
+/// Bit mask of the requested states: ESTABLISHED 1, FIN-WAIT-1 4, CLOSE-WAIT 8, LAST-ACK 9, CLOSING 11.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// `struct inet_diag_req_v2`: 8 bytes, then addresses and ports, where zeros match all.
+/// Encodes `struct inet_diag_req_v2`: 8 bytes, then addresses and ports, where zeros match all.
 pub(super) fn request(family: u8, states: u32) -> [u8; 56] {
     let mut request = [0; 56];
     request[..3].copy_from_slice(&[family, IPPROTO_TCP, EXTENSIONS]);
@@ -64,21 +65,21 @@ pub(super) fn request(family: u8, states: u32) -> [u8; 56] {
 }
 
 impl Sampler {
-    /// Prepares to ask for connections over IPv4, or over IPv6.
+    /// Prepares to sample the connections over IPv4, or over IPv6.
     ///
     /// # Errors
-    /// The kernel has no sock_diag.
+    /// If the kernel does not support sock_diag.
     pub fn open(is_ipv6: bool) -> Result<Sampler, Error> {
         let question = request(if is_ipv6 { AF_INET6 } else { AF_INET }, STATES);
         let netlink = Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &question).map_err(refused)?;
         Ok(Sampler { netlink, interrupted: 0 })
     }
 
-    /// Passes every TCP connection of this network namespace that may still send or be acknowledged: a snapshot of
-    /// each, not of all at one moment.
+    /// Passes every TCP connection of this network namespace that may still send or receive acknowledgements. Each is a
+    /// snapshot, but they are not taken at the same moment.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read; then open a new sampler.
+    /// If the kernel refuses, or its answer is malformed; a new sampler is then needed.
     pub fn dump(&mut self, each: &mut dyn FnMut(&Socket)) -> Result<(), Error> {
         let consistency = self.netlink.dump("TCP connections", &refused, &mut |body| {
             let socket = Socket::parse(body)?;
@@ -87,7 +88,7 @@ impl Sampler {
             }
             Ok(())
         })?;
-        // Each answer is valid on its own. Another request would return most of them twice.
+        // Each answer is valid by itself, and another request would repeat most of them.
         self.interrupted += u64::from(consistency == Consistency::Interrupted);
         Ok(())
     }
@@ -109,7 +110,7 @@ pub(super) fn refused(errno: Errno) -> Error {
 }
 
 impl Socket {
-    /// Reads `struct inet_diag_msg` and the attributes behind it.
+    /// Parses `struct inet_diag_msg` and the attributes after it.
     pub(super) fn parse(body: &[u8]) -> Result<Socket, Malformed> {
         let ports = u16_be_at(body, 4).zip(u16_be_at(body, 6));
         let ((local_port, remote_port), rest) =

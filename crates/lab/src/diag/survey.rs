@@ -1,7 +1,7 @@
-//! Lists every connection of a network namespace with its peer and its algorithm, for people who inspect a running
-//! machine; experiments know their connections, and use the cheaper [`super::Sampler`].
+//! Lists all connections of a network namespace with their peers and algorithms, for the inspection of a running
+//! machine. Experiments know their connections, and use the cheaper [`super::Sampler`].
 //!
-//! IPv4-mapped addresses of IPv6 sockets are shown as the kernel has them (`::ffff:192.0.2.1`).
+//! IPv4-mapped addresses of IPv6 sockets are shown in the kernel's form (`::ffff:192.0.2.1`).
 
 use super::bytes::{u16_be_at, u64_at};
 use super::netlink::{Malformed, Netlink, attributes};
@@ -22,38 +22,38 @@ pub struct Survey {
 pub struct Connection {
     /// The kernel's id of the socket, which is never reused.
     pub cookie: u64,
-    /// This side.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer.
+    /// Address and port of the peer.
     pub remote: SocketAddr,
     /// Congestion control.
     pub algorithm: String,
-    /// State of TCP and of the algorithm.
+    /// TCP state, and state of the algorithm.
     pub socket: Socket,
 }
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// The bits of all states but LISTEN, SYN-SENT, SYN-RECEIVED, TIME-WAIT and CLOSE: FIN-WAIT-2 is among them.
+/// Bit mask of all states except LISTEN, SYN-SENT, SYN-RECEIVED, TIME-WAIT and CLOSE.
 const OPENED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// The bit of ESTABLISHED.
+/// Bit mask of ESTABLISHED.
 const ESTABLISHED: u32 = 1 << 1;
 
 impl Survey {
-    /// Prepares to ask.
+    /// Prepares to list the established connections.
     ///
     /// # Errors
-    /// The kernel has no sock_diag.
+    /// If the kernel does not support sock_diag.
     pub fn open() -> Result<Survey, Error> {
         Survey::of_states(ESTABLISHED)
     }
 
-    /// The same for connections that one side, or both, have closed, too.
+    /// Prepares to list the established connections, and those that one or both sides have closed.
     ///
     /// # Errors
-    /// The kernel has no sock_diag.
+    /// If the kernel does not support sock_diag.
     pub fn of_all_states() -> Result<Survey, Error> {
         Survey::of_states(OPENED)
     }
@@ -64,10 +64,10 @@ impl Survey {
         Ok(Survey { families })
     }
 
-    /// Passes every established TCP connection: a snapshot of each, not of all at one moment.
+    /// Passes every connection. Each is a snapshot, but they are not taken at the same moment.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read; then open a new survey.
+    /// If the kernel refuses, or its answer is malformed; a new survey is then needed.
     pub fn dump(&mut self, each: &mut dyn FnMut(Connection)) -> Result<(), Error> {
         for family in &mut self.families {
             family.dump("TCP connections", &refused, &mut |body| {
@@ -85,15 +85,15 @@ impl Survey {
     }
 }
 
-/// Whether the kernel keeps only the addresses of a connection: the program has closed it, and the peer has not (an
-/// orphan in FIN-WAIT-2).
+/// Returns whether the kernel keeps only the addresses of a connection, because the program has closed it and the peer
+/// has not (an orphan in FIN-WAIT-2).
 pub(super) fn is_remnant(body: &[u8]) -> bool {
     let attributes = body.get(INET_DIAG_MSG..).map(attributes);
     attributes.is_some_and(|mut all| all.all(|attribute| attribute.is_ok_and(|(kind, _)| kind != INET_DIAG_INFO)))
 }
 
 impl Connection {
-    /// Reads `struct inet_diag_msg` and the attributes behind it.
+    /// Parses `struct inet_diag_msg` and the attributes after it.
     pub(super) fn parse(body: &[u8]) -> Result<Connection, Malformed> {
         let socket = Socket::parse(body)?;
         let mut algorithm = String::new();

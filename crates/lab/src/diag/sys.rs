@@ -13,8 +13,8 @@ pub(super) const CC_NAME: usize = 16;
 pub(super) fn tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, answer: &mut [u8]) -> io::Result<usize> {
     let room = libc::socklen_t::try_from(answer.len()).unwrap_or(libc::socklen_t::MAX);
     let mut length = room;
-    // SAFETY: `answer` is writable for `room` bytes, which `length` holds, and the kernel writes at most that many
-    // (getsockopt(2)); both live until the call returns. The descriptor is borrowed, hence open.
+    // SAFETY: `answer` is writable for `room` bytes, which is the value of `length`, and the kernel writes at most that
+    // many (getsockopt(2)). Both live until the call returns. The descriptor is borrowed, hence open.
     let outcome = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, answer.as_mut_ptr().cast(), &raw mut length)
     };
@@ -24,8 +24,8 @@ pub(super) fn tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, answer: &m
     Ok(length.min(room) as usize)
 }
 
-/// Receives the pending datagrams, at least one, each into a separate buffer; returns their lengths, which exceed the
-/// buffer's if it is too small.
+/// Receives the pending datagrams, at least one, each into a separate buffer. Returns their lengths; a length above the
+/// buffer size means that the datagram was truncated.
 pub(super) fn receive<const N: usize>(
     socket: BorrowedFd<'_>,
     buffers: &mut [Box<[u8]>; N],
@@ -33,7 +33,7 @@ pub(super) fn receive<const N: usize>(
     let mut parts =
         buffers.each_mut().map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
     let mut messages = parts.each_mut().map(|part| {
-        // SAFETY: a structure of numbers and pointers, for which zeros are fine.
+        // SAFETY: the structure contains only numbers and pointers, for which zeros are valid.
         let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         message.msg_hdr.msg_iov = part;
         message.msg_hdr.msg_iovlen = 1;

@@ -1,16 +1,17 @@
-//! `struct tcp_info`: the kernel's state of a connection.
+//! Parses `struct tcp_info`, the kernel's state of a connection.
 //!
-//! The structure only grows at its end: a shorter one comes from an older kernel, and of a longer one the known fields
-//! are read (tcp(7); include/uapi/linux/tcp.h of the kernel). Fields up to byte 232 are in every kernel from 5.4 on;
-//! `tcpi_total_rto` came with 6.7.
+//! The structure only grows at its end: older kernels return a shorter one, and unknown fields at the end of a longer
+//! one are ignored (tcp(7); include/uapi/linux/tcp.h of the kernel). Every kernel from 5.4 on has the fields up to byte
+//! 232; `tcpi_total_rto` was added in 6.7.
 //!
 //! Some counters of the kernel differ from the columns of `samples` and `flows`:
-//! - `tcpi_bytes_acked` counts sequence numbers, and so also the SYN of the side that opened the connection, and the
-//!   FIN once it is acknowledged. Both are subtracted. The side that accepted the connection counts no SYN; for it the
-//!   number is one byte low.
-//! - `tcpi_total_retrans` and `tcpi_total_rto` count those of the SYN, too.
+//! - `tcpi_bytes_acked` counts sequence numbers. It therefore includes the SYN of the side that opened the connection,
+//! and
+//!   the FIN once it is acknowledged. Both are subtracted. The side that accepted the connection counts no SYN, so its
+//!   number is one byte too low.
+//! - `tcpi_total_retrans` and `tcpi_total_rto` include those of the SYN.
 //! - `tcpi_pacing_rate` is computed for every connection, including unpaced ones. See [`paces`].
-//! - `tcpi_total_rto` has 16 bits and starts again at 0 after 65535.
+//! - `tcpi_total_rto` has 16 bits and wraps to 0 after 65535.
 
 use super::bytes::{u8_at, u16_at, u32_at, u64_at};
 use super::sys;
@@ -26,13 +27,13 @@ pub struct TcpInfo {
     pub ca_state: u8,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Slow-start threshold; `None`: not set yet.
+    /// Slow-start threshold; `None` before it is set.
     pub ssthresh_packets: Option<u64>,
-    /// Segments sent, and neither acknowledged nor deemed lost.
+    /// Segments that were sent, and are neither acknowledged nor considered lost.
     pub inflight_packets: u64,
     /// Segments sent and not yet acknowledged cumulatively.
     pub unacked_packets: u64,
-    /// Pacing rate; `None`: not paced.
+    /// Pacing rate; `None` if the connection is not paced.
     pub pacing_rate_bps: Option<u64>,
     /// Latest delivery-rate sample that was not limited by the application.
     pub delivery_rate_bps: Option<u64>,
@@ -42,32 +43,32 @@ pub struct TcpInfo {
     pub srtt_us: Option<u64>,
     /// Smallest round-trip time so far, within the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s).
     pub min_rtt_us: Option<u64>,
-    /// Payload bytes acknowledged, of the side that opened the connection.
+    /// Acknowledged payload bytes; exact for the side that opened the connection.
     pub acked_bytes: u64,
-    /// Payload bytes sent, retransmissions included.
+    /// Payload bytes sent, including retransmissions.
     pub bytes_sent: u64,
     /// Payload bytes written to the socket and not yet sent.
     pub notsent_bytes: u64,
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub segments: u64,
-    /// Segments retransmitted, a SYN included.
+    /// Retransmitted segments, including the SYN.
     pub retransmits: u64,
-    /// Segments delivered whose acknowledgement reported a mark (ECE).
+    /// Delivered segments whose acknowledgement had ECE set.
     pub marked_segments: u64,
-    /// Time in which there was something to send or to be acknowledged.
+    /// Time in which data was waiting to be sent or acknowledged.
     pub busy_us: u64,
-    /// The part of it in which the receiver's window bounded what was sent.
+    /// Part of the busy time in which the receive window was the limit.
     pub rwnd_limited_us: u64,
-    /// The part of it in which the send buffer did.
+    /// Part of the busy time in which the send buffer was the limit.
     pub sndbuf_limited_us: u64,
-    /// Retransmission timeouts, those of a SYN included; nothing: the kernel is older than 6.7.
+    /// Retransmission timeouts, including those of the SYN; `None` on kernels older than 6.7.
     pub timeouts: Option<u64>,
 }
 
-/// Asks for the state of one connection.
+/// Reads the state of one connection.
 ///
 /// # Errors
-/// The descriptor is no TCP socket, or the kernel's answer is shorter than that of any supported one.
+/// If the descriptor is not a TCP socket, or the structure is shorter than that of any supported kernel.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut bytes = [0; LONGEST];
     let length = sys::tcp_option(socket, sys::TCP_INFO, &mut bytes)?;
@@ -84,11 +85,11 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     Ok(info)
 }
 
-/// Whether the kernel paces connections with this congestion control.
+/// Returns whether the kernel paces connections with this congestion control.
 ///
 /// It does if the algorithm requests it (`sk_pacing_status`), which the kernel does not export. Of the kernel's own
-/// algorithms only BBR requests it; algorithms from elsewhere are assumed to. (The queue discipline fq on the sender
-/// would pace every connection; it is not considered, since no host of an experiment has it.)
+/// algorithms, only BBR requests it; other algorithms are assumed to. (The queue discipline fq on the sender would pace
+/// every connection; it is ignored, because no host of an experiment has it.)
 pub(super) fn paces(cc: &[u8]) -> bool {
     const WITHOUT: [&[u8]; 16] = [
         b"bic",
@@ -111,19 +112,19 @@ pub(super) fn paces(cc: &[u8]) -> bool {
     !WITHOUT.contains(&cc) && cc != b"yeah"
 }
 
-/// Bytes before the first zero.
+/// Returns the bytes before the first zero.
 pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Length up to `tcpi_snd_wnd` (kernel 5.4), in bytes.
+/// Length up to `tcpi_snd_wnd` in bytes (kernel 5.4).
 const SHORTEST: usize = 232;
 
 /// Buffer size in bytes, which also fits future structures.
 const LONGEST: usize = 512;
 
-/// Offset of the bits after the window scales, in bytes. The first of them says whether the delivery rate was limited
-/// by the application; which bit of the byte is the first depends on the processor.
+/// Offset in bytes of the bit field after the window scales, and the mask of its first bit: whether the application
+/// limited the delivery rate. The position of the first bit depends on the byte order of the processor.
 const APP_LIMITED: (usize, u8) = (7, if cfg!(target_endian = "little") { 0x01 } else { 0x80 });
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -133,11 +134,11 @@ const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 
-/// The state of a connection that is over. After a reset all counters are zero (`tcp_disconnect`).
+/// State of a closed connection. After a reset, all counters are zero (`tcp_disconnect`).
 const CLOSED: u8 = 7;
 
 impl TcpInfo {
-    /// Whether the connection is closed, so that its counters may be invalid.
+    /// Returns whether the connection is closed, in which case its counters may be invalid.
     pub(super) fn is_closed(&self) -> bool {
         self.state == CLOSED
     }

@@ -1,4 +1,4 @@
-//! Bytes that the kernel never wrote, and a message that it did.
+//! Parses synthetic messages, and one that a kernel wrote.
 
 use super::netlink::{Consistency, Progress, attributes, read_datagram};
 use super::qdiscs::{Count, QdiscMessage, parse_handle};
@@ -6,7 +6,7 @@ use super::survey::is_remnant;
 use super::{CcInfo, Socket, TcpInfo, state_key};
 use proptest::prelude::*;
 
-/// An attribute: length, type, content, padding.
+/// Encodes an attribute: length, type, content, padding.
 fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::from(u16::try_from(4 + content.len()).expect("it is short").to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -15,7 +15,7 @@ fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A message with its header.
+/// Encodes a message with its header.
 fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::from(u32::try_from(16 + body.len()).expect("it is short").to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -26,7 +26,7 @@ fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A structure of this length with numbers at offsets.
+/// Returns a structure of this length with numbers at the given offsets.
 fn structure(length: usize, numbers: &[(usize, u32)]) -> Vec<u8> {
     let mut bytes = vec![0; length];
     for (offset, number) in numbers {
@@ -164,7 +164,7 @@ fn every_reported_key_is_declared() {
     assert_eq!(state_key("warp_factor"), None);
 }
 
-/// A message about a queue discipline.
+/// Encodes a message about a queue discipline.
 fn qdisc(kind: &[u8], packets: u32, drops: u32, own: &[u8]) -> Vec<u8> {
     let basic = structure(16, &[(0, 1514 * packets), (8, packets)]);
     let queue = structure(20, &[(0, 2), (4, 2 * 1514), (8, drops)]);
@@ -301,7 +301,7 @@ proptest! {
     }
 }
 
-/// For a connection closed by the program but not by its peer, the kernel keeps only the addresses.
+/// If the program has closed a connection but its peer has not, the kernel keeps only the addresses.
 #[test]
 fn a_connection_without_counters_is_a_remnant() {
     let mut body = structure(72, &[]);

@@ -1,11 +1,11 @@
-//! The router when the kernel's queue disciplines carry packets.
+//! The router of experiments in which the kernel's queue disciplines carry the packets.
 //!
 //! It does not touch packets. It reads the counters of the queue disciplines at the experiment's interval, and runs the
 //! scheduled commands that change them.
 //!
 //! The kernel's counters differ slightly from the columns of `queue`: the packet at the shaper counts as backlog, and
-//! the capacity of a link is computed from the plan, not from the times at which commands took effect. The netem whose
-//! drops are random losses must have no queue below it: netem counts the drops of its child as its own.
+//! the capacity of a link is computed from the plan, not from the times at which commands took effect. The netem that
+//! produces random losses must have no queue below it, because netem counts the drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
@@ -22,21 +22,22 @@ use thalweg_plan::plan::{self, Capacity, Experiment};
 use thalweg_trace::QueueCounters;
 use thalweg_units::{Span, Time};
 
-/// A change of the path that takes effect later than this would be visible in the results: samples are 10 ms apart by
-/// default.
+/// Tolerated lateness of a change of the path. A later change would be visible in the results: samples are 10 ms apart
+/// by default.
 const LATE: Span = Span(10_000_000);
 
-/// Plays a router whose kernel carries the packets, until the command `stop`.
+/// Runs the router until the command `stop`.
 ///
 /// # Errors
-/// A queue discipline is not there; the kernel refuses to tell of it; a command fails, or an unexpected one comes.
+/// If a queue discipline does not exist, the kernel does not report its counters, a command fails, or an unexpected
+/// command arrives.
 pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) -> Result<HostReport, Error> {
     let mut watcher = Watcher::open(experiment, watch)?;
     let clock = stage.wait_for_start()?;
     let interval = experiment.sample_interval_ns;
     let mut next_sample = (interval > Span::ZERO).then_some(Time::ZERO);
     let cpu_before = cpu_time();
-    // Reading the clock and polling for commands can be expensive, so each iteration does both once.
+    // Reading the clock and polling for commands can be expensive, so each iteration does both only once.
     let mut read_ns = monotonic_ns();
     loop {
         let next_change = watcher.changes.front().map(|change| change.at);
@@ -55,7 +56,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
         }
         if let Some(due) = next_sample.filter(|due| is_due(*due)) {
             let now = watcher.sample(&clock)?;
-            // Samples that a command delayed by more than an interval are skipped instead of taken late.
+            // If a command delays samples by more than an interval, they are skipped.
             let intervals = 1 + now.0.saturating_sub(due.0) / interval.0;
             next_sample = Some(due + Span(interval.0.saturating_mul(intervals)));
             read_ns = clock.monotonic_ns(now);
@@ -69,7 +70,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     Ok(watcher.stopped(clock.now()))
 }
 
-/// Waits until a moment, never returning early, or until a command may have arrived (true). `now_ns` is the latest
+/// Waits until a time, and never returns early, or until a command may have arrived (true). `now_ns` is the latest
 /// reading of the clock.
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
     let remaining = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
@@ -85,7 +86,7 @@ fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> R
     }
 }
 
-/// Takes all pending commands; returns whether one of them was `stop`.
+/// Handles all pending commands; returns whether one of them was `stop`.
 fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
     while let Some(command) = stage.commands.try_next() {
         match command {
@@ -103,52 +104,52 @@ fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// State of a router of queue disciplines.
+/// State of the router.
 struct Watcher {
     counters: Counters,
     directions: Vec<Direction>,
-    /// Commands still to be run, in order of time.
+    /// Scheduled commands that have not run yet, in order of time.
     changes: VecDeque<Change>,
     rows: Vec<QueueReport>,
-    /// CPU time of reading counters, waiting included.
+    /// CPU time of reading counters, including waiting.
     sampling: Span,
-    /// Maximum lateness of commands; `None`: there was none.
+    /// Maximum lateness of commands; `None` if no command has run.
     lateness: Option<Span>,
 }
 
-/// A direction of the path.
+/// One direction of the path.
 struct Direction {
     is_forward: bool,
-    /// Indices of the counters.
+    /// Indices of the queue's counters.
     queue: usize,
     loss: Option<usize>,
     policer: Option<Policer>,
-    /// A link without packets, which computes the capacity.
+    /// A link without packets, for computing the capacity.
     link: Option<Link<u64>>,
 }
 
-/// Where a policer's drops are counted.
+/// Counter of a policer's drops.
 struct Policer {
-    /// Index of the counter.
+    /// Index of the counters.
     place: usize,
-    /// Whether the queue is its child, whose drops it includes.
+    /// Whether the queue is the policer's child, so that the policer's drops include those of the queue.
     has_queue: bool,
-    /// Whether it is also the queue, because it is the innermost discipline.
+    /// Whether the policer is also the queue, because it is the innermost discipline.
     is_queue: bool,
-    /// Packets dropped so far.
+    /// Number of packets dropped so far.
     dropped: u64,
 }
 
 impl Policer {
-    /// Takes over the counters of its queue discipline and of the queue.
+    /// Updates the drops from the counters of the policer's discipline and of the queue.
     fn follow(&mut self, total: u64, queue: u64) {
         let below = if self.has_queue { queue } else { 0 };
-        // Some disciplines report a drop to the one above when they next have packets.
+        // Some disciplines report a drop to their parent only when they next have packets.
         self.dropped = self.dropped.max(total.saturating_sub(below));
     }
 }
 
-/// A command and when it is due.
+/// A scheduled command.
 struct Change {
     at: Time,
     words: Vec<String>,
@@ -189,7 +190,7 @@ impl Watcher {
         })
     }
 
-    /// Reads all counters, and makes a row for each direction; returns the time.
+    /// Reads all counters, and creates a row for each direction; returns the time.
     fn sample(&mut self, clock: &Clock) -> Result<Time, Error> {
         self.counters.read()?;
         let now = clock.now();
@@ -260,8 +261,8 @@ impl Watcher {
     }
 }
 
-/// A link of the plan that carries nothing, with these rates if its capacity is a profile; none for one of a trace,
-/// which no queue discipline has.
+/// Returns a link of the plan that carries no packets, with these rates if its capacity is a profile; `None` for a
+/// capacity from a trace, which no queue discipline supports.
 fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>>, Error> {
     let capacity = match &plan.capacity {
         Capacity::Trace { .. } => return Ok(None),
@@ -269,12 +270,12 @@ fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>
         other => other.clone(),
     };
     let bad = |error| Error::new("bad-plan", format!("a link of the plan is invalid: {error}"), "write the plan again");
-    // Only the capacity of this link is used.
+    // Only the capacity of this link is used, so it needs no queue.
     let plan = plan::Link { capacity, queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
     Link::new(&plan, &plan::Traces::default(), 0).map(Some).map_err(bad)
 }
 
-/// CPU time that this thread has had, in nanoseconds.
+/// Returns the CPU time of this thread in nanoseconds.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,9 +1,9 @@
-//! Samples connections over some seconds, and finds those that are short of CPU.
+//! Samples connections over several seconds, and finds those that are short of CPU.
 //!
 //! Two quantities are evaluated for a connection that BBR paces and that always had data to send: the share of samples
 //! with less than one BDP in flight (the rule of arXiv:2601.05665, as in bpf/cc/cpu_rules/paper.h), and the machine's
-//! off-CPU share. The first alone misses collapsed connections: BBR then takes a few packets for the BDP, and those are
-//! in flight.
+//! off-CPU share. The first alone misses collapsed connections: their BBR underestimates the BDP as a few packets, and
+//! these are in flight.
 
 use super::machine::Machine;
 use super::namespaces::Namespace;
@@ -15,19 +15,19 @@ use std::time::Duration;
 /// A connection that had data to send.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
-    /// The number of its network namespace.
+    /// Inode number of the network namespace.
     pub netns: u64,
-    /// Container, unit or process in that namespace; `None`: unknown.
+    /// Name of the container, unit or process in that namespace; `None` if unknown.
     pub netns_name: Option<String>,
-    /// This side, address and port.
+    /// Local address and port.
     pub local: String,
-    /// Address of the peer.
+    /// Address and port of the peer.
     pub remote: String,
     /// Congestion control.
     pub algorithm: String,
-    /// Acknowledged bits per second over the time in which it was sampled.
+    /// Acknowledged bits per second over the sampled time.
     pub goodput_bps: f64,
-    /// BBR's bandwidth estimate; `None`: the algorithm is not BBR.
+    /// BBR's bandwidth estimate; `None` if the algorithm is not BBR.
     pub bw_bps: Option<u64>,
     /// Smoothed round-trip time.
     pub srtt_us: Option<u64>,
@@ -35,9 +35,9 @@ pub struct Connection {
     pub min_rtt_us: Option<u64>,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Share of samples in PROBE_BW with less than one BDP in flight; `None`: too few samples.
+    /// Share of samples in PROBE_BW with less than one BDP in flight; `None` with too few samples.
     pub short_percent: Option<f64>,
-    /// The verdict.
+    /// The verdict on the connection.
     pub verdict: Verdict,
 }
 
@@ -49,36 +49,36 @@ pub enum Verdict {
     Fine,
     /// BBR, slowed down by a CPU shortage.
     ShortOfCpu,
-    /// It uses `bbr_cpu`, which compensates for CPU shortage.
+    /// The connection uses `bbr_cpu`, which compensates for CPU shortage.
     Cured,
-    /// Not BBR.
+    /// The algorithm is not BBR.
     NotBbr,
-    /// The application or the receiver bounds it, for most of the time.
+    /// The application or the receiver limits the connection for most of the time.
     HeldBack,
 }
 
-/// BBR cannot compensate for a larger off-CPU share than its probing gain of 1.25 allows.
+/// Off-CPU share from which on BBR cannot compensate with its probing gain of 1.25.
 const AWAY_PERCENT: f64 = 20.0;
 
-/// With this off-CPU share, and less than a BDP in flight in more than half of the samples, a connection counts as
-/// short of CPU.
+/// Off-CPU share from which on a connection counts as short of CPU if less than a BDP is in flight in more than half of
+/// the samples.
 const SOME_AWAY_PERCENT: f64 = 5.0;
 const SHORT_PERCENT: f64 = 50.0;
 
-/// Minimum number of samples.
+/// Minimum number of samples for a verdict.
 const LOOKS: u64 = 10;
 
-/// A connection that was busy for a smaller share of the time does not wait for the network.
+/// Minimum share of time with data to send. Below it, the connection is not limited by the network.
 const BUSY_SHARE: f64 = 0.5;
 
-/// BBR's gain of cwnd in PROBE_BW, in 1/256; in no other mode it is this.
+/// BBR's cwnd gain in PROBE_BW, in units of 1/256. No other mode uses this value.
 const PROBE_BW_CWND_GAIN: u32 = 512;
 
 /// All sampled connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     at: Duration,
-    /// By the network namespace and the socket's id in it.
+    /// Keyed by network namespace and socket id.
     by_socket: BTreeMap<(u64, u64), Observed>,
 }
 
@@ -144,7 +144,8 @@ impl Connections {
 }
 
 impl Observed {
-    /// Applies the rule of the paper to values visible from outside the kernel.
+    /// Checks whether less than one BDP is in flight: the rule of the paper, with values that are visible from user
+    /// space.
     fn look(&mut self) {
         let info = &self.last.1.socket.info;
         let CcInfo::Bbr { bw_bps, min_rtt_us, cwnd_gain, .. } = self.last.1.socket.cc else { return };
@@ -199,7 +200,8 @@ impl Observed {
         if away_percent >= AWAY_PERCENT || is_explained { Verdict::ShortOfCpu } else { Verdict::Fine }
     }
 
-    /// Returns whether it was mostly idle, or mostly limited by the receive window or the send buffer while busy.
+    /// Returns whether the connection was mostly idle, or mostly limited by the receive window or the send buffer while
+    /// busy.
     fn is_held_back(&self) -> bool {
         let (before, after) = (&self.first.1.socket.info, &self.last.1.socket.info);
         let busy_us = after.busy_us.saturating_sub(before.busy_us) as f64;
@@ -215,7 +217,7 @@ mod tests {
     use super::*;
     use crate::diag::{Socket, TcpInfo};
 
-    /// 100 Mbit/s and 10 ms: a BDP of 125 kB.
+    /// 100 Mbit/s, which is a BDP of 125 kB at 10 ms.
     const BW_BPS: u64 = 100_000_000;
     const BDP_BYTES: u64 = 125_000;
 
@@ -234,7 +236,7 @@ mod tests {
         is_realtime: false,
     };
 
-    /// A connection that was seen every 20 ms for a second, in PROBE_BW, with so much in flight.
+    /// Returns a connection in PROBE_BW that was sampled every 20 ms for a second, with this number of bytes in flight.
     fn seen(algorithm: &str, inflight_bytes: u64, change: impl Fn(u64, &mut TcpInfo)) -> Connections {
         let mut connections = Connections::default();
         for look in 0..=50 {

@@ -1,8 +1,8 @@
 //! Measures the share of CPU time that a machine gets.
 //!
 //! It combines three incomplete sources: the hypervisor's steal counter (not all hypervisors report one, and none
-//! includes time withheld by a quota), the time that tasks waited for each other (pressure, which does not include the
-//! hypervisor), and timers on every CPU that should fire each millisecond.
+//! includes time withheld by a quota), the time for which tasks waited for other tasks (pressure, which does not
+//! include the hypervisor), and timers on every CPU that should fire each millisecond.
 
 use crate::net::{holder::FIFO_PRIORITY, set_fifo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -18,34 +18,35 @@ use std::time::{Duration, Instant};
 pub struct Machine {
     /// CPUs that this process may use.
     pub cpus: usize,
-    /// Share of busy time that the hypervisor reports as stolen. `None`: it reports none, or the kernel does not.
+    /// Share of busy time that the hypervisor reports as stolen; `None` if the hypervisor or the kernel does not report
+    /// it.
     pub steal_percent: Option<f64>,
-    /// Share of time in which some task waited for a CPU. `None`: the kernel does not report it.
+    /// Share of time in which a task waited for a CPU; `None` if the kernel does not report it.
     pub pressure_percent: Option<f64>,
-    /// Share of the time in which the clock thread of the most delayed CPU was due but did not run.
+    /// Share of time in which the timer thread of the most delayed CPU was due but did not run.
     pub stalled_percent: f64,
-    /// Longest period in which it did not run.
+    /// Longest time for which the timer thread was due but did not run.
     pub longest_stall_us: u64,
-    /// Whether the clock threads precede all ordinary tasks, so that only the hypervisor can delay them.
+    /// Whether the timer threads have priority over all ordinary tasks, so that only the hypervisor can delay them.
     pub is_realtime: bool,
 }
 
 impl Machine {
-    /// Returns the best estimate of the share of time in which the hypervisor runs others.
+    /// Returns the best estimate of the share of time in which the hypervisor runs other guests.
     pub fn away_percent(&self) -> f64 {
-        // Timers that wait behind other tasks of this machine show nothing about the hypervisor.
+        // Delays by other tasks of this machine do not indicate activity of the hypervisor.
         let stalled = if self.is_realtime { self.stalled_percent } else { 0.0 };
         self.steal_percent.unwrap_or(0.0).max(stalled)
     }
 }
 
-/// Interval of the clock threads.
+/// Interval of the timer threads.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A tick that is later than this counts as a stall, and not as an interrupt.
+/// Minimum delay of a tick that counts as a stall. Shorter delays are interrupts.
 const STALL: Duration = Duration::from_millis(2);
 
-/// A machine that is being watched.
+/// A measurement in progress.
 pub(super) struct Watch {
     start: Instant,
     times: Option<Times>,
@@ -63,7 +64,7 @@ struct Beats {
 }
 
 impl Watch {
-    /// Begins.
+    /// Starts the measurement.
     pub fn start() -> Watch {
         let is_over = Arc::new(AtomicBool::new(false));
         let allowed = sched_getaffinity(None).unwrap_or_default();
@@ -76,7 +77,7 @@ impl Watch {
         Watch { start: Instant::now(), times: Times::read(), pressure: pressure_us(), is_over, clocks }
     }
 
-    /// Ends, and returns the results.
+    /// Ends the measurement, and returns the results.
     pub fn end(self) -> Machine {
         let lasted = self.start.elapsed();
         let times = self.times.zip(Times::read()).map(|(before, after)| after.since(before));
@@ -96,11 +97,11 @@ impl Watch {
     }
 }
 
-/// Ticks on one CPU until it is over.
+/// Runs the timer on one CPU until the measurement ends.
 fn run_clock(cpu: usize, is_over: &AtomicBool) -> Beats {
     let mut only = CpuSet::new();
     only.set(cpu);
-    // If the thread cannot be pinned, it observes whatever CPU it runs on.
+    // If the thread cannot be pinned, it measures the CPU that it runs on.
     let _ = sched_setaffinity(None, &only);
     let mut beats = Beats { is_realtime: set_fifo(FIFO_PRIORITY).is_ok(), ..Beats::default() };
     while !is_over.load(Ordering::Relaxed) {
@@ -115,7 +116,7 @@ fn run_clock(cpu: usize, is_over: &AtomicBool) -> Beats {
     beats
 }
 
-/// Time that all CPUs have spent by kind, in the kernel's ticks (proc_stat(5)).
+/// Time of all CPUs by kind, in the kernel's ticks (proc_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Times {
     busy: u64,
@@ -127,7 +128,7 @@ impl Times {
         Times::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// `cpu  user nice system idle iowait irq softirq steal ...`
+    /// Parses the line `cpu  user nice system idle iowait irq softirq steal ...`.
     fn parse(stat: &str) -> Option<Times> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let numbers: Vec<u64> = line.split_whitespace().map_while(|number| number.parse().ok()).collect();
@@ -145,12 +146,12 @@ impl Times {
     }
 }
 
-/// For how long some task has waited for a CPU since the machine started.
+/// Returns the total time since boot in which a task waited for a CPU.
 fn pressure_us() -> Option<u64> {
     parse_pressure(&fs::read_to_string("/proc/pressure/cpu").ok()?)
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`
+/// Parses the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`.
 fn parse_pressure(pressure: &str) -> Option<u64> {
     let line = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
     line.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()

@@ -1,12 +1,12 @@
-//! Observes a running machine for some seconds: whether it gets its CPUs, and whether BBR connections are slower if it
-//! does not.
+//! Observes a running machine for some seconds: whether it gets its CPUs, and whether its BBR connections are slower
+//! because it does not.
 //!
-//! BBR paces: it never catches up on what it could not send while its machine was off CPU. So a CPU share below 1/1.25
-//! = 80 %, for which its probing gain can still compensate, costs bandwidth, and then increasingly more
+//! BBR paces, so it never catches up on what it could not send while its machine was off CPU. Its probing gain of 1.25
+//! compensates down to a CPU share of 1/1.25 = 80 %. A lower share costs bandwidth, and increasingly so
 //! (docs/concepts/cpu-contention.md).
 //!
 //! It reads kernel interfaces that all users may read, and changes nothing. It covers the connections of all network
-//! namespaces that this process may enter and that exist at the start.
+//! namespaces that exist at the start and that this process may enter.
 
 mod connections;
 mod machine;
@@ -28,13 +28,13 @@ use std::time::{Duration, Instant};
 pub struct Live {
     /// Duration of the observation.
     pub lasted_ms: u64,
-    /// The machine.
+    /// CPU time of the machine.
     pub machine: Machine,
     /// Connections that had data to send, fastest first.
     pub connections: Vec<Connection>,
     /// Established connections at the end, including idle ones.
     pub established: usize,
-    /// The network namespaces that were sampled.
+    /// Sampled network namespaces.
     pub namespaces: Vec<Namespace>,
     /// Namespaces that could not be sampled.
     pub missed: Missed,
@@ -46,7 +46,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Observes this machine and its connections for `window`.
 ///
 /// # Errors
-/// The kernel does not list the connections of this network namespace.
+/// If the kernel does not list the connections of this network namespace.
 pub fn look(window: Duration) -> Result<Live, Error> {
     let mut surveys = Surveys::open()?;
     let mut connections = Connections::default();

@@ -1,4 +1,4 @@
-//! The network namespaces whose connections are sampled. A socket always queries the namespace in which it was opened,
+//! Samples the connections of network namespaces. A socket always queries the namespace in which it was opened,
 //! whichever process holds it.
 
 use crate::diag::{Survey, Surveyed};
@@ -6,12 +6,12 @@ use crate::error::Error;
 use serde::Serialize;
 use std::io;
 
-/// A network namespace that was sampled.
+/// A sampled network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Namespace {
-    /// Its number, as `lsns` shows it.
+    /// Inode number of the namespace, as `lsns` shows it.
     pub netns: u64,
-    /// Container, unit or process in it; `None`: unknown.
+    /// Name of the container, unit or process in the namespace; `None` if unknown.
     pub name: Option<String>,
     /// Whether it is the namespace of this process.
     pub own: bool,
@@ -22,9 +22,9 @@ pub struct Namespace {
 /// Namespaces that could not be sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// Network namespaces that cannot be entered: their contents, or their numbers.
+    /// Names, or inode numbers, of network namespaces that cannot be entered.
     pub namespaces: Vec<String>,
-    /// Processes whose network namespace is unknown: they may be in further ones.
+    /// Number of processes whose network namespace is unknown, and may be another one.
     pub hidden_processes: usize,
 }
 
@@ -36,10 +36,10 @@ pub(super) struct Surveys {
 }
 
 impl Surveys {
-    /// Prepares to ask.
+    /// Prepares to sample.
     ///
     /// # Errors
-    /// The kernel has no sock_diag.
+    /// If the kernel does not support sock_diag.
     pub fn open() -> Result<Surveys, Error> {
         let names = thalweg_netns::names();
         let namespace =
@@ -57,10 +57,10 @@ impl Surveys {
         Ok(Surveys { open, missed })
     }
 
-    /// Every established connection, with the number of its network namespace.
+    /// Passes every established connection with the number of its network namespace.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read.
+    /// If the kernel refuses, or its answer is malformed.
     pub fn dump(&mut self, each: &mut dyn FnMut(u64, Surveyed)) -> Result<(), Error> {
         self.open
             .iter_mut()

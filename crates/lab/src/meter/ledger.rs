@@ -1,4 +1,4 @@
-//! Packets that entered and left the path, and their delays, per flow.
+//! Counts the packets that entered and left the path, and their delays, per flow.
 
 use super::packet::{FlowKey, ParsedPacket, Protocol};
 use super::stream::Stream;
@@ -6,54 +6,54 @@ use std::collections::{HashMap, VecDeque};
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// A packet that has not left the path after this time is lost.
+/// A packet that has not left the path after this time counts as lost.
 const MAX_ON_PATH: Span = Span::from_secs(10);
 
-/// Counters of one flow in one direction. Times count from the start of the meter's clock.
+/// Counters of one flow in one direction. Times are relative to the start of the meter's clock.
 #[derive(Clone, Debug)]
 pub struct FlowCount {
     /// Key of the flow.
     pub key: FlowKey,
     /// Time at which its first packet entered the path.
     pub first: Time,
-    /// Time at which the last packet with payload left the path; `None`: no packet did.
+    /// Time at which the last packet with payload left the path; `None` if there was no such packet.
     pub last_delivery: Option<Time>,
     /// Packets that entered the path.
     pub entered_packets: u64,
-    /// Of these, packets with payload.
+    /// Packets with payload among these.
     pub data_packets: u64,
-    /// Of these, TCP segments with a byte that had entered before; `None` for UDP.
+    /// TCP segments that contain a byte that had entered before; `None` for UDP.
     pub retransmits: Option<u64>,
     /// Packets that left the path.
     pub delivered_packets: u64,
     /// Payload bytes that left the path; for TCP, each byte once.
     pub delivered_bytes: u64,
-    /// IP packets that left the path, in bytes.
+    /// Bytes of the IP packets that left the path.
     pub delivered_ip_bytes: u64,
-    /// Packets that entered the path and did not leave it, although later ones of the flow did or 10 s have passed.
+    /// Packets that entered the path and did not leave it, although later packets of the flow did, or 10 s have passed.
     pub lost_packets: u64,
-    /// The largest payload of a packet.
+    /// Largest payload of a packet.
     pub max_payload_bytes: u64,
     /// One-way delays on the path.
     pub delays: Histogram,
 }
 
-/// A flow at a moment.
+/// State of a flow at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowSample {
     /// Key of the flow.
     pub key: FlowKey,
     /// Time of the sample.
     pub at: Time,
-    /// Counters since the start, as in [`FlowCount`].
+    /// Payload bytes that left the path since the start, as in [`FlowCount`].
     pub delivered_bytes: u64,
-    /// The same.
+    /// Packets with payload since the start, as in [`FlowCount`].
     pub data_packets: u64,
-    /// The same.
+    /// Retransmitted segments since the start, as in [`FlowCount`].
     pub retransmits: Option<u64>,
-    /// Payload delivered since the sample before, per second.
+    /// Payload bits per second that were delivered since the previous sample.
     pub delivery_rate_bps: u64,
-    /// Mean one-way delay of the packets that left the path since the previous sample; `None`: no packets.
+    /// Mean one-way delay of the packets that left the path since the previous sample; `None` if there were no packets.
     pub delay_us: Option<f64>,
 }
 
@@ -62,9 +62,9 @@ struct Flow {
     count: FlowCount,
     entered: Stream,
     delivered: Stream,
-    /// Sequence number, in order of entry, of the packet after the latest one that left.
+    /// Number of the packet after the latest one that left the path, in order of entry.
     delivered_before: u64,
-    /// Delivered bytes at the last sample; since then, sum and number of delays.
+    /// Delivered bytes at the last sample, and the sum and number of delays since then.
     sampled_bytes: u64,
     delay_sum_ns: u64,
     delay_count: u64,
@@ -74,19 +74,19 @@ struct Flow {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     flow: usize,
-    /// Number among the packets of its flow.
+    /// Number of the packet within its flow.
     number: u64,
     packets: u64,
     at: Time,
 }
 
-/// The flows.
+/// Counters of all flows, and the packets on the path.
 #[derive(Debug)]
 pub(super) struct Ledger {
     flows: Vec<Flow>,
     index: HashMap<FlowKey, usize>,
     on_path: HashMap<u64, Entry>,
-    /// Further packets with the identity of one on the path, in order of entry.
+    /// Further packets with the same identity as one on the path, in order of entry.
     alike: HashMap<u64, VecDeque<Entry>>,
     interval: Span,
     next_sample: Time,
@@ -95,7 +95,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates an empty ledger; with an interval of zero there are no samples.
+    /// Creates an empty ledger; an interval of zero disables samples.
     pub fn new(interval: Span) -> Ledger {
         Ledger {
             flows: Vec::new(),
@@ -193,7 +193,7 @@ impl Ledger {
         counts
     }
 
-    /// Returns the samples taken so far, in order of time, and forgets them.
+    /// Returns the samples taken so far in order of time, and removes them from the ledger.
     pub fn take_samples(&mut self) -> Vec<FlowSample> {
         std::mem::take(&mut self.samples)
     }
@@ -205,7 +205,7 @@ impl Ledger {
         })
     }
 
-    /// Removes the packet with this identity that entered first.
+    /// Removes the packet with this identity that entered first, and returns it.
     fn take(&mut self, identity: u64) -> Option<Entry> {
         let entry = self.on_path.remove(&identity)?;
         if !self.alike.is_empty() {
@@ -221,7 +221,7 @@ impl Ledger {
         Some(entry)
     }
 
-    /// Counts packets that have been on the path for too long as lost, and forgets them.
+    /// Counts packets that have been on the path for too long as lost, and drops them.
     fn sweep(&mut self, now: Time) {
         let flows = &mut self.flows;
         let mut stays = |entry: &Entry| {
@@ -303,7 +303,7 @@ mod tests {
         for number in [0, 2] {
             ledger.leave(at_ms(5), &packets[number]);
         }
-        // The last packet was not overtaken.
+        // No later packet left the path, so the last packet does not count as lost.
         let count = ledger.counts().remove(0);
         assert_eq!((count.entered_packets, count.delivered_packets, count.lost_packets), (4, 2, 1));
         assert_eq!((count.delivered_bytes, count.retransmits), (2000, Some(0)));

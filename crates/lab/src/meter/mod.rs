@@ -56,26 +56,26 @@ use std::time::Duration;
 use tap::Tap;
 use thalweg_units::{Span, Time};
 
-/// Interval between two scans of the rings: a tenth of what a ring holds at 1.2 Gbit/s.
+/// Interval between two scans of the rings, in which a ring is filled to a tenth at 1.2 Gbit/s.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Minimum age of packets that are read from the rings, so that a packet's entry is always read before its exit.
+/// Minimum age of packets that are read from the rings, so that the entry of a packet is always read before its exit.
 const SETTLING_NS: u64 = 1_000_000;
 
 /// Settings of a meter.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Clock; packets from before its start are ignored.
+    /// Clock of the experiment; packets from before its start are ignored.
     pub clock: Clock,
-    /// Sampling interval; zero: no samples.
+    /// Sampling interval; zero disables samples.
     pub interval: Span,
-    /// Only flows from or to one of these; `None`: all flows.
+    /// Addresses whose flows are measured; `None` for all flows.
     pub only: Option<Vec<SocketAddr>>,
-    /// Packets from after this time are ignored; `None`: none are.
+    /// Time after which packets are ignored; `None` if no packet is.
     pub until: Option<Time>,
 }
 
-/// Interfaces whose packets are metered.
+/// The tapped interfaces.
 #[derive(Debug)]
 pub struct Taps(Vec<Tap>);
 
@@ -96,11 +96,12 @@ pub struct Report {
     pub flows: Vec<FlowCount>,
     /// Samples, in order of time.
     pub samples: Vec<FlowSample>,
-    /// Packets that the meter missed because it did not get enough CPU time: losses and bytes are then wrong.
+    /// Packets that the meter missed because it did not get enough CPU time. If there are any, losses and bytes are
+    /// wrong.
     pub missed_packets: u64,
 }
 
-/// A running meter. It stops when it is dropped.
+/// A running meter; dropping it stops it.
 #[derive(Debug)]
 pub struct Meter {
     state: Arc<State>,
@@ -114,18 +115,18 @@ struct State {
 }
 
 impl Meter {
-    /// Starts to meter the packets of these interfaces.
+    /// Starts to measure the packets of these interfaces.
     ///
     /// # Errors
-    /// `no-packet-socket`: an interface cannot be tapped. `no-resources`: the system refuses a thread.
+    /// `no-packet-socket`: an interface cannot be tapped. `no-resources`: the system refuses to create a thread.
     pub fn start(points: &[TapPoint], settings: Settings) -> Result<Meter, Error> {
         Meter::read(Taps::open(points)?, settings)
     }
 
-    /// The same with taps that are open already.
+    /// Starts to measure with open taps.
     ///
     /// # Errors
-    /// `no-resources`: the system refuses a thread.
+    /// `no-resources`: the system refuses to create a thread.
     pub fn read(Taps(taps): Taps, settings: Settings) -> Result<Meter, Error> {
         let ledger = Mutex::new(Ledger::new(settings.interval));
         let state = Arc::new(State { ledger, is_stopping: AtomicBool::new(false) });
@@ -171,7 +172,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the meter stops; returns the number of packets that the rings had no space for.
+    /// Reads packets until the meter stops; returns the number of packets that were dropped because a ring was full.
     fn run(mut self) -> u64 {
         loop {
             let is_stopping = self.state.is_stopping.load(Ordering::Acquire);
@@ -190,12 +191,12 @@ impl Reader {
         }
     }
 
-    /// Takes the packets of all rings in the order of their times.
+    /// Records the packets of all rings in the order of their timestamps.
     fn read_until(&mut self, until_ns: u64, ledger: &mut Ledger) {
         loop {
             let heads = self.taps.iter().enumerate().filter_map(|(index, tap)| {
                 let frame = tap.front()?;
-                // At the same instant, packets enter before they leave.
+                // At the same timestamp, packets that enter come before packets that leave.
                 Some((self.stamps.monotonic_ns(frame.realtime_ns), !frame.is_outgoing, index))
             });
             let Some((at_ns, is_leaving, index)) = heads.min().filter(|(at_ns, ..)| *at_ns <= until_ns) else { return };

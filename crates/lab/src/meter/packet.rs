@@ -6,20 +6,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Protocol numbers.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// IPv6 extension headers that may stand before the transport header (RFC 8200, section 4).
+/// IPv6 extension headers that may precede the transport header (RFC 8200, section 4).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
-/// TCP flags that take a sequence number.
+/// TCP flags that consume a sequence number.
 const SYN: u8 = 0x02;
 const FIN: u8 = 0x01;
-/// Bytes of the transport header and payload that identify a packet.
+/// Number of bytes of the transport header and payload that identify a packet.
 const IDENTIFYING: usize = 64;
 
-/// Transport protocols that are metered.
+/// Transport protocols that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// TCP.
     Tcp,
-    /// UDP, QUIC included.
+    /// UDP, including QUIC.
     Udp,
 }
 
@@ -50,27 +50,27 @@ impl FlowKey {
     }
 }
 
-/// A packet, as far as the meter needs it.
+/// The fields of a packet that the meter needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ParsedPacket {
     pub key: FlowKey,
-    /// Transport payload.
+    /// Length of the transport payload in bytes.
     pub payload_bytes: u64,
-    /// The IP packet.
+    /// Length of the IP packet in bytes.
     pub ip_bytes: u64,
-    /// Number of packets on the wire: more than one if the kernel leaves segmentation to the interface.
+    /// Number of packets on the wire; more than one if the kernel leaves segmentation to the interface.
     pub packets: u64,
     /// TCP sequence number of the first byte of payload.
     pub sequence: u32,
-    /// Whether a TCP segment carries SYN or FIN, which take a sequence number.
+    /// Whether a TCP segment has SYN or FIN set, which consume a sequence number.
     pub is_syn_or_fin: bool,
-    /// The same for one packet at both ends of the path, and different for two packets with high probability.
+    /// Hash that is equal at both ends of the path, and that differs between two packets with high probability.
     pub identity: u64,
 }
 
-/// Reads an IP packet of which at least the headers are there; `segment_bytes` is the payload of each packet that the
-/// kernel leaves to the interface to cut from it, zero: it is one packet. Returns `None` for what is neither TCP nor
-/// UDP, and for fragments.
+/// Parses an IP packet, of which at least the headers must be present. `segment_bytes` is the payload of each packet
+/// into which the interface will segment it, or zero if it is one packet. Returns `None` for fragments, and for
+/// protocols other than TCP and UDP.
 pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     let (head, transport) = match ip.first()? >> 4 {
         4 => version_4(ip)?,
@@ -91,7 +91,7 @@ pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     };
     let packets = if segment_bytes == 0 { 1 } else { payload_bytes.div_ceil(segment_bytes).max(1) };
     let identifying = &transport[..transport.len().min(IDENTIFYING).min(head.transport_bytes as usize)];
-    // The checksum of a packet within one machine is often computed on the way.
+    // The transport checksum is skipped: within one machine, it is often computed on the way.
     let bytes = identifying.iter().enumerate().filter(|(at, _)| !(checksum..checksum + 2).contains(at));
     let addresses = octets(head.from).into_iter().chain(octets(head.to));
     let identifying_bytes =
@@ -120,7 +120,7 @@ fn version_4(ip: &[u8]) -> Option<(Head, &[u8])> {
     let number = |at: usize| Some(u16::from_be_bytes(ip.get(at..at + 2)?.try_into().ok()?));
     let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?));
     let header = usize::from(ip[0] & 0x0f) * 4;
-    /// More fragments, and the fragment's offset.
+    /// Mask of the flag "more fragments" and of the fragment offset.
     const FRAGMENT: u16 = 0x3fff;
     if number(6)? & FRAGMENT != 0 {
         return None;
@@ -163,7 +163,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// FNV-1a, of eight bytes at a time.
+/// Computes an FNV-1a hash over words of eight bytes.
 fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -172,7 +172,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
 pub(super) mod tests {
     use super::*;
 
-    /// A TCP segment over IPv4 from 10.0.0.1:443 to 10.0.0.2:5000.
+    /// Returns a TCP segment over IPv4 from 10.0.0.1:443 to 10.0.0.2:5000.
     pub fn segment(sequence: u32, id: u16, payload: &[u8]) -> Vec<u8> {
         let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         ip[2..4].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());
@@ -191,7 +191,7 @@ pub(super) mod tests {
         assert_eq!((parsed.payload_bytes, parsed.ip_bytes, parsed.packets, parsed.sequence), (5, 45, 1, 7));
         assert_eq!(parsed.key.from, "10.0.0.1:443".parse().unwrap());
         assert_eq!(parsed.key.reversed().from, "10.0.0.2:5000".parse().unwrap());
-        // TTL, its checksum, ECN, and the checksum of TCP.
+        // Changes the TTL, the IP checksum, the ECN bits and the TCP checksum.
         (ip[8], ip[10], ip[1], ip[37]) = (63, 9, 3, 9);
         assert_eq!(read(&ip, 0).unwrap().identity, parsed.identity);
         assert_ne!(read(&segment(7, 2, b"hello"), 0).unwrap().identity, parsed.identity, "a retransmission");

@@ -1,4 +1,4 @@
-//! The process that meters the programs of an experiment, and reports what it counted as events.
+//! The process that measures the programs of an experiment, and reports the counts as events.
 
 use super::{FlowCount, FlowKey, Meter, Report, Settings, TapPoint, Taps};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Time;
 
-/// Meters the packets of these servers until the command `stop`.
+/// Measures the packets of these servers until the command `stop`.
 ///
 /// # Errors
 /// `no-packet-socket`, `no-resources`.
@@ -62,7 +62,7 @@ fn report(stage: &Stage<'_>, servers: &[Served], report: &Report) -> HostReport 
     }
 }
 
-/// Returns the server, the client's address, and whether the packets have the direction of the data.
+/// Returns the server, the client's address, and whether the flow has the direction of the data.
 fn owner<'a>(servers: &'a [Served], key: &FlowKey) -> Option<(&'a Served, SocketAddr, bool)> {
     servers.iter().find_map(|served| {
         if key.from == served.address {

@@ -1,10 +1,10 @@
-//! Which bytes of a TCP stream have passed a point.
+//! Tracks which bytes of a TCP stream have passed a point.
 
-/// The bytes that have passed, as the highest one and the holes below it. Positions count from 2^32, so that they stay
-/// positive below the first byte.
+/// The bytes that have passed, as the highest one and the gaps below it. Positions start at 2^32, so that positions
+/// before the first byte are positive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
-    /// Position and sequence number behind the highest byte.
+    /// Position and sequence number after the highest byte.
     end: Option<(u64, u32)>,
     /// Ranges below the end that have not passed, in order.
     holes: Vec<(u64, u64)>,
@@ -19,7 +19,7 @@ impl Stream {
         self.end.get_or_insert((FIRST, syn.wrapping_add(1)));
     }
 
-    /// Takes a segment with payload; returns how many of its bytes had not passed before.
+    /// Records a segment with payload; returns the number of its bytes that had not passed before.
     pub fn pass(&mut self, sequence: u32, bytes: u64) -> u64 {
         let (end, end_sequence) = *self.end.get_or_insert((FIRST, sequence));
         let from = end.saturating_add_signed(i64::from(sequence.wrapping_sub(end_sequence) as i32));
@@ -35,7 +35,7 @@ impl Stream {
         new
     }
 
-    /// Removes a range from the holes; returns how many bytes of it lay in one.
+    /// Removes a range from the gaps; returns the number of its bytes that were in a gap.
     fn fill(&mut self, from: u64, to: u64) -> u64 {
         let first = self.holes.partition_point(|hole| hole.1 <= from);
         let count = self.holes[first..].iter().take_while(|hole| hole.0 < to).count();

@@ -10,17 +10,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Bytes of a ring's frame: the kernel's headers (less than 100 bytes), and those of Ethernet, IP and TCP.
+/// Size of a ring's frame in bytes: the kernel's headers (less than 100 bytes), and those of Ethernet, IP and TCP.
 const FRAME: usize = 256;
 const BLOCK: usize = 1 << 18;
-/// 32,768 frames, 8 MiB: a third of a second at 1.2 Gbit/s.
+/// Number of blocks of a ring. They have 32,768 frames, 8 MiB: a third of a second at 1.2 Gbit/s.
 const BLOCKS: usize = 32;
 const ETHERNET_HEADER: usize = 14;
 
-/// An interface whose packets are metered.
+/// An interface whose packets are measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapPoint {
-    /// File of its network namespace, such as `/run/netns/receiver`; `None`: the calling thread's.
+    /// File of the interface's network namespace, such as `/run/netns/receiver`; `None` for that of the calling thread.
     pub namespace: Option<PathBuf>,
     /// Name of the interface.
     pub interface: String,
@@ -28,11 +28,11 @@ pub struct TapPoint {
 
 /// A packet in the ring.
 pub(super) struct TapFrame<'a> {
-    /// Reading of CLOCK_REALTIME.
+    /// Timestamp from CLOCK_REALTIME.
     pub realtime_ns: u64,
-    /// Whether the host sends the packet; otherwise it arrives.
+    /// Whether the host sends the packet, rather than receives it.
     pub is_outgoing: bool,
-    /// Payload of each packet that the interface cuts from this one; zero: it is one.
+    /// Payload of each packet into which the interface will segment this one; zero if it is one packet.
     pub segment_bytes: u64,
     /// The first bytes of the IP packet.
     pub ip: &'a [u8],
@@ -54,7 +54,7 @@ impl Tap {
     pub fn open(point: &TapPoint) -> Result<Tap, Error> {
         let opened = match &point.namespace {
             None => open(&point.interface),
-            // A separate thread enters the namespace, so that the calling one stays in its own.
+            // A separate thread enters the namespace, so that the calling thread stays in its own.
             Some(namespace) => thread::scope(|scope| {
                 let worker = thread::Builder::new().name("tap".to_owned()).spawn_scoped(scope, || {
                     enter(namespace)?;
@@ -76,7 +76,7 @@ impl Tap {
     /// Returns the oldest packet in the ring.
     pub fn front(&self) -> Option<TapFrame<'_>> {
         let frame = self.ring.front()?;
-        // From the offload header: kind of segmentation, and bytes of a segment.
+        // The offload header contains the kind of segmentation and the segment size.
         let segment_bytes = match frame.bytes.get(1..6) {
             Some(&[kind, _, _, low, high]) if kind != 0 => u64::from(u16::from_ne_bytes([low, high])),
             _ => 0,
@@ -94,7 +94,7 @@ impl Tap {
         self.ring.pop();
     }
 
-    /// Returns how many packets the ring had no space for since the last call.
+    /// Returns the number of packets that were dropped because the ring was full, since the last call.
     pub fn dropped(&self) -> u64 {
         packet_socket::dropped(self.socket.as_fd()).unwrap_or(0)
     }

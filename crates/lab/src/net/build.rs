@@ -1,4 +1,4 @@
-//! Makes namespaces, and the interfaces between them.
+//! Creates namespaces, and the interfaces between them.
 
 use crate::error::Error;
 use crate::net::places::{self, HOST_INTERFACE, RECEIVER_INTERFACE, ROUTER};
@@ -12,17 +12,17 @@ use thalweg_plan::plan::Experiment;
 /// First command in every namespace.
 pub(crate) const LOOPBACK: &str = "ip link set lo up";
 
-/// The bridge in the namespace of a guest.
+/// Name of the bridge in the namespace of a guest.
 const BRIDGE: &str = "bridge";
 
-/// A router's interface and the host at its other end.
+/// An interface of the router, and the host at its other end.
 struct Wire<'a> {
     interface: String,
     place: &'a Place,
     seat: Seat,
 }
 
-/// Makes everything except the router's queue disciplines.
+/// Creates everything except the router's queue disciplines.
 pub(crate) fn build(
     shell: &mut Shell,
     experiment: &Experiment,
@@ -36,7 +36,7 @@ pub(crate) fn build(
         .map(|(place, number)| Wire { interface: places::sender_interface(number), place, seat })
         .collect();
     wires.push(Wire { interface: RECEIVER_INTERFACE.to_owned(), place: receiver, seat: Seat::Namespace });
-    // Namespace by namespace, so that each needs one process.
+    // Commands are grouped by namespace, so that each namespace needs one process.
     let mut router = vec![LOOPBACK.to_owned()];
     wires.iter().for_each(|wire| lay(&mut router, wire, link));
     shell.run_all(Some(ROUTER), &router)?;
@@ -58,16 +58,16 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// Makes the namespaces of these hosts and of the router.
+/// Creates the namespaces of these hosts and of the router.
 pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
     let mut acts = vec![
-        // A separate file system over /run, so that the names of namespaces cannot collide.
+        // Mounts a separate file system over /run, so that the names of namespaces cannot collide.
         ("mount -t tmpfs thalweg /run", Act::Cover(c"/run".into(), c"thalweg".into())),
         ("mkdir /run/netns", Act::MakeFolder(c"/run/netns".into())),
     ];
     if sysctl::file("net.ipv4.tcp_child_ehash_entries").exists() {
-        // A dump of connections walks the whole table of sockets: the machine's, of some hundred thousand buckets,
-        // which takes half a millisecond, unless a namespace was made with a table of its own (Linux 6.1).
+        // A dump of connections scans the entire socket table. The table of the machine has some hundred thousand
+        // buckets, which takes half a millisecond. From Linux 6.1 on, a namespace can have its own smaller table.
         let file = c"/proc/sys/net/ipv4/tcp_child_ehash_entries".into();
         acts.push(("sysctl -qw net.ipv4.tcp_child_ehash_entries=4096", Act::Write(file, b"4096".to_vec())));
     }
@@ -76,8 +76,8 @@ pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a 
     shell.run_all(None, &names.map(|name| format!("ip netns add {name}")).collect::<Vec<_>>())
 }
 
-/// A cable from the router to a host, and the router's end of it, with fixed addresses and neighbours: no address
-/// resolution happens during an experiment, so no answer can be lost.
+/// Creates the link between the router and a host, and configures the router's end with fixed addresses and neighbours.
+/// No address resolution takes place during an experiment, so no answer can be lost.
 fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     let Wire { interface, place, seat } = wire;
     let (host, router) = (place.address, places::gateway(place.address));
@@ -99,12 +99,12 @@ fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     }
 }
 
-/// Commands for the host's end of its link.
+/// Returns the commands for the host's end of its link.
 fn host_commands(place: &Place) -> Vec<String> {
     be_silent(HOST_INTERFACE).into_iter().chain(inside(place)).collect()
 }
 
-/// Commands that configure a host in whatever has the interface: a namespace, or a guest.
+/// Returns the commands that configure a host in the namespace or guest that has the interface.
 pub(crate) fn inside(place: &Place) -> Vec<String> {
     let (host, router) = (place.address, places::gateway(place.address));
     let router_mac = places::mac_text(places::mac(router));
@@ -112,13 +112,13 @@ pub(crate) fn inside(place: &Place) -> Vec<String> {
         LOOPBACK.to_owned(),
         format!("ip link set {HOST_INTERFACE} up"),
         format!("ip addr add {} dev {HOST_INTERFACE}", with_prefix(host)),
-        // `default` alone would be the default route of IPv4.
+        // `default` alone is the default route of IPv4.
         format!("ip route add {} via {router}", if host.is_ipv6() { "::/0" } else { "default" }),
         format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"),
     ]
 }
 
-/// An address with the length of its prefix. It is unique, so IPv6 skips the detection of duplicates.
+/// Returns an address with its prefix length. It is unique, so IPv6 skips duplicate address detection.
 fn with_prefix(address: IpAddr) -> String {
     match address {
         IpAddr::V4(_) => format!("{address}/24"),
@@ -126,7 +126,8 @@ fn with_prefix(address: IpAddr) -> String {
     }
 }
 
-/// The end of a cable that continues into a guest: a bridge between it and the guest's card, without spanning tree.
+/// Returns the commands for the end of a link that continues into a guest: a bridge to the guest's network card,
+/// without spanning tree.
 fn bridge() -> Vec<String> {
     let mut commands = vec![
         LOOPBACK.to_owned(),
@@ -140,8 +141,8 @@ fn bridge() -> Vec<String> {
     commands
 }
 
-/// Keeps IPv6 from sending its own packets on an interface, which would enter the experiment's queues. Must run before
-/// the interface is up.
+/// Returns the command that disables IPv6's own packets on an interface, which would enter the experiment's queues. It
+/// must run before the interface is up.
 pub(crate) fn be_silent(interface: &str) -> Option<String> {
     Path::new("/proc/sys/net/ipv6").exists().then(|| format!("ip link set {interface} addrgenmode none"))
 }

@@ -4,14 +4,14 @@ use crate::error::Error;
 use crate::net::{LinkKind, netem, probe};
 use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 
-/// Selects the kind of link for an experiment on this machine, with the reason as text.
+/// Selects the kind of link for an experiment on this machine, and returns it with the reason as text.
 ///
 /// The default is the relay: it behaves like the simulator and runs on any kernel. Queue disciplines are the fallback
-/// if packet sockets are refused.
+/// if packet sockets are not permitted.
 ///
 /// # Errors
-/// The experiment requests a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or something that
-/// netem (`not-on-netem`) or the relay (`not-on-relay`) cannot do.
+/// If the experiment requests a link that this machine does not support (`no-packet-sockets`, `no-qdisc`), or a feature
+/// that netem (`not-on-netem`) or the relay (`not-on-relay`) does not support.
 pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     let netem = || netem::check(experiment, traces, &probe::qdiscs()?);
     if [&experiment.forward, &experiment.reverse].into_iter().any(|link| matches!(link.queue, Queue::Cake { .. })) {
@@ -29,10 +29,11 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
     choose(experiment.engine.link, Able { relay: probe::packet_sockets, netem })
 }
 
-/// Selects the kind of link for an experiment in virtual time, with the reason as text.
+/// Selects the kind of link for an experiment in virtual time, and returns it with the reason as text.
 ///
 /// # Errors
-/// The experiment requests the relay (`not-in-virtual-time`), or something that netem cannot do (`not-on-netem`).
+/// If the experiment requests the relay (`not-in-virtual-time`), or a feature that netem does not support
+/// (`not-on-netem`).
 pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
@@ -51,7 +52,7 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> 
     }
 }
 
-/// Checks of the machine, run only if the answer matters.
+/// Checks of the machine, which run only if their result is needed.
 struct Able<R, N> {
     relay: R,
     netem: N,

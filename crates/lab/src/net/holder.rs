@@ -1,4 +1,4 @@
-//! The process whose namespaces hold a network, and commands inside them.
+//! The holder process, whose namespaces contain a network, and commands that run inside them.
 //!
 //! ```text
 //!  engine ── stdin ──► unshare [--user --map-root-user] --net --mount cat        the holder
@@ -6,11 +6,12 @@
 //! ```
 //!
 //! The holder exits at the end of its standard input. Namespaces end with their last process, so nothing of the network
-//! is left after the engine has exited, for whatever reason. Commands enter before they start, as `nsenter` does; `ip
-//! -n` and `ip netns exec` would mount `/sys` again, which an ordinary user may not do everywhere.
+//! remains after the engine has exited for any reason. Commands enter the namespaces before they start, as with
+//! `nsenter`. `ip -n` and `ip netns exec` are not used: they mount `/sys` again, which an unprivileged user may not do
+//! everywhere.
 //!
-//! Root needs no user namespace, and avoids it: a process that is root only in a user namespace may not use SCHED_FIFO.
-//! Where root is refused (containers), a user namespace is tried.
+//! Root does not need a user namespace. It is avoided, because a process that is root only in a user namespace may not
+//! use SCHED_FIFO. If root may not create namespaces (as in containers), a user namespace is tried.
 //!
 //! Source: unshare(1), nsenter(1), namespaces(7), user_namespaces(7), ip-netns(8).
 
@@ -29,10 +30,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for making or ending namespaces. Both take milliseconds; the rest is a margin for busy and nested machines.
+/// Timeout for creating or ending namespaces. Both take milliseconds; the rest is a margin for busy and nested
+/// machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Priority under SCHED_FIFO: between the kernel's own threads.
+/// Priority under SCHED_FIFO. The kernel has threads with higher and with lower priorities.
 pub(crate) const FIFO_PRIORITY: i32 = 50;
 
 /// A process that keeps namespaces alive; dropping it ends them.
@@ -43,10 +45,10 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Makes a network namespace and a mount namespace, as root of them.
+    /// Creates a network namespace and a mount namespace with root rights in them.
     ///
     /// # Errors
-    /// `no-namespaces` or `no-tool`, with what has to be changed on this machine.
+    /// `no-namespaces` or `no-tool`, with the required change of this machine.
     pub fn start() -> Result<Holder, Error> {
         if geteuid().is_root() {
             if let Ok(holder) = Holder::start_with(&["--net", "--mount"], false) {
@@ -63,7 +65,7 @@ impl Holder {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = alone(&mut command).spawn()?;
         let mut holder = Holder { child, has_user_namespace };
-        // `cat` runs in the new namespaces, so its echo says that they are there.
+        // `cat` runs in the new namespaces, so its echo shows that they exist.
         match holder.echo() {
             Ok(()) => Ok(holder),
             Err(error) => {
@@ -88,18 +90,18 @@ impl Holder {
         stdout.read_exact(&mut [0]).map_err(|_| closed())
     }
 
-    /// A command inside: in one of the named namespaces, or in the holder's own.
+    /// Returns a command that runs in one of the named namespaces, or in the holder's own.
     ///
     /// # Errors
-    /// The namespace is not there.
+    /// If the namespace does not exist.
     pub fn command(&self, namespace: Option<&str>, program: impl AsRef<OsStr>) -> io::Result<Command> {
         self.command_with(namespace, program, None)
     }
 
-    /// The same under SCHED_FIFO, at [`FIFO_PRIORITY`], which children inherit.
+    /// Like [`Holder::command`], under SCHED_FIFO at [`FIFO_PRIORITY`], which children inherit.
     ///
     /// # Errors
-    /// The namespace is not there.
+    /// If the namespace does not exist.
     pub fn realtime_command(&self, namespace: Option<&str>, program: impl AsRef<OsStr>) -> io::Result<Command> {
         self.command_with(namespace, program, Some(FIFO_PRIORITY))
     }
@@ -122,7 +124,7 @@ impl Holder {
     /// and the process group of this process.
     ///
     /// # Errors
-    /// The namespace does not exist.
+    /// If the namespace does not exist.
     pub fn program(&self, namespace: &str, program: &OsStr) -> io::Result<Command> {
         let mut namespaces = Vec::new();
         if self.has_user_namespace {
@@ -134,26 +136,26 @@ impl Holder {
         Ok(command)
     }
 
-    /// Does all this inside, beginning in the holder's own network namespace.
+    /// Executes these acts inside the namespaces, starting in the holder's own network namespace.
     ///
     /// # Errors
-    /// The system refuses a child, or the namespaces.
+    /// If the system refuses the child process, or the namespaces cannot be entered.
     pub fn act(&self, acts: Vec<Act>) -> io::Result<Vec<Answer>> {
         let mut namespaces = self.namespaces()?;
         namespaces.push(self.network(None)?);
         sys::act(namespaces, acts)
     }
 
-    /// A network namespace to enter: a named one, or the holder's own.
+    /// Opens a network namespace for entering: a named one, or the holder's own.
     ///
     /// # Errors
-    /// It is not there.
+    /// If it does not exist.
     pub fn network(&self, namespace: Option<&str>) -> io::Result<File> {
         File::open(namespace.map_or_else(|| self.own("net"), |name| self.path(name)))
     }
 
-    /// The holder's namespaces except the network. The user namespace comes first: entering it gives the right to enter
-    /// the others.
+    /// Opens the holder's namespaces except the network. The user namespace comes first, because entering it gives the
+    /// permission to enter the others.
     fn namespaces(&self) -> io::Result<Vec<File>> {
         let kinds = if self.has_user_namespace { &["user", "mnt"][..] } else { &["mnt"] };
         kinds.iter().map(|kind| File::open(self.own(kind))).collect()
@@ -163,17 +165,18 @@ impl Holder {
         format!("/proc/{}/ns/{kind}", self.pid())
     }
 
-    /// Process id: ours to use until [`Holder::end`] has waited for it.
+    /// Returns the process id, which is valid until [`Holder::end`] has waited for the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Path of a named namespace's file, from outside.
+    /// Returns the path of a named namespace's file, as seen from outside.
     fn path(&self, namespace: &str) -> String {
         format!("/proc/{}/root/run/netns/{namespace}", self.pid())
     }
 
-    /// Returns the identity of a network namespace while it exists: its inode. No name: the holder's own.
+    /// Returns the inode of a network namespace while it exists, which identifies it. Without a name, it is the
+    /// holder's own.
     pub fn identity(&self, namespace: Option<&str>) -> io::Result<u64> {
         Ok(self.network(namespace)?.metadata()?.ino())
     }
@@ -194,15 +197,15 @@ impl Drop for Holder {
     }
 }
 
-/// Prepares a command as all of ours are: out of reach of the terminal's Ctrl-C, which is the engine's to handle, and
-/// with the folders of system tools in its search path, which ordinary users of Debian do not have.
+/// Prepares a command like all commands of the engine: in a separate process group, so that only the engine handles the
+/// terminal's Ctrl-C, and with the folders of system tools in its search path, which ordinary users of Debian lack.
 pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
 }
 
-/// Exit status of a process; `None` if it is still running after `patience`.
+/// Waits for a process and returns its exit status; `None` if it is still running after `patience`.
 pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    /// Between two checks.
+    /// Interval between two checks.
     const PAUSE: Duration = Duration::from_millis(1);
     let until = Instant::now() + patience;
     loop {
@@ -214,15 +217,15 @@ pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStat
     }
 }
 
-/// The search path of the machine that a guest runs on.
+/// Search path of the machine that a guest runs on.
 static MACHINE_PATH: OnceLock<String> = OnceLock::new();
 
-/// Sets the search path of a process that has none of its own, such as the first one of a guest.
+/// Sets the search path of a process that inherits none, such as the first process of a guest.
 pub(crate) fn set_search_path(path: String) {
     let _ = MACHINE_PATH.set(path);
 }
 
-/// Our search path and the folders where system tools are.
+/// Returns the search path, with the folders of system tools.
 pub(crate) fn search_path() -> String {
     let own = || std::env::var("PATH").ok();
     let path = MACHINE_PATH.get().cloned().or_else(own).unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());

@@ -1,4 +1,4 @@
-//! Processes that still run in the namespaces of a network.
+//! Finds processes that still run in the namespaces of a network.
 
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 /// Timeout for processes to exit after they were terminated.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waits until only the holder lives in these network namespaces. Call it while the holder holds them: afterwards their
-/// inodes may be reused.
+/// Waits until only the holder remains in these network namespaces. Must be called while the holder exists: after its
+/// end, the inodes may be reused.
 ///
 /// # Errors
-/// `leftovers`, with the processes that do not go.
+/// `leftovers`, with the processes that do not exit.
 pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error> {
     let give_up = Instant::now() + PATIENCE;
     loop {
@@ -34,7 +34,7 @@ pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error>
     }
 }
 
-/// Returns process ids and names. Processes of other users, which cannot be inspected, are not ours.
+/// Returns process ids and names. Processes of other users, which cannot be inspected, are not part of an experiment.
 pub(crate) fn processes(identities: &BTreeSet<u64>) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -49,7 +49,7 @@ use sys::Act;
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_units::Span;
 
-/// A network. Dropping it removes it.
+/// The network of an experiment. Dropping it removes it.
 #[derive(Debug)]
 pub struct Network {
     shell: Shell,
@@ -62,19 +62,20 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] also queue disciplines.
-    /// The experiment's links name no traces or profiles.
+    /// Creates namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] also queue
+    /// disciplines. The links of the experiment must not refer to traces or profiles.
     ///
     /// # Errors
-    /// The machine refuses something, or the experiment requests something that this kind of link cannot do.
+    /// If the machine refuses an operation, or the experiment requests a feature that this kind of link does not
+    /// support.
     pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
         Network::build_with(experiment, &Traces::default(), link, TIMER_SLACK, Seat::Namespace)
     }
 
-    /// The same where timers are never later than `slack`, and where senders run elsewhere.
+    /// Like [`Network::build`], with timers that are late by at most `slack`, and with senders that may run elsewhere.
     ///
     /// # Errors
-    /// As [`Network::build`].
+    /// The same as [`Network::build`].
     pub fn build_with(
         experiment: &Experiment,
         traces: &Traces,
@@ -147,17 +148,17 @@ impl Network {
         })
     }
 
-    /// The senders, in the order of their addresses.
+    /// Returns the senders, in the order of their addresses.
     pub fn senders(&self) -> &[Place] {
         &self.senders
     }
 
-    /// The receiver.
+    /// Returns the receiver.
     pub fn receiver(&self) -> &Place {
         &self.receiver
     }
 
-    /// The router's interfaces: those towards the senders, and the one towards the receiver.
+    /// Returns the router's interfaces: those towards the senders, and the one towards the receiver.
     pub fn relay_ports(&self) -> (Vec<protocol::Port>, protocol::Port) {
         let port = |place: &Place, interface| protocol::Port {
             interface,
@@ -170,31 +171,31 @@ impl Network {
         (senders.collect(), port(&self.receiver, places::RECEIVER_INTERFACE.to_owned()))
     }
 
-    /// Returns what the router has to read and to change during the experiment, if its links are queue disciplines. The
-    /// commands are to be run in the router's namespace.
+    /// Returns the counters that the router must read and the commands that it must run during the experiment, if its
+    /// links are queue disciplines. The commands must run in the router's namespace.
     pub fn qdiscs(&self) -> protocol::Qdiscs {
         self.qdiscs.clone()
     }
 
-    /// Kernel settings that the host in this namespace needs.
+    /// Returns the kernel settings that the host in this namespace needs.
     pub fn sysctls(&self, place: &str) -> BTreeMap<String, String> {
         self.sysctls.get(place).cloned().unwrap_or_default()
     }
 
-    /// Starts a process in a namespace, with pipes to its standard input and output, in a process group of its own, in
-    /// the folder `/`; `is_realtime` gives it and its children priority 50 under SCHED_FIFO. The log shows it as a
+    /// Starts a process in a namespace, with pipes to its standard input and output, in a separate process group, in
+    /// the folder `/`. `is_realtime` sets priority 50 under SCHED_FIFO for it and its children. The log shows it as a
     /// comment, because it is not part of the network.
     ///
     /// # Errors
-    /// `no-tool`: the program is not there. `no-process`: it cannot be started.
+    /// `no-tool`: the program does not exist. `no-process`: it cannot be started.
     pub fn spawn(&mut self, namespace: &str, command: &[OsString], is_realtime: bool) -> Result<Child, Error> {
         self.shell.spawn(namespace, command, is_realtime)
     }
 
-    /// The same for a process that `prepare` does something to before it starts, and that has no priority of its own.
+    /// Like [`Network::spawn`], without priority; `prepare` may change the command before it starts.
     ///
     /// # Errors
-    /// As [`Network::spawn`].
+    /// The same as [`Network::spawn`].
     pub(crate) fn spawn_with(
         &mut self,
         namespace: &str,
@@ -204,21 +205,21 @@ impl Network {
         self.shell.spawn_with(namespace, command, false, prepare)
     }
 
-    /// A program of the user's in a namespace: with the engine's terminal, process group, environment, folder and file
-    /// system.
+    /// Returns a command that runs a user's program in a namespace, with the engine's terminal, process group,
+    /// environment, folder and file system.
     ///
     /// # Errors
-    /// The namespace does not exist.
+    /// If the namespace does not exist.
     pub(crate) fn program(&self, namespace: &str, program: &OsStr) -> io::Result<process::Command> {
         self.shell.holder.program(namespace, program)
     }
 
-    /// Inodes of all network namespaces.
+    /// Returns the inodes of all network namespaces.
     pub(crate) fn identities(&self) -> &BTreeSet<u64> {
         &self.identities
     }
 
-    /// The process that holds the namespaces.
+    /// Returns the process id of the holder.
     pub(crate) fn holder(&self) -> u32 {
         self.shell.holder.pid()
     }
@@ -238,10 +239,11 @@ impl Network {
         self.shell.script()
     }
 
-    /// Removes the network after the processes in it have exited; waits for them for a short time.
+    /// Removes the network after the processes in it have exited; waits a short time for them.
     ///
     /// # Errors
-    /// `leftovers`: some do not exit. The holder has exited all the same, so the namespaces end with the last of them.
+    /// `leftovers`: some processes do not exit. The holder exits nevertheless, so the namespaces end with the last of
+    /// them.
     pub fn close(mut self) -> Result<(), Error> {
         let outcome = leftovers::wait(&self.identities, self.shell.holder.pid());
         self.shell.holder.end();

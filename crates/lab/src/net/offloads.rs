@@ -1,12 +1,12 @@
-//! Offloads: with them, a packet on the path may have up to 64 KiB and consist of many segments.
+//! Turns off offloads: with them, a packet on the path may have up to 64 KiB and consist of many segments.
 //!
-//! TSO and GSO make such packets at the sender, and UDP segmentation those of QUIC stacks; GRO merges received ones.
-//! Without offloads, a queue counts the same packets as in the simulator, and the meter sees each: before Linux 6.2,
-//! packet sockets with an offload header drop packets that are to be cut by UDP segmentation. Checksum offloads stay
-//! on: between namespaces nothing is damaged, and computing checksums would waste time.
+//! TSO and GSO create such packets at the sender, and UDP segmentation those of QUIC stacks; GRO merges received
+//! packets. Without offloads, a queue counts the same packets as in the simulator, and the meter sees each: before
+//! Linux 6.2, packet sockets with an offload header drop packets that UDP segmentation will cut. Checksum offloads stay
+//! on: between namespaces no packet is damaged, and computing checksums would waste time.
 //!
-//! `ethtool` changes them, since it knows which features of a new kernel belong to TSO. Whether they are off is queried
-//! with the ioctl that `ethtool` used before netlink, which every kernel still supports: that needs no program.
+//! `ethtool` changes the offloads, because it knows which features of a new kernel belong to TSO. Their state is read
+//! with the ioctl that `ethtool` used before netlink: every kernel still supports it, and it needs no program.
 //!
 //! Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst, include/uapi/linux/ethtool.h.
 
@@ -16,11 +16,11 @@ use crate::net::sys::{Act, Answer};
 use std::ffi::CString;
 use std::io;
 
-/// A feature that has to be off.
+/// A feature that must be off.
 struct Feature {
     /// Name in `ethtool -k`.
     name: &'static str,
-    /// `ETHTOOL_GTSO` and so on: the command that queries it.
+    /// The ioctl command that queries it, such as `ETHTOOL_GTSO`.
     get: u32,
 }
 
@@ -30,7 +30,7 @@ const FEATURES: [Feature; 3] = [
     Feature { name: "generic-receive-offload", get: 0x2b },
 ];
 
-/// Turns them off on interfaces, each in its namespace, and verifies that they are off.
+/// Turns off these features on interfaces, each in its namespace, and verifies the result.
 pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result<(), Error> {
     let broken = |error: io::Error| not_started("a child of ours", &error);
     let mut acts = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result
     Ok(())
 }
 
-/// The first of them that is not off.
+/// Returns the first feature that is not off.
 fn still_on(values: &[Answer]) -> Option<&'static str> {
     let is_off = |value: &Answer| value.as_deref() == Ok(&0u32.to_ne_bytes());
     FEATURES.iter().zip(values).find(|(_, value)| !is_off(value)).map(|(feature, _)| feature.name)

@@ -1,31 +1,31 @@
-//! Conditions of a link over time: the steps and the profile of the plan as one list of values for each condition.
+//! Conditions of a link over time: merges the steps and the profile of the plan into one series per condition.
 
 use std::collections::BTreeSet;
 use thalweg_plan::plan::{Capacity, Link, Loss, Profile, ProfilePoint, Traces};
 use thalweg_units::{Probability, Rate, Span};
 
-/// Maximum number of times at which a profile may change a link: each takes at least one run of `tc`.
+/// Maximum number of times at which a profile may change a link, because each takes at least one run of `tc`.
 const MAX_CHANGES: usize = 1000;
 
-/// Values in effect from a time on, in order of time.
+/// Values with their start times, in order of time.
 type Series<T> = Vec<(Span, T)>;
 
 /// The conditions of a link over time.
 #[derive(Debug)]
 pub(super) struct Conditions {
-    /// Rates, the first at 0; empty: there is no limit.
+    /// Rates, the first at 0; empty if there is no limit.
     pub rates: Series<Rate>,
     /// Propagation delays, the first at 0.
     pub delays: Series<Span>,
-    /// Ratios of independent losses, the first at 0; empty: the link's model of loss does not change.
+    /// Ratios of independent losses, the first at 0; empty if the link's loss model does not change.
     pub losses: Series<Probability>,
 }
 
 impl Conditions {
-    /// The conditions of a link until the end of the experiment, if it has a fixed one.
+    /// Returns the conditions of a link until the end of the experiment, if its end is fixed.
     ///
     /// # Errors
-    /// Why queue disciplines cannot follow the profile, as the rest of a sentence about netem.
+    /// The reason why queue disciplines cannot implement the profile, as the end of a sentence about netem.
     pub fn new(link: &Link, traces: &Traces, end: Option<Span>) -> Result<Conditions, &'static str> {
         let mut conditions = Conditions { rates: Vec::new(), delays: Vec::new(), losses: Vec::new() };
         if let Capacity::Steps { steps } = &link.capacity {
@@ -46,7 +46,7 @@ impl Conditions {
         if let Loss::Bernoulli { ratio } = link.loss {
             conditions.losses = series(Some(ratio), profile, end, |point| point.loss)?;
             if let [(_, only)] = conditions.losses.as_slice() {
-                // A ratio that does not change needs a stage only if packets are lost.
+                // A constant ratio needs a stage only if it is not zero.
                 if *only == Probability::NEVER {
                     conditions.losses.clear();
                 }
@@ -68,7 +68,7 @@ impl Conditions {
         at(&self.rates, time)
     }
 
-    /// The propagation delay at a time.
+    /// Returns the propagation delay at a time.
     pub fn delay_at(&self, time: Span) -> Span {
         at(&self.delays, time).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ fn at<T: Copy>(series: &[(Span, T)], time: Span) -> Option<T> {
     series.iter().rev().find(|(since, _)| *since <= time).map(|(_, value)| *value)
 }
 
-/// The values that a profile has until `end`: `first` before its first one.
+/// Returns the values of a profile until `end`; `first` applies before the first one.
 fn series<T: Copy + PartialEq>(
     first: Option<T>,
     profile: &Profile,

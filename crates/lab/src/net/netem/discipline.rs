@@ -1,4 +1,4 @@
-//! Queue disciplines of the plan as `tc` reads them, with every parameter that the plan has.
+//! Formats queue disciplines of the plan for `tc`, with every parameter of the plan.
 //!
 //! Source: tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-fq_pie(8), tc-red(8), tc-fq(8), tc-cake(8), tc-dualpi2(8) of
 //! iproute2 6.1 to 6.17.
@@ -7,12 +7,12 @@ use super::words::time;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, MTU, Packets, Span};
 
-/// Bytes of a packet that cake's limit of memory counts where the plan counts packets: an Ethernet frame, as cake's own
+/// Bytes per packet for converting a buffer in packets to cake's memory limit: an Ethernet frame, as in cake's own
 /// limit.
 const FRAME_BYTES: u64 = 1514;
 
-/// Name and parameters of a discipline whose limit is `buffer`, at least one packet. `fifo` has two names in the
-/// kernel.
+/// Returns the name and parameters of a discipline whose limit is `buffer`, at least one packet. `fifo` has two names
+/// in the kernel.
 pub(super) fn words(queue: &Queue, buffer: Buffer) -> String {
     match queue {
         Queue::Fifo {} => match buffer {
@@ -25,14 +25,14 @@ pub(super) fn words(queue: &Queue, buffer: Buffer) -> String {
                 Buffer::Bytes { bytes } => bytes.0.max(FRAME_BYTES),
                 Buffer::Packets { packets } => packets.0.max(1).saturating_mul(FRAME_BYTES),
             };
-            // `tc` reads it as 32 bits.
+            // `tc` parses it as a 32-bit number.
             format!("cake unlimited memlimit {} rtt {}", memory.min(u64::from(u32::MAX)), time(*rtt_ns))
         }
         _ => format!("{} limit {} {}", queue.name(), packets(buffer), parameters(queue)),
     }
 }
 
-/// The limit of disciplines that count packets.
+/// Returns the limit of disciplines that count packets.
 fn packets(buffer: Buffer) -> u64 {
     match buffer {
         Buffer::Bytes { bytes: Bytes(bytes) } => (bytes / MTU.0).max(1),
@@ -40,7 +40,7 @@ fn packets(buffer: Buffer) -> u64 {
     }
 }
 
-/// Parameters of disciplines that count packets, but for the limit.
+/// Returns the parameters of disciplines that count packets, except the limit.
 fn parameters(queue: &Queue) -> String {
     match queue {
         Queue::Codel { target_ns, interval_ns, ecn, ce_threshold_ns } => format!(
@@ -111,7 +111,8 @@ fn dualpi2(queue: &Queue) -> String {
     )
 }
 
-/// RED has a limit in bytes, and no keyword that turns marks off: they are off without `ecn`.
+/// Returns the parameters of RED, which has a limit in bytes. It has no keyword to disable marking: marking is off
+/// without `ecn`.
 fn red(queue: &Queue, buffer: Buffer) -> String {
     let Queue::Red { min_bytes, max_bytes, avpkt_bytes, burst, probability, bandwidth_bps, ecn } = queue else {
         return String::new();

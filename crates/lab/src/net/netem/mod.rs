@@ -72,7 +72,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Policer, Queue, Step, Traces};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 
-/// Checks whether queue disciplines can emulate an experiment, on a kernel that has these.
+/// Checks whether queue disciplines can emulate an experiment on a kernel that has the `available` ones.
 ///
 /// # Errors
 /// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
@@ -80,20 +80,20 @@ pub(crate) fn check(experiment: &Experiment, traces: &Traces, available: &BTreeS
     refused::checked(experiment, traces, available).map(|_| ())
 }
 
-/// IP packet of an ACK without data: two headers, and timestamps.
+/// IP packet length of an ACK without data: two headers and timestamps.
 const ACK: Bytes = Bytes(20 + 20 + 12);
 
-/// Time that both hosts together take to answer a packet in virtual time. If a round trip is a whole number of packet
-/// times, as in 30 ms at 10 Mbit/s, a packet that answers another arrives at the queue in the instant in which a packet
-/// leaves it; without any host delay, the rounding of timers would decide whether it fits in a full queue (Floyd and
-/// Jacobson, "On traffic phase effects in packet-switched gateways", 1992). With real hosts it arrives slightly later,
-/// and fits.
+/// Time that both hosts together take to answer a packet in virtual time. If the round-trip time is a multiple of the
+/// packet time, such as 30 ms at 10 Mbit/s, an answering packet arrives at the queue at the instant at which another
+/// packet leaves it. Without a host delay, the rounding of timers would determine whether it fits in a full queue
+/// (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992). With real hosts it arrives
+/// slightly later, and fits.
 const HOSTS: Span = Span::from_micros(10);
 
 /// Tolerated lateness of a queue's timer without loss of capacity while it has packets. High-resolution timers and the
 /// softirqs after them take tens of microseconds, and occasionally most of a millisecond on a busy machine: with 250
-/// us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In exchange, as much
-/// may leave at once after a pause.
+/// us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. The cost is that
+/// packets for up to this time may leave at once after a pause.
 pub const TIMER_SLACK: Span = Span::from_millis(1);
 
 /// The stages of an experiment, as commands in the router's namespace.
@@ -102,7 +102,7 @@ pub(crate) struct Shaping {
     lines: Vec<Line>,
     /// Tolerated lateness of timers.
     slack: Span,
-    /// Interfaces that have `clsact` already.
+    /// Interfaces that already have `clsact`.
     classified: BTreeSet<String>,
     watch: Qdiscs,
 }
@@ -110,18 +110,18 @@ pub(crate) struct Shaping {
 #[derive(Debug)]
 enum Line {
     Command(String),
-    /// Make an ifb device.
+    /// Creates an ifb device.
     Device(String),
     Note(String),
 }
 
 impl Line {
-    /// The command, if it is one.
+    /// Returns the command, if the line is one.
     fn command(&self) -> Option<String> {
         if let Line::Command(command) = self { Some(command.clone()) } else { None }
     }
 
-    /// Commands that make the device, if it is an ifb device.
+    /// Returns the commands that create the device, if it is an ifb device.
     fn device(&self) -> Vec<String> {
         let Line::Device(name) = self else { return Vec::new() };
         let add = format!("ip link add {name} address {} type ifb", device_mac(name));
@@ -129,7 +129,7 @@ impl Line {
     }
 }
 
-/// One direction: where packets come in and go out, and the first letter of the names of its devices.
+/// One direction: the incoming and the outgoing interface, and the first letter of its device names.
 struct Direction<'a> {
     link: &'a Link,
     conditions: &'a Conditions,
@@ -139,10 +139,10 @@ struct Direction<'a> {
 }
 
 impl Shaping {
-    /// The stages where timers are never later than `slack`.
+    /// Builds the stages, for timers that are late by at most `slack`.
     ///
     /// # Errors
-    /// `not-on-netem`: it cannot be done. `no-qdisc`: the kernel, which has these, lacks one.
+    /// `not-on-netem`: queue disciplines cannot emulate the experiment. `no-qdisc`: the kernel lacks one of them.
     pub fn new(
         experiment: &Experiment,
         traces: &Traces,
@@ -164,7 +164,7 @@ impl Shaping {
         let there = Direction { link: &experiment.forward, conditions: forward, letter: 'f', from, to };
         let has_htb = available.contains("htb");
         let is_line = shaping.forward(&there, has_htb);
-        // With up traffic, the delay's own netem accounts for the reverse link's transmissions.
+        // With up traffic, the netem of the delay accounts for transmission times on the reverse link.
         let back = if experiment.has_up_traffic() { Bytes::ZERO } else { ACK };
         let ways = ways((forward, is_line), (reverse, back));
 
@@ -185,11 +185,11 @@ impl Shaping {
         Ok(shaping)
     }
 
-    /// Makes the forward link, except its delay; returns whether each packet is held for its own transmission.
+    /// Builds the forward link without its delay; returns whether each packet is held for its own transmission time.
     fn forward(&mut self, there: &Direction<'_>, has_htb: bool) -> bool {
         let late = words::jitter_or_hold(there.link, there.conditions.fastest());
         let behind = there.link.policer.filter(|policer| policer.after);
-        // An additional stage per packet is acceptable only in virtual time, where it takes no time.
+        // An additional stage per packet is acceptable only in virtual time, in which it takes no time.
         let may_have_line = self.slack == Span::ZERO && late.is_none() && behind.is_none();
         let line: &[(Span, Rate)] = if may_have_line { &there.conditions.rates } else { &[] };
         let has_stage = late.is_some() || !line.is_empty();
@@ -221,7 +221,7 @@ impl Shaping {
         !line.is_empty()
     }
 
-    /// Makes the reverse path to a sender, with all of the delay.
+    /// Builds the reverse path to a sender, including all of the delay.
     fn delay(
         &mut self,
         experiment: &Experiment,
@@ -229,7 +229,7 @@ impl Shaping {
         (place, interface): (&Place, &str),
         ways: &BTreeMap<Span, Span>,
     ) {
-        // Where timers may be late, real hosts take time anyway.
+        // Where timers may be late, real hosts take this time anyway.
         let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
         let link = &experiment.reverse;
         let up = experiment.has_up_traffic();
@@ -257,7 +257,7 @@ impl Shaping {
     /// Runs the commands.
     ///
     /// # Errors
-    /// `no-qdisc`: the kernel refuses one.
+    /// `no-qdisc`: the kernel rejects a command.
     pub fn make(self, shell: &mut Shell) -> Result<Qdiscs, Error> {
         let devices: Vec<String> = self.lines.iter().flat_map(Line::device).collect();
         shell.run_all(Some(ROUTER), &devices).map_err(refused::by_kernel)?;
@@ -275,19 +275,19 @@ impl Shaping {
         self.lines.push(Line::Command(line));
     }
 
-    /// A command that runs at a time since the start.
+    /// Adds a command that runs at a time since the start.
     fn later(&mut self, at: Span, line: &str) {
         self.watch.at.push((at, line.split(' ').map(str::to_owned).collect()));
     }
 
-    /// Packets that leave an interface together, behind its netem if there is one. Linux supports a size table only at
+    /// Lets packets leave an interface in bursts, behind its netem if it has one. Linux supports a size table only at
     /// the root: behind a netem, `max_bytes` includes Ethernet headers.
     fn slots(&mut self, interface: &str, words: String, is_behind_netem: bool) {
         let place = if is_behind_netem { "parent 1:1 handle 2:" } else { "root handle 1: stab overhead -14" };
         self.command(format!("tc qdisc add dev {interface} {place} netem {words}"));
     }
 
-    /// A policer in the htb at the root of a device.
+    /// Adds a policer to the htb at the root of a device.
     fn police(&mut self, device: &str, policer: Policer) -> (String, String) {
         self.command(format!(
             "tc filter add dev {device} parent 1: protocol all u32 match u32 0 0 action police {}",
@@ -308,7 +308,7 @@ impl Shaping {
         ));
     }
 
-    /// Random loss and duplicates, if there are any.
+    /// Adds random loss and duplicates, if the link has any.
     fn loss(&mut self, direction: &Direction<'_>) -> Option<(String, String)> {
         let mut losses = direction.conditions.losses.iter();
         let loss = match losses.next() {
@@ -345,7 +345,7 @@ impl Shaping {
         }
     }
 
-    /// The policer in front of the queue, the queue and the capacity.
+    /// Adds the policer in front of the queue, the queue, and the capacity.
     fn queue(&mut self, direction: &Direction<'_>, has_htb: bool, is_something_behind: bool) -> Qdisc {
         let device = self.queue_device(direction, is_something_behind);
         let policer = direction.link.policer.filter(|policer| !policer.after);
@@ -386,7 +386,7 @@ impl Shaping {
         Qdisc { queue: (device, "10:".to_owned()), loss: None, policer, rates }
     }
 
-    /// Notes that a queue is larger than in the plan: it always holds a packet.
+    /// Adds a note if a queue is larger than in the plan, because it must hold at least one packet.
     fn note_small(&mut self, link: &Link) {
         let (has, gets) = match link.buffer {
             Buffer::Bytes { bytes: Bytes(bytes) } if bytes < MTU.0 => {
@@ -402,23 +402,24 @@ impl Shaping {
     }
 }
 
-/// An htb that passes everything, so that its filters can drop.
+/// An htb without a rate limit, whose filters can drop.
 const UNLIMITED_HTB: &str = "stab overhead -14 htb direct_qlen 100000";
 
-/// The limit of a queue's words. tbf hands it on to its child if that is a fifo, when its rate changes.
+/// Returns the limit in the parameters of a child queue. When tbf's rate changes, tbf applies its own limit to a child
+/// that is a fifo.
 fn tbf_limit(child: &str) -> &str {
     child.split(' ').skip_while(|word| !word.ends_with("limit")).nth(1).unwrap_or("1500")
 }
 
-/// An Ethernet address for an ifb device: no packet bears it, but without one the kernel draws it, and no two networks
-/// would be the same.
+/// Returns an Ethernet address for an ifb device. No packet uses it, but without one the kernel draws a random address,
+/// and two networks would differ.
 fn device_mac(name: &str) -> String {
     let number = ["f-loss", "f-queue", "r-loss", "r-queue"].iter().position(|device| *device == name);
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
-/// Returns the forward and reverse delay from a time on: propagation, and the transmission of a full packet forward
-/// (unless each is held for its own, `is_line`) and of one of size `back` on the reverse path.
+/// Returns the forward and reverse delay over time: propagation, and the transmission times of a full packet forward
+/// (unless each packet is held for its own, `is_line`) and of one of size `back` on the reverse path.
 fn ways((forward, is_line): (&Conditions, bool), (reverse, back): (&Conditions, Bytes)) -> BTreeMap<Span, Span> {
     let there: &[(Span, Rate)] = if is_line { &[] } else { &forward.rates };
     let rates = there.iter().chain(&reverse.rates).map(|(at, _)| *at);

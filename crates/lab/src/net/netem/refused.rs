@@ -1,4 +1,4 @@
-//! Rejects what links of queue disciplines cannot do, before anything is made.
+//! Rejects experiments that queue disciplines cannot emulate, before anything is created.
 
 use super::conditions::Conditions;
 use crate::error::Error;
@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Queue, Traces};
 use thalweg_units::{Probability, Rate, Span};
 
-/// Largest jitter: netem draws it from 32 bits of nanoseconds.
+/// Maximum jitter: netem draws it from 32 bits of nanoseconds.
 const MAX_JITTER: Span = Span::from_secs(4);
 
-/// Checks whether queue disciplines can emulate an experiment, on a kernel that has these; returns the conditions of
-/// the forward link and of the reverse link.
+/// Checks whether queue disciplines can emulate an experiment on a kernel that has the `available` ones; returns the
+/// conditions of the forward and the reverse link.
 ///
 /// # Errors
 /// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
@@ -71,14 +71,14 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
         return cannot(&format!("{key}.jitter"), "has at most 4 s");
     }
     let Queue::Red { min_bytes, avpkt_bytes, burst, .. } = link.queue else { return Ok(()) };
-    // tc-red(8): these determine the weight of the average, and otherwise `tc` finds none.
+    // tc-red(8): these parameters determine the weight of the average; otherwise `tc` finds no valid weight.
     if (u64::from(burst) + 1).saturating_mul(avpkt_bytes.0) < min_bytes.0.saturating_add(avpkt_bytes.0) {
         return cannot(&format!("{key}.queue.burst"), "has a red whose burst is at least min / avpkt");
     }
     Ok(())
 }
 
-/// Stages that would have to share an interface.
+/// Rejects stages that would have to share an interface.
 fn of_stages(experiment: &Experiment) -> Result<(), Error> {
     let (forward, reverse) = (&experiment.forward, &experiment.reverse);
     let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Probability::NEVER;
@@ -165,7 +165,7 @@ fn kernel_has(
     Ok(())
 }
 
-/// The error for a discipline or action that a scenario names and the kernel lacks.
+/// Returns the error for a discipline or action that a scenario names and the kernel lacks.
 fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
     let alternative = match name {
         "cake" => "",
@@ -185,7 +185,7 @@ fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
     Error::new("no-qdisc", format!("{who} `{name}`, and the kernel or `tc` does not know it"), hint)
 }
 
-/// The kernel refused a command: it lacks a discipline, a device or a filter.
+/// Returns the error for a command that the kernel rejected, because it lacks a discipline, a device or a filter.
 pub(super) fn by_kernel(error: Error) -> Error {
     if error.code == "no-tool" {
         return error;
@@ -196,7 +196,7 @@ pub(super) fn by_kernel(error: Error) -> Error {
     }
 }
 
-/// The discipline that `tc` reports as unknown, if any.
+/// Returns the discipline that `tc` reports as unknown, if any.
 fn unknown_to_tc(message: &str) -> Option<&str> {
     message.split_once("Unknown qdisc \"")?.1.split_once('"').map(|(name, _)| name)
 }

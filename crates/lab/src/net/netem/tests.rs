@@ -26,7 +26,7 @@ fn shaping(experiment: &Experiment, available: &BTreeSet<String>) -> Result<Shap
     Shaping::new(experiment, &traces(), &senders, available, TIMER_SLACK)
 }
 
-/// A profile named `moves`: 20 Mbit/s, 30 ms and no loss; 5 Mbit/s after 1 s; 10 ms and 2 % after 2 s.
+/// Returns a profile named `moves`: 20 Mbit/s, 30 ms and no loss; 5 Mbit/s after 1 s; 10 ms and 2 % after 2 s.
 fn traces() -> Traces {
     let point = |at, mbps: Option<u64>, delay: Option<u64>, loss: Option<f64>| ProfilePoint {
         at_ns: Time::ZERO + Span::from_secs(at),
@@ -43,7 +43,7 @@ fn traces() -> Traces {
     Traces { profiles, ..Traces::default() }
 }
 
-/// The commands that run later, each behind its time in seconds.
+/// Returns the scheduled commands, each after its time in seconds.
 fn later(experiment: &Experiment) -> Vec<String> {
     let shaping = shaping(experiment, &everything()).expect("netem can do it");
     let line = |(at, words): &(Span, Vec<String>)| format!("{} {}", at.0 / 1_000_000_000, words.join(" "));
@@ -116,7 +116,7 @@ fn rate_steps_are_scheduled_commands() {
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
     let shaping_plan = shaping(&experiment, &everything()).expect("netem can do it");
     let later: Vec<(Span, String)> = shaping_plan.watch.at.iter().map(|(at, words)| (*at, words.join(" "))).collect();
-    // A packet of 1500 bytes takes 0.6 ms at first and 2.4 ms then.
+    // A packet of 1500 bytes takes 0.6 ms at first and 2.4 ms after the change.
     let changes = [
         "tc class change dev r0 parent 1: classid 1:1 htb rate 5000000bit burst 750 cburst 750 quantum 1500",
         "tc qdisc change dev s1 root handle 1: netem limit 100000 delay 42400us 0us rate 100gbit",
@@ -147,7 +147,7 @@ fn a_reverse_rate_adds_the_transmission_time_of_an_ack() {
     let mut experiment = experiment();
     experiment.reverse.capacity =
         Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(1) }] };
-    // 1500 bytes at 20 Mbit/s there, 52 bytes at 1 Mbit/s back.
+    // The delay includes 1500 bytes at 20 Mbit/s forward and 52 bytes at 1 Mbit/s back.
     let script = script(&experiment);
     assert!(script.ends_with("dev s1 root handle 1: netem limit 100000 delay 41016us"), "{script}");
 }
@@ -257,7 +257,7 @@ fn red() -> Queue {
     }
 }
 
-/// The child of htb for a discipline whose limit is 200 packets.
+/// Returns the child of htb for a discipline whose limit is 200 packets.
 fn child(queue: Queue) -> String {
     let mut experiment = experiment();
     experiment.forward.buffer = Buffer::Packets { packets: Packets(200) };
@@ -411,7 +411,8 @@ fn a_profile_changes_rate_delay_and_loss_at_the_scheduled_times() {
     let script = script(&experiment);
     assert!(script.contains("dev f-loss root handle 1: netem limit 100000 loss random 0%"), "{script}");
     assert!(script.contains("htb rate 20000000bit "), "{script}");
-    // 30 ms forward, 20 ms back, and 0.6 ms for a packet; the rate keeps packets in order when the delay falls.
+    // The delay is 30 ms forward, 20 ms back, and 0.6 ms for a packet. The rate keeps packets in order when the delay
+    // falls.
     assert!(script.ends_with("dev s1 root handle 1: netem limit 100000 delay 50600us 0us rate 100gbit"), "{script}");
     let watched = shaping(&experiment, &everything()).expect("netem can do it").watch.forward.expect("a link");
     let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };

@@ -1,32 +1,32 @@
-//! Parameters of queue disciplines as `tc` reads them.
+//! Formats parameters of queue disciplines for `tc`.
 
 use thalweg_plan::plan::{Aggregation, Link, Loss, Policer};
 use thalweg_units::{MTU, Probability, Rate, Span};
 
-/// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
-/// of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
+/// Minimum limit of netem in packets: more than any buffer or delay of an experiment holds at common rates. The
+/// kernel's default of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
 pub(super) const MIN_LIMIT: u64 = 100_000;
 
-/// Packets that netem takes at most: 10^9 need more memory than there is, so it never binds.
+/// Maximum limit of netem in packets: 10^9 packets exceed the memory of any machine, so the limit never applies.
 const MAX_LIMIT: u64 = 1_000_000_000;
 
 /// Maximum lateness of timers in virtual time, rounded up: the clock of a user-mode Linux has steps of 256 ns, and a
-/// timer that is set again lasts at least 500 ns. With a bucket of one byte a link was slower than its rate, by 0.025 %
-/// at 40 Mbit/s and 0.5 % at 500, so an answer reached a full queue before the packet preceding it had left.
+/// timer that is set again lasts at least 500 ns. With a bucket of one byte, a link was slower than its rate by 0.025 %
+/// at 40 Mbit/s and by 0.5 % at 500 Mbit/s, so an answer reached a full queue before the packet preceding it had left.
 const CLOCK_STEPS: Span = Span::from_micros(2);
 
 /// A rate that no kernel reaches: used as "unlimited" where netem requires a rate.
 const BEYOND: &str = "100gbit";
 
-/// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100
-/// Gbit/s, sends in this time.
+/// Returns the number of packets that netem must be able to hold: twice the number of packets of the smallest size that
+/// a link at this rate, or at 100 Gbit/s, sends in this time.
 pub(super) fn limit(delay: Span, rate: Option<Rate>) -> u64 {
     const SMALLEST_BYTES: u64 = 52;
     let bytes = rate.unwrap_or(Rate::from_mbps(100_000)).bytes_in(delay).0;
     (bytes / SMALLEST_BYTES).saturating_mul(2).clamp(MIN_LIMIT, MAX_LIMIT)
 }
 
-/// A delay of netem and a jitter between zero and `jitter`, in order unless packets may be reordered.
+/// Formats a delay and a jitter between zero and `jitter`; packets stay in order unless reordering is allowed.
 pub(super) fn delay(delay: Span, jitter: Span, allow_reordering: bool) -> String {
     match jitter {
         Span::ZERO => format!("delay {}", time(delay)),
@@ -35,33 +35,33 @@ pub(super) fn delay(delay: Span, jitter: Span, allow_reordering: bool) -> String
     }
 }
 
-/// The same for a delay that changes while packets are in flight: in order, unless they may be reordered.
+/// Like [`delay`], for a delay that changes while packets are in flight.
 pub(super) fn changing_delay(delay: Span, jitter: Span, allow_reordering: bool) -> String {
     let order = if allow_reordering { String::new() } else { format!(" rate {BEYOND}") };
     mean_and_deviation(delay, jitter) + &order
 }
 
-/// Without a rate, netem sorts packets by the time at which each is due.
+/// Formats mean and deviation of a delay. Without a rate, netem sorts packets by departure time.
 fn mean_and_deviation(delay: Span, jitter: Span) -> String {
     // netem draws from [mean - deviation, mean + deviation].
     let half = jitter.scale(1, 2);
     format!("delay {} {}", time(delay + half), time(half))
 }
 
-/// A delay and an in-order jitter behind a shaper at this rate that releases each packet when its transmission begins:
-/// each packet is also held for its own transmission time.
+/// Formats a delay and an in-order jitter behind a shaper at this rate that releases each packet when its transmission
+/// begins: each packet is also held for its own transmission time.
 pub(super) fn delay_on_line(delay: Span, jitter: Span, rate: Rate) -> String {
     let half = jitter.scale(1, 2);
     format!("delay {} {} rate {}bit -14", time(delay + half), time(half), rate.0)
 }
 
-/// Delays each packet until its transmission ends, behind a shaper that releases it when the transmission begins: it is
-/// held for its own time at this rate. Sizes are those of IP packets.
+/// Formats a netem behind a shaper that releases each packet when its transmission begins: it holds each packet for its
+/// own transmission time at this rate. Sizes are those of IP packets.
 pub(super) fn line(rate: Rate) -> String {
     format!("limit {MIN_LIMIT} rate {}bit -14", rate.0)
 }
 
-/// Additional delay of the forward link's packets.
+/// Formats the additional delay of packets on the forward link, if there is any.
 pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<String> {
     let limit = limit(link.jitter_ns + link.reorder_delay_ns, fastest);
     if link.jitter_ns > Span::ZERO {
@@ -74,7 +74,7 @@ pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<Strin
     None
 }
 
-/// Loss and duplicates, if the link has any.
+/// Formats loss and duplicates, if the link has any.
 pub(super) fn loss(link: &Link) -> Option<String> {
     let loss = match link.loss {
         Loss::Bernoulli { ratio: Probability::NEVER } => None,
@@ -89,49 +89,51 @@ pub(super) fn loss(link: &Link) -> Option<String> {
     loss.or(duplicate)
 }
 
-/// Independent losses.
+/// Formats independent losses.
 pub(super) fn random_loss(ratio: Probability) -> String {
     format!("loss random {}", percent(ratio.as_f64()))
 }
 
-/// Packets that leave together: those that arrive within the interval after the first one, up to a number of bytes.
+/// Formats bursts: packets that arrive within the interval after the first one leave together, up to a number of bytes.
 pub(super) fn slots(aggregation: Aggregation, fastest: Option<Rate>) -> String {
     let interval = time(aggregation.interval_ns);
     let bytes = aggregation.max_bytes.map(|bytes| format!(" bytes {}", bytes.0)).unwrap_or_default();
     format!("limit {} slot {interval} {interval}{bytes}", limit(aggregation.interval_ns, fastest))
 }
 
-/// A token bucket that drops.
+/// Formats a token bucket that drops excess packets.
 pub(super) fn police(policer: Policer) -> String {
     format!("rate {}bit burst {} conform-exceed drop/ok", policer.rate_bps.0, policer.burst_bytes.0)
 }
 
-/// Parameters of htb's class where timers are never later than `slack`. It sends while its tokens are not negative, so
-/// a bucket smaller than a packet makes packets leave one by one.
+/// Formats the parameters of htb's class, for timers that are late by at most `slack`. htb sends while its tokens are
+/// not negative, so with a bucket smaller than a packet, packets leave one by one.
 pub(super) fn htb(rate: Rate, slack: Span) -> String {
     let burst = bucket(rate, slack);
     format!("rate {}bit burst {burst} cburst {burst} quantum {}", rate.0, MTU.0)
 }
 
-/// Parameters of tbf: as above, but its bucket must hold a packet's worth of tokens before the packet leaves.
+/// Formats the parameters of tbf. As for htb, but the bucket must hold a packet's worth of tokens before the packet
+/// leaves.
 pub(super) fn tbf(rate: Rate, slack: Span) -> String {
     format!("rate {}bit burst {}", rate.0, MTU.0 + bucket(rate, slack))
 }
 
-/// The number of bytes that may be sent late: at slow rates half a packet, which tolerates more. In virtual time
-/// [`CLOCK_STEPS`], and at least one byte, since `tc` would replace zero by its own default.
+/// Returns the number of bytes that may be sent late. At slow rates this is half a packet, which tolerates more
+/// lateness. In virtual time it is [`CLOCK_STEPS`], and at least one byte, since `tc` would replace zero by its own
+/// default.
 fn bucket(rate: Rate, slack: Span) -> u64 {
     let (slack, at_least) = if slack == Span::ZERO { (CLOCK_STEPS, 1) } else { (slack, MTU.0 / 2) };
     rate.bytes_in(slack).0.max(at_least)
 }
 
-/// Microseconds, with the rest behind the point: older versions of `tc` know no nanoseconds.
+/// Formats a time in microseconds with decimals, because older versions of `tc` do not support nanoseconds.
 pub(super) fn time(span: Span) -> String {
     let (us, rest_ns) = (span.0 / 1000, span.0 % 1000);
     if rest_ns == 0 { format!("{us}us") } else { format!("{us}.{rest_ns:03}us") }
 }
 
-/// A ratio in percent. netem stores 32 bits: ten decimals are more precise.
+/// Formats a ratio in percent. netem stores 32 bits, so ten decimals suffice.
 fn percent(ratio: f64) -> String {
     let text = format!("{:.10}", ratio * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn a_limit_never_binds_and_never_overflows() {
         assert_eq!(limit(Span::from_millis(40), Some(Rate::from_mbps(10))), MIN_LIMIT);
-        // 1 Gbit/s for 200 ms are 25 MB: 480,769 packets of 52 bytes.
+        // 1 Gbit/s for 200 ms is 25 MB, or 480,769 packets of 52 bytes.
         assert_eq!(limit(Span::from_millis(200), Some(Rate::from_mbps(1000))), 961_538);
         assert_eq!(limit(Span::MAX, Some(Rate(u64::MAX))), MAX_LIMIT);
     }
