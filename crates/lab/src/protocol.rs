@@ -7,18 +7,17 @@
 //!  clock                        ──►                                          any number of times
 //!                               ◄──        clock {monotonic_ns}
 //!  start {at_monotonic_ns}      ──►
-//!                               ◄──        over {flow}                       a flow has nothing left to do
-//!  over {flow}                  ──►                                          a flow of another host is over
+//!                               ◄──        over {flow}                       a flow is complete
+//!  over {flow}                  ──►                                          a flow of another host is complete
 //!  stop                         ──►
-//!                               ◄──        flow, sample, state, queue …      rows, as many as there are
-//!                               ◄──        stopped {measured, untrustworthy}
-//! ```
+//!                               ◄──        flow, sample, state, queue …      any number of rows
+//!                               ◄──        stopped {measured, untrustworthy} ```
 //!
-//! A host does what it is told until its standard input ends, and then ends itself at once, whatever it is doing: no
-//! engine, no hosts. A host that cannot go on says `failed` and ends. Rows come after `stop` only, so that telling them
-//! takes no time from the experiment; their times count from the start.
+//! A host executes commands until its standard input ends, and then exits immediately, even within a command: hosts
+//! never outlive the engine. A host that cannot continue reports `failed` and exits. Rows follow only after `stop`, so
+//! that reporting them takes no time from the experiment; their times are relative to the start.
 //!
-//! The protocol knows nothing of namespaces: the same lines go over a pipe or a guest's serial port.
+//! The protocol does not depend on namespaces: the same lines are sent over a pipe or a guest's serial port.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -33,21 +32,21 @@ use thalweg_units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
-    /// Prepare everything, without sending.
+    /// Prepare the experiment, without sending.
     Configure(Box<Configuration>),
-    /// Report the time of your clock, before the start or after the end: hosts in guests have separate clocks.
+    /// Report the time of the host's clock, before the start or after the end: hosts in guests have separate clocks.
     Clock,
-    /// Begin.
+    /// Start the experiment.
     Start {
-        /// Reading of the host's CLOCK_MONOTONIC that is time zero; nothing: time zero is when this is read.
+        /// Reading of the host's CLOCK_MONOTONIC that is time zero; `None` if time zero is the receipt of this command.
         at_monotonic_ns: Option<u64>,
     },
-    /// A flow of another host is over: flows that continue until then open no more connections.
+    /// A flow of another host is complete: flows that continue until then open no more connections.
     Over {
-        /// Name.
+        /// Name of the flow.
         flow: String,
     },
-    /// Stop, and report the results.
+    /// Stop the experiment, and report the results.
     Stop,
 }
 
@@ -59,29 +58,29 @@ pub struct Configuration {
     pub sysctls: BTreeMap<String, String>,
     /// The experiment.
     pub experiment: Experiment,
-    /// The part that the host plays in it.
+    /// Role of the host in the experiment.
     pub role: Role,
 }
 
-/// The part that a host plays.
+/// Role of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
     /// A host at an end of the path: it opens connections and sends, or accepts connections and discards the data, or
-    /// both.
+    /// does both.
     End {
         /// Name of the host in the scenario.
         host: String,
         /// Flows whose data it sends.
         sends: Vec<Outgoing>,
-        /// Destination of its direction's background traffic; `None`: it sends none.
+        /// Destination of the background traffic in its direction; `None` if it sends none.
         background: Option<IpAddr>,
-        /// Indices in the plan of the flows whose data it receives; `None`: it does not listen.
+        /// Indices in the plan of the flows whose data it receives; `None` if it does not listen.
         receives: Option<Vec<usize>>,
-        /// TCP port to listen on and to connect to; UDP has the same number.
+        /// TCP port for listening and connecting; UDP uses the same number.
         port: u16,
     },
-    /// It carries packets between its interfaces through emulated links.
+    /// A relay, which carries packets between its interfaces through emulated links.
     Relay {
         /// Interfaces towards senders.
         senders: Vec<Port>,
@@ -89,57 +88,57 @@ pub enum Role {
         receiver: Port,
         /// The plan's capacity traces.
         traces: Traces,
-        /// File to write the capture of all packets offered to the links to.
+        /// File for the capture of all packets offered to the links.
         capture: Option<PathBuf>,
     },
-    /// It runs the programs of flows, beside the host of the same namespace.
+    /// A host that runs the programs of flows, in the same namespace as another host.
     Programs {
-        /// Flows whose servers it runs, and its own address.
+        /// Flows whose servers it runs, and the address of this host.
         serves: Vec<Outgoing>,
         /// Flows whose clients it runs, and the addresses of their servers.
         runs: Vec<Outgoing>,
-        /// Folder for their output.
+        /// Folder for the output of the programs.
         folder: PathBuf,
-        /// Whether the host is in a guest, which ends without writing files to the machine: the host then writes them
+        /// Whether the host is in a guest. A guest exits without writing files to the machine, so the host writes them
         /// before it answers `stop`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         in_guest: bool,
     },
-    /// It meters the packets of programs at both ends of the path.
+    /// A meter, which measures the packets of programs at both ends of the path.
     Meter {
-        /// Interfaces that it observes.
+        /// Interfaces that it taps.
         points: Vec<MeterPoint>,
-        /// The servers whose packets it meters.
+        /// Servers whose packets it measures.
         servers: Vec<Served>,
     },
-    /// It observes the flows of a session.
+    /// An observer of the flows of a session.
     Observer {
         /// Namespaces of the hosts at the ends of the path.
         hosts: Vec<String>,
         /// Address of the receiver.
         receiver: IpAddr,
     },
-    /// The kernel's queue disciplines carry packets; it changes their rate when it is due, and counts.
+    /// A router whose kernel carries packets through queue disciplines; it reads counters and changes the links.
     Qdiscs {
-        /// Counters to read, and changes with their times.
+        /// Counters to read, and scheduled changes.
         watch: Qdiscs,
     },
 }
 
-/// The directions of the path, as the tables name them.
+/// Names of the directions of the path, as in the tables.
 pub const LINKS: [&str; 2] = ["forward", "reverse"];
 
-/// A flow that a host sends.
+/// A flow, and the host that it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outgoing {
-    /// Index in the plan.
+    /// Index of the flow in the plan.
     pub flow: usize,
-    /// Address of the host that receives it.
+    /// Address of the host that receives the data.
     pub to: IpAddr,
 }
 
-/// An interface of a host whose packets are metered.
+/// An interface of a host whose packets are measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeterPoint {
@@ -149,7 +148,7 @@ pub struct MeterPoint {
     pub interface: String,
 }
 
-/// A server of a flow's copy.
+/// The server of a copy of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Served {
@@ -169,23 +168,23 @@ pub struct Served {
 pub struct Port {
     /// Name of the router's interface.
     pub interface: String,
-    /// Address of the host there.
+    /// Address of the host.
     pub address: IpAddr,
-    /// Ethernet address of the host there.
+    /// Ethernet address of the host.
     pub mac: [u8; 6],
     /// Name of the host in the scenario.
     pub host: String,
-    /// Additional RTT of its flows beyond that of the path; half of it in each direction.
+    /// RTT of the host's flows beyond that of the path; half of it in each direction.
     pub extra_rtt: Span,
 }
 
-/// Tasks of a router with queue disciplines during an experiment.
+/// Tasks of a router with queue disciplines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdiscs {
-    /// Queue disciplines whose counters make the rows of `queue`: those of the forward link, then of the reverse link.
+    /// Queue disciplines of the forward link, whose counters are rows of `queue`.
     pub forward: Option<Qdisc>,
-    /// The same of the reverse link.
+    /// Queue disciplines of the reverse link.
     pub reverse: Option<Qdisc>,
     /// Commands, as lists of words, to run at times since the start.
     pub at: Vec<(Span, Vec<String>)>,
@@ -195,14 +194,14 @@ pub struct Qdiscs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
-    /// Interface and handle (`"1:"`) of the one with the queue: backlog, drops, packets sent.
+    /// Interface and handle (`"1:"`) of the discipline with the queue: backlog, drops, packets sent.
     pub queue: (String, String),
     /// Interface and handle of the netem in front of it, whose drops are random losses.
     pub loss: Option<(String, String)>,
     /// Interface and handle of the htb whose filter drops what exceeds the policer's rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policer: Option<(String, String)>,
-    /// Rates of a link whose capacity is a profile: the router does not have the plan's profiles.
+    /// Rates of a link whose capacity is a profile, because the router does not have the plan's profiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<Step>,
 }
@@ -211,9 +210,9 @@ pub struct Qdisc {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HostEvent {
-    /// All is prepared.
+    /// Everything is prepared.
     Configured {
-        /// The kernel settings as they read now.
+        /// Current values of the kernel settings.
         sysctls: BTreeMap<String, String>,
         /// Congestion controls that the host's kernel has.
         cc: Vec<String>,
@@ -222,35 +221,35 @@ pub enum HostEvent {
     },
     /// Time of the host's clock.
     Clock {
-        /// Reading of its CLOCK_MONOTONIC.
+        /// Reading of the host's CLOCK_MONOTONIC.
         monotonic_ns: u64,
     },
-    /// A flow is complete: all its copies have finished.
+    /// A flow is complete: all of its copies have finished.
     Over {
-        /// Name.
+        /// Name of the flow.
         flow: String,
     },
-    /// A transfer.
+    /// Result of a transfer.
     Flow(Box<FlowReport>),
-    /// A connection at a moment.
+    /// Sample of a connection.
     Sample(Box<SampleReport>),
-    /// State of one congestion control, at a moment.
+    /// Sample of the state of one congestion control.
     State(StateReport),
-    /// A link at a moment.
+    /// Sample of a link.
     Queue(Box<QueueReport>),
-    /// A client of a flow has run.
+    /// Result of a client of a flow.
     ProgramRun(Box<ProgramRun>),
     /// The packets of one direction of a program's connection.
     Metered(Box<Metered>),
-    /// The packets of the sender of data of a program's connection, up to a moment.
+    /// Sample of a program's connection, from the packets of the sender of the data.
     MeterSample(Box<MeterSample>),
-    /// The path during a session, every second.
+    /// State of the path during a session, every second.
     Status(Box<StatusReport>),
-    /// A connection of a session.
+    /// Result of a connection of a session.
     Connection(Box<ConnectionReport>),
-    /// The next flow that rows of a session belong to; its number is the count of those before.
+    /// Label of the next flow in the rows of a session; flows are numbered in this order.
     Label(Box<FlowLabel>),
-    /// The end: no event follows.
+    /// End of the experiment: no event follows.
     Stopped {
         /// The host's measurements of itself, by names that include their units, such as `relay_lateness_p99_us`.
         measured: BTreeMap<String, f64>,
@@ -261,10 +260,10 @@ pub enum HostEvent {
     Failed(Error),
 }
 
-/// Which connection it is.
+/// Identifies a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Connection {
-    /// Index of its flow in the plan.
+    /// Index of the flow in the plan.
     pub flow: usize,
     /// Number of the parallel copy, from 0.
     pub copy: u64,
@@ -272,20 +271,20 @@ pub struct Connection {
     pub connection: u64,
 }
 
-/// The path during the second before.
+/// State of the path during the previous second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusReport {
     /// Time of the report.
     pub t_us: u64,
-    /// Rate of IP packets that left the path: towards the receiver, and towards the sender.
+    /// Rate of IP packets that left the path, towards the receiver and towards the sender.
     pub rate_bps: [u64; 2],
-    /// Mean delay in the queue of the direction that carries more; `None`: no packet.
+    /// Mean queueing delay of the direction that carries more; `None` without packets.
     pub queue_us: Option<f64>,
-    /// Packets that were lost in that direction.
+    /// Share of packets that were lost in that direction.
     pub loss_percent: Option<f64>,
 }
 
-/// A connection of a session: the direction that carries more.
+/// A connection of a session, in the direction that carries more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionReport {
     /// `tcp` or `udp`.
@@ -294,30 +293,30 @@ pub struct ConnectionReport {
     pub from: SocketAddr,
     /// Address and port of the receiver.
     pub to: SocketAddr,
-    /// Congestion control; `None`: unknown, or none.
+    /// Congestion control; `None` if there is none or it is unknown.
     pub cc: Option<String>,
-    /// Time at which its first packet entered the path.
+    /// Time at which the first packet entered the path.
     pub start_us: u64,
-    /// Time at which its last data left the path.
+    /// Time at which the last data left the path.
     pub end_us: u64,
     /// Payload that left the path; for TCP, each byte once.
     pub bytes: u64,
     /// Packets with payload that entered the path.
     pub packets: u64,
-    /// Of these, retransmissions; `None`: not TCP.
+    /// Retransmissions among these; `None` if the protocol is not TCP.
     pub retransmits: Option<u64>,
     /// Packets that were lost on the path.
     pub lost_packets: u64,
-    /// Median of the smoothed round-trip times; `None`: no socket was sampled.
+    /// Median of the smoothed round-trip times; `None` if no socket was sampled.
     pub rtt_us: Option<f64>,
-    /// Median of the one-way delays of its packets.
+    /// Median of the one-way delays of the packets.
     pub delay_us: Option<f64>,
 }
 
 /// A flow of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowLabel {
-    /// Protocol and port of the service.
+    /// Protocol and port of the service, as the name of the flow.
     pub flow: String,
     /// Congestion control.
     pub cc: String,
@@ -376,23 +375,23 @@ pub struct SampleReport {
     pub ca_state: u8,
 }
 
-/// A client of a flow that programs make, from its start to its end.
+/// A run of a client of a flow that programs generate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRun {
-    /// The connection of the flow that it makes.
+    /// The connection of the flow that the client makes.
     #[serde(flatten)]
     pub of: Connection,
-    /// Bytes that it was to transfer.
+    /// Number of bytes to transfer.
     pub size_bytes: Option<u64>,
     /// Start time.
     pub start_us: u64,
     /// Time of its exit or of SIGTERM.
     pub end_us: u64,
-    /// Whether it exited with status 0 before SIGTERM.
+    /// Whether the client exited with status 0 before SIGTERM.
     pub completed: bool,
-    /// Whether it received SIGTERM, at the flow's stop or the experiment's end.
+    /// Whether the client received SIGTERM, at the flow's stop or the experiment's end.
     pub is_interrupted: bool,
-    /// Reading of the host's CLOCK_REALTIME at time zero, which log files of programs count from.
+    /// Reading of the host's CLOCK_REALTIME at time zero, to which log files of programs are relative.
     pub zero_realtime_us: u64,
 }
 
@@ -405,7 +404,7 @@ pub struct Metered {
     pub copy: u64,
     /// Address of the client.
     pub client: SocketAddr,
-    /// Whether it is the direction of the flow's data.
+    /// Whether this is the direction of the flow's data.
     pub is_data: bool,
     /// Time at which the first packet entered the path.
     pub first_us: u64,
@@ -415,23 +414,23 @@ pub struct Metered {
     pub delivered_bytes: u64,
     /// Packets with payload that entered the path.
     pub segments: u64,
-    /// Of these, retransmissions; `None`: UDP.
+    /// Retransmissions among these; `None` for UDP.
     pub retransmits: Option<u64>,
     /// Packets that entered the path and never left it.
     pub lost_packets: u64,
-    /// The largest payload of a packet.
+    /// Largest payload of a packet.
     pub max_payload_bytes: u64,
-    /// Packets whose one-way delay is known: the following three are over these.
+    /// Number of packets whose one-way delay is known; the following three statistics cover these.
     pub delayed_packets: u64,
     /// Smallest one-way delay.
     pub delay_min_us: Option<f64>,
     /// Mean of the one-way delays.
     pub delay_mean_us: Option<f64>,
-    /// Their 95th percentile.
+    /// 95th percentile of the one-way delays.
     pub delay_p95_us: Option<f64>,
 }
 
-/// A program's connection at a moment, by its packets.
+/// A sample of a program's connection, from its packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in `Metered`, up to the moment")]
 pub struct MeterSample {
@@ -442,7 +441,7 @@ pub struct MeterSample {
     pub delivered_bytes: u64,
     pub segments: u64,
     pub retransmits: Option<u64>,
-    /// Payload delivered since the sample before.
+    /// Payload bits per second that were delivered since the previous sample.
     pub delivery_rate_bps: u64,
     /// Mean one-way delay of the packets that left the path since the previous sample.
     pub delay_us: Option<f64>,
@@ -464,7 +463,7 @@ pub struct StateReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "crates/trace says what the columns mean")]
 pub struct QueueReport {
-    /// Whether it is the link from sender to receiver.
+    /// Whether this is the link from sender to receiver.
     pub is_forward: bool,
     pub t_us: u64,
     #[serde(flatten)]
@@ -472,7 +471,7 @@ pub struct QueueReport {
 }
 
 impl QueueReport {
-    /// The row of an experiment's table.
+    /// Returns the row of the table `queue`.
     pub fn row(&self, experiment: u64, repetition: u64) -> QueueRow {
         let link = LINKS[usize::from(!self.is_forward)];
         QueueRow::new(experiment, repetition, link, self.t_us, self.counters)

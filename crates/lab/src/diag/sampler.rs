@@ -88,7 +88,7 @@ impl Sampler {
             }
             Ok(())
         })?;
-        // Each answer is valid by itself, and another request would repeat most of them.
+        // Each answer is valid in isolation, and another request would repeat most of them.
         self.interrupted += u64::from(consistency == Consistency::Interrupted);
         Ok(())
     }

@@ -20,19 +20,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
-/// Namespace that carries packets between the others.
+/// Namespace of the router, which carries packets between the others.
 pub(crate) const ROUTER: &str = "router";
-/// Namespace of the host that receives.
+/// Namespace of the receiving host.
 pub(crate) const RECEIVER: &str = "receiver";
-/// Interface of every host.
+/// Name of the interface of every host.
 pub(crate) const HOST_INTERFACE: &str = "eth0";
 /// The router's interface towards the receiver.
 pub(crate) const RECEIVER_INTERFACE: &str = "r0";
 
-/// Numbers of senders end here: they are a byte of the address, and 255 would be one for all.
+/// Maximum number of senders: the number is a byte of the address, and 255 would be a broadcast address.
 const MAX_SENDERS: usize = 254;
 
-/// Last byte of addresses of hosts, and of the router's interface towards each.
+/// Last byte of the addresses of hosts, and of the router's interface towards each host.
 const HOST: u8 = 2;
 const GATEWAY: u8 = 1;
 
@@ -43,52 +43,52 @@ pub struct Place {
     pub name: String,
     /// Name of the host in the scenario.
     pub host: String,
-    /// Additional RTT of its flows beyond that of the path.
+    /// RTT of the host's flows beyond that of the path.
     pub extra_rtt: Span,
-    /// Address.
+    /// IP address.
     pub address: IpAddr,
-    /// Ethernet address of its interface `eth0`.
+    /// Ethernet address of the interface `eth0`.
     pub mac: [u8; 6],
-    /// Indices in the plan of the flows whose data it sends.
+    /// Indices in the plan of the flows whose data the host sends.
     pub flows: Vec<usize>,
-    /// Indices in the plan of the flows whose data it receives.
+    /// Indices in the plan of the flows whose data the host receives.
     pub receives: Vec<usize>,
-    /// Whether it sends or receives background traffic.
+    /// Whether the host sends or receives background traffic.
     pub background: bool,
-    /// Queue discipline of its interface; `None`: the kernel's default.
+    /// Queue discipline of the interface; `None` for the kernel's default.
     pub qdisc: Option<String>,
 }
 
 impl Place {
-    /// Whether it is the host `receiver`, at the far end of the path.
+    /// Returns whether this is the host `receiver`, at the far end of the path.
     pub fn is_receiver(&self) -> bool {
         self.name == RECEIVER
     }
 
-    /// Its Ethernet address as it is written.
+    /// Returns the Ethernet address in text form.
     pub fn mac_text(&self) -> String {
         mac_text(self.mac)
     }
 }
 
-/// Location of the sending hosts.
+/// Where the sending hosts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
     /// Directly in the namespaces.
     Namespace,
-    /// In guests, which are connected to the namespaces: each has a device [`GUEST_TAP`] for its guest.
+    /// In guests that are connected to the namespaces: each namespace has a device [`GUEST_TAP`] for its guest.
     Guest,
 }
 
-/// The device to which the network interface of a guest is connected.
+/// Name of the tap device to which the network interface of a guest is connected.
 pub const GUEST_TAP: &str = "tap";
 
-/// The router's interface towards sender number `i`, from 1.
+/// Returns the name of the router's interface towards sender number `i`, from 1.
 pub(crate) fn sender_interface(i: usize) -> String {
     format!("s{i}")
 }
 
-/// Address of the router's interface towards the host at this address.
+/// Returns the address of the router's interface towards the host at this address.
 pub(crate) fn gateway(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -102,7 +102,7 @@ pub(crate) fn gateway(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Address of a host, or of the router, in network number `network`.
+/// Returns the address of a host, or of the router, in network number `network`.
 fn address_of(is_ipv6: bool, network: u8, host: u8) -> IpAddr {
     if is_ipv6 {
         Ipv6Addr::new(0xfd77, 0, 0, network.into(), 0, 0, 0, host.into()).into()
@@ -111,7 +111,7 @@ fn address_of(is_ipv6: bool, network: u8, host: u8) -> IpAddr {
     }
 }
 
-/// Ethernet address derived from an IP address.
+/// Returns the Ethernet address that is derived from an IP address.
 pub(crate) fn mac(address: IpAddr) -> [u8; 6] {
     let (network, host) = match address {
         IpAddr::V4(address) => (address.octets()[2], address.octets()[3]),
@@ -120,7 +120,7 @@ pub(crate) fn mac(address: IpAddr) -> [u8; 6] {
     [0x02, 0, 0, 0, network, host]
 }
 
-/// Ethernet address of the cable that leads to a guest: the guest itself has that of its address.
+/// Returns the Ethernet address of the interface that leads to a guest; the guest itself uses `mac`.
 pub(crate) fn cable_mac(mac: [u8; 6]) -> [u8; 6] {
     let [first, _, rest @ ..] = mac;
     let mut cable = [first, 1, 0, 0, 0, 0];
@@ -128,15 +128,15 @@ pub(crate) fn cable_mac(mac: [u8; 6]) -> [u8; 6] {
     cable
 }
 
-/// An Ethernet address as `ip` reads it.
+/// Formats an Ethernet address for `ip`.
 pub(crate) fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Senders in the order of their numbers, and the receiver.
+/// Returns the senders in the order of their numbers, and the receiver.
 ///
 /// # Errors
-/// There are more senders than addresses.
+/// If there are more senders than addresses.
 pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Error> {
     let mut senders: Vec<Place> = Vec::new();
     let mut place_of = |host: &str, extra_rtt: Span| -> Result<usize, Error> {
@@ -171,7 +171,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     for flow in &experiment.flows {
         place_of_flow.push(place_of(&flow.host, flow.extra_rtt_ns)?);
     }
-    // In a scenario, background traffic has no host.
+    // Background traffic has no host in a scenario, so it belongs to the first sender.
     let background = if experiment.background.is_empty() { None } else { Some(place_of("sender", Span::ZERO)?) };
 
     for (number, (flow, place)) in experiment.flows.iter().zip(place_of_flow).enumerate() {

@@ -1,5 +1,5 @@
-//! Capabilities of this machine's kernel, and permissions. Nothing is derived from names or versions: everything is
-//! tried, in a temporary namespace.
+//! Probes the features of this machine's kernel, and permissions. Nothing is inferred from names or versions: every
+//! feature is tried in a temporary namespace.
 
 use crate::error::Error;
 use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};
@@ -12,14 +12,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Programs that every network needs. `ethtool` and `tc` are among them although some experiments need neither: one
-/// message names what to install, before the first experiment.
+/// Programs that networks need. `ethtool` and `tc` are included although some experiments need neither, so that one
+/// message lists everything to install before the first experiment.
 const TOOLS: &[&str] = &["unshare", "cat", "ip", "tc", "ethtool"];
 
-/// Checks that the kernel has IPv6.
+/// Checks that the kernel supports IPv6.
 ///
 /// # Errors
-/// `no-ipv6`: it does not, or it is switched off.
+/// `no-ipv6`: the kernel does not support it, or it is disabled.
 pub(crate) fn ipv6() -> Result<(), Error> {
     let switch = std::fs::read_to_string("/proc/sys/net/ipv6/conf/default/disable_ipv6");
     match switch.as_deref().map(str::trim) {
@@ -37,7 +37,7 @@ pub(crate) fn ipv6() -> Result<(), Error> {
     }
 }
 
-/// Queue disciplines that the kernel may have, with parameters that each accepts.
+/// Queue disciplines that are probed, with valid parameters of each.
 const QDISCS: &[(&str, &str)] = &[
     ("netem", "limit 1000 delay 1ms"),
     ("htb", ""),
@@ -54,7 +54,7 @@ const QDISCS: &[(&str, &str)] = &[
     ("dualpi2", ""),
 ];
 
-/// The filter action that drops what exceeds a rate; it is listed among the supported queue disciplines.
+/// The filter action that drops packets above a rate; it is listed among the supported queue disciplines.
 pub(crate) const POLICE: &str = "police";
 
 /// Cached results about the running kernel.
@@ -62,9 +62,9 @@ static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
 static ALGORITHMS: OnceLock<Result<Vec<String>, Error>> = OnceLock::new();
 static DISCIPLINES: OnceLock<Result<BTreeSet<String>, Error>> = OnceLock::new();
 
-/// Uses the results of an earlier probe of this kernel.
+/// Adopts the results of an earlier probe of this kernel.
 pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
-    // Results that this process has found itself take precedence.
+    // Results that this process has probed itself take precedence.
     let _ = (ALGORITHMS.set(Ok(algorithms)), DISCIPLINES.set(Ok(qdiscs)));
 }
 
@@ -73,16 +73,16 @@ pub(crate) fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Congestion controls that the kernel has, in this network namespace.
+/// Returns the congestion controls that the kernel has in this network namespace.
 pub fn algorithms() -> Vec<String> {
     let names = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Checks that this machine allows making namespaces, and has the tools for it.
+/// Checks that this machine permits the creation of namespaces, and has the required tools.
 ///
 /// # Errors
-/// `no-tool`: a program is missing. `no-namespaces`: they are refused. The hint names the package or the setting.
+/// `no-tool`: a program is missing. `no-namespaces`: they are not permitted. The hint names the package or the setting.
 pub fn namespaces() -> Result<(), Error> {
     let attempt = || {
         if let Some(missing) = TOOLS.iter().find(|name| !has_tool(name)) {
@@ -95,8 +95,8 @@ pub fn namespaces() -> Result<(), Error> {
     NAMESPACES.get_or_init(attempt).clone()
 }
 
-/// Congestion controls that a socket in one of our namespaces can use, including the kernel's restricted ones: the
-/// owner of a namespace may use all.
+/// Returns the congestion controls that a socket in a namespace of the engine can use. They include the kernel's
+/// restricted ones: the owner of a namespace may use all.
 ///
 /// # Errors
 /// If the system refuses the probe; the list is then unknown, not empty.
@@ -111,10 +111,10 @@ pub fn usable_algorithms() -> Result<Vec<String>, Error> {
     ALGORITHMS.get_or_init(find).clone()
 }
 
-/// Queue disciplines that the kernel takes, of those that links are made of, and the action [`POLICE`].
+/// Returns the queue disciplines among [`QDISCS`] that the kernel accepts, and the action [`POLICE`] if it does.
 ///
 /// # Errors
-/// As [`usable_algorithms`].
+/// The same as [`usable_algorithms`].
 pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
     let find = || {
         let mut qdiscs = qdisc::accepted(QDISCS)?;
@@ -126,12 +126,12 @@ pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
     DISCIPLINES.get_or_init(find).clone()
 }
 
-/// Whether this process may start processes under SCHED_FIFO.
+/// Returns whether this process may start processes under SCHED_FIFO.
 pub fn is_realtime_allowed() -> bool {
     sys::may_have_fifo(FIFO_PRIORITY)
 }
 
-/// Whether a program is in the search path, including system folders.
+/// Returns whether a program is in the search path, including system folders.
 pub fn has_tool(name: &str) -> bool {
     tool(name).is_some()
 }
@@ -144,7 +144,7 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
 /// Checks that a namespace may have a tap device and a bridge, which connect a guest.
 ///
 /// # Errors
-/// `no-tap`, with what has to be changed.
+/// `no-tap`, with the required change.
 pub(crate) fn taps() -> Result<(), Error> {
     let mut shell = Shell::start()?;
     let try_all = ["ip tuntap add dev t0 mode tap", "ip link add b0 type bridge", "ip link set t0 master b0"];

@@ -1,8 +1,8 @@
-//! The queue discipline of a sending host's own interface, if the scenario names one: TCP's packets pass it before they
-//! enter the path.
+//! Sets the queue discipline of a sending host's own interface, if the scenario names one. TCP's packets pass it before
+//! they enter the path.
 //!
-//! The same command makes it in a namespace and in a guest. Its parameters are the kernel's defaults. It has a handle,
-//! by which its counters are found at the end.
+//! The same command is used in namespaces and in guests. The parameters are the kernel's defaults. Its handle
+//! identifies its counters at the end.
 
 use crate::diag;
 use crate::error::Error;
@@ -12,27 +12,27 @@ use crate::net::shell::Shell;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::Experiment;
 
-/// Handle.
+/// Handle of the queue discipline.
 const HANDLE: &str = "1:";
 
-/// Maximum length of a name in the kernel.
+/// Maximum length of a name in the kernel, in bytes.
 const MAX_NAME_BYTES: usize = 15;
 
-/// Queue disciplines that interfaces of hosts usually have.
+/// Queue disciplines that are commonly used on interfaces of hosts.
 const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "fq_pie", "codel", "cake", "sfq"];
 
-/// Whether a queue discipline can have this name. Such a name is one plain word of a command.
+/// Returns whether a queue discipline can have this name: a single plain word of a command.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
 }
 
-/// Returns the command that adds it to the interface of a host.
+/// Returns the command that adds the queue discipline to the interface of a host.
 pub(crate) fn command(name: &str) -> String {
     format!("tc qdisc replace dev {HOST_INTERFACE} root handle {HANDLE} {name}")
 }
 
-/// Adds it to a host in a namespace.
+/// Adds the queue discipline to a host in a namespace.
 ///
 /// # Errors
 /// `no-qdisc`: the kernel does not have it, or it requires parameters.
@@ -50,15 +50,15 @@ pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Er
 /// Returns the common queue disciplines of hosts that the kernel accepts without parameters.
 ///
 /// # Errors
-/// The system refuses the test.
+/// If the system refuses the test.
 fn of_hosts() -> Result<BTreeSet<String>, Error> {
     accepted(&OF_HOSTS.map(|name| (name, "")))
 }
 
-/// Returns those of these that the kernel accepts with these parameters.
+/// Returns the candidates that the kernel accepts with their parameters.
 ///
 /// # Errors
-/// The system refuses the test.
+/// If the system refuses the test.
 pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, Error> {
     let mut shell = Shell::start()?;
     shell.run(None, "ip link add t0 type veth peer name t1")?;
@@ -72,10 +72,10 @@ pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, 
     Ok(accepted)
 }
 
-/// Whether a filter of htb can drop what exceeds a rate.
+/// Returns whether a filter of htb can drop packets above a rate.
 ///
 /// # Errors
-/// The system refuses the test.
+/// If the system refuses the test.
 pub(super) fn has_policers() -> Result<bool, Error> {
     let mut shell = Shell::start()?;
     shell.run(None, "ip link add t0 type veth peer name t1")?;
@@ -87,16 +87,18 @@ pub(super) fn has_policers() -> Result<bool, Error> {
     Ok(shell.run_all(None, &lines.map(str::to_owned)).is_ok())
 }
 
-/// Returns the error for a host that cannot have it. `reason` is the kernel's message, `has` lists the alternatives.
+/// Returns the error for a host that cannot have the queue discipline. `reason` is the kernel's message, `has` lists
+/// the alternatives.
 pub(crate) fn refused(host: &str, name: &str, reason: &str, has: &str, hint: impl Into<String>) -> Error {
     let message = format!("host.{host}.qdisc: the queue discipline `{name}` is not available: {reason}; {has}");
     Error::new("no-qdisc", message, hint)
 }
 
-/// Returns its counters in the host of this name, which this process is; `None` if the scenario names none.
+/// Returns the counters of the queue discipline of this host, in which this process runs; empty if the scenario names
+/// no queue discipline.
 ///
 /// # Errors
-/// The kernel does not report them.
+/// If the kernel does not report them.
 pub(crate) fn measured(experiment: &Experiment, host: &str) -> Result<BTreeMap<String, f64>, Error> {
     if experiment.hosts.get(host).is_none_or(|host| host.qdisc.is_none()) {
         return Ok(BTreeMap::new());

@@ -1,4 +1,4 @@
-//! The reason why this machine refuses namespaces, and the commands with which its administrator allows them.
+//! Finds the reason why this machine refuses namespaces, and the commands with which its administrator permits them.
 //!
 //! Source: user_namespaces(7), namespaces(7); Debian's kernel.unprivileged_userns_clone and Ubuntu's
 //! kernel.apparmor_restrict_unprivileged_userns are patches of these distributions.
@@ -8,7 +8,7 @@ use crate::net::sysctl;
 use std::io;
 use thalweg_store::Shortage;
 
-/// Settings that can forbid namespaces: the value that does, and what mends it.
+/// Settings that can forbid namespaces: name, forbidding value, and remedy.
 const SWITCHES: &[(&str, &str, &str)] = &[
     ("user.max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=10000"),
     ("user.max_net_namespaces", "0", "sudo sysctl -w user.max_net_namespaces=10000"),
@@ -21,7 +21,7 @@ const SWITCHES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The error that follows from `unshare` having failed.
+/// Returns the error that explains a failure of `unshare`.
 pub(crate) fn explain(error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         return missing_tool("unshare");
@@ -53,7 +53,7 @@ fn explain_with(reason: &str, setting: impl Fn(&str) -> Option<String>) -> Error
     }
 }
 
-/// The error for a program that is not there.
+/// Returns the error for a missing program.
 pub(crate) fn missing_tool(name: &str) -> Error {
     let package = match name {
         "ip" | "tc" => "iproute2",

@@ -1,7 +1,7 @@
-//! Runs commands in the namespaces of a network, and keeps a script of them.
+//! Runs commands in the namespaces of a network, and records them as a script.
 //!
-//! The script holds every command that changed something, as it would be typed inside `unshare -Urnm bash` (as root:
-//! `unshare -nm bash`); entering the namespaces is left out. Lines with `#` are comments.
+//! The script contains every command that changes something, as it would be typed inside `unshare -Urnm bash` (as root:
+//! `unshare -nm bash`). The commands that enter the namespaces are omitted. Lines with `#` are comments.
 
 use crate::error::Error;
 use crate::net::holder::Holder;
@@ -18,7 +18,7 @@ const HEADER: &str = "\
 PATH=$PATH:/usr/sbin:/sbin
 ";
 
-/// A holder, and the commands that were run in it.
+/// A holder, and the script of the commands that ran in it.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub holder: Holder,
@@ -39,8 +39,8 @@ impl Shell {
         self.script.push('\n');
     }
 
-    /// Runs a command that changes something: words separated by spaces. No word contains a space or a character that
-    /// is special to a shell.
+    /// Runs a command that changes something. Its words are separated by spaces. No word may contain a space or a
+    /// character that is special to a shell.
     ///
     /// # Errors
     /// `no-tool`, or `command-failed` with the command's output.
@@ -48,11 +48,11 @@ impl Shell {
         self.run_all(namespace, &[line.to_owned()])
     }
 
-    /// Runs several of `ip` and `tc`, in this order. Those of one program that follow each other are lines of a batch,
-    /// in one process: inside a guest, starting a program takes longer than what it does.
+    /// Runs several commands of `ip` and `tc`, in this order. Consecutive commands of one program are lines of a batch,
+    /// in one process: inside a guest, starting a program takes longer than running the command.
     ///
     /// # Errors
-    /// As [`Shell::run`], of the first command that fails; those behind it are not run.
+    /// The same as [`Shell::run`], for the first command that fails; later commands do not run.
     pub fn run_all(&mut self, namespace: Option<&str>, lines: &[String]) -> Result<(), Error> {
         for batch in lines.chunk_by(|one, next| program_of(one) == program_of(next)) {
             for line in batch {
@@ -76,7 +76,7 @@ impl Shell {
                 command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(|error| started(&error))?;
             if let Some(mut stdin) = child.stdin.take() {
                 let arguments: String = batch.iter().map(|line| format!("{}\n", &line[program.len() + 1..])).collect();
-                // The program stops reading when a command fails, and reports that.
+                // The program stops reading when a command fails, and reports the failure.
                 let _ = stdin.write_all(arguments.as_bytes());
             }
             child.wait_with_output().map_err(|error| started(&error))?
@@ -104,7 +104,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Notes a command in a namespace.
+    /// Records a command in a namespace.
     pub fn note_in(&mut self, namespace: Option<&str>, line: &str) {
         match namespace {
             Some(name) => self.note(&format!("nsenter --net=/run/netns/{name} {line}")),
@@ -120,10 +120,10 @@ impl Shell {
         self.spawn_with(namespace, words, is_realtime, |_| ())
     }
 
-    /// The same after `prepare` has done something to the command.
+    /// Like [`Shell::spawn`]; `prepare` may change the command before it starts.
     ///
     /// # Errors
-    /// As [`Shell::spawn`].
+    /// The same as [`Shell::spawn`].
     pub fn spawn_with(
         &mut self,
         namespace: &str,
@@ -137,7 +137,7 @@ impl Shell {
         let Some((program, arguments)) = words.split_first() else {
             return Err(Error::new("no-process", "no command to start", "name a program"));
         };
-        // Entering a mount namespace changes the working folder, so a relative path would lead elsewhere.
+        // Entering a mount namespace changes the working directory, so a relative path would refer to a different file.
         let is_path = program.as_encoded_bytes().contains(&b'/');
         let program = if is_path { std::path::absolute(program).map(OsString::from) } else { Ok(program.clone()) };
         let started = |error: &io::Error| not_started(&words[0].to_string_lossy(), error);
@@ -154,7 +154,7 @@ impl Shell {
     }
 }
 
-/// The error for a process that could not be started.
+/// Returns the error for a process that could not be started.
 pub(crate) fn not_started(program: &str, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         return refusal::missing_tool(program);
@@ -166,7 +166,7 @@ pub(crate) fn not_started(program: &str, error: &io::Error) -> Error {
     )
 }
 
-/// The error of a command that failed.
+/// Returns the error for a command that failed.
 pub(crate) fn failed(namespace: Option<&str>, line: &str, message: &str) -> Error {
     let place = namespace.map(|name| format!(" in the namespace {name}")).unwrap_or_default();
     Error::new(
@@ -176,13 +176,13 @@ pub(crate) fn failed(namespace: Option<&str>, line: &str, message: &str) -> Erro
     )
 }
 
-/// Returns the first word.
+/// Returns the first word of a command.
 fn program_of(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
 
-/// Finds the command of a batch that failed, and its message, after which `ip` and `tc` print `Command failed -:3` for
-/// the third.
+/// Returns the command of a batch that failed, and its message. `ip` and `tc` report the third command as `Command
+/// failed -:3`.
 fn who_failed<'a>(batch: &'a [String], stderr: &str) -> (&'a str, String) {
     let number = |line: &str| line.strip_prefix("Command failed -:")?.trim().parse::<usize>().ok()?.checked_sub(1);
     let failed = stderr.lines().find_map(number).and_then(|number| batch.get(number)).or(batch.last());
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(error.code, "command-failed");
         assert!(error.message.starts_with("`ip link set no-such-link up` failed: "), "{error}");
         assert!(error.message.contains("no-such-link\"") && !error.message.contains("-:2"), "{error}");
-        // Commands after the failed one are not run.
+        // Commands after the failed one do not run.
         assert!(shell.run(None, "ip link set late up").is_err());
     }
 }

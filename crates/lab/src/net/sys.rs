@@ -1,8 +1,8 @@
-//! System calls in other namespaces, made by a child that enters them between fork and exec.
+//! System calls in other namespaces, made by a child process that enters them between fork and exec.
 //!
-//! A process with several threads cannot enter a user namespace itself. A child can, since it has one thread until
-//! exec. Work that takes a few system calls is done by the child itself, which then exits: a program for each would
-//! cost more than everything else, especially in a guest.
+//! A process with several threads cannot enter a user namespace. A child can, because it has one thread until exec. The
+//! child itself makes short sequences of system calls and then exits: a program for each call would take much longer,
+//! especially in a guest.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -12,35 +12,35 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// An operation, which may be refused.
+/// An operation, which the system may refuse.
 #[derive(Debug)]
 pub(crate) enum Act {
-    /// Set this congestion control on a TCP socket.
+    /// Sets this congestion control on a TCP socket.
     Algorithm(CString),
-    /// Open a packet socket for all protocols.
+    /// Opens a packet socket for all protocols.
     PacketSocket,
-    /// Cover this folder with an empty file system of this name.
+    /// Mounts an empty file system of this name over this folder.
     Cover(CString, CString),
-    /// Make a folder.
+    /// Creates a folder.
     MakeFolder(CString),
-    /// Write this into an existing file.
+    /// Writes these bytes into an existing file.
     Write(CString, Vec<u8>),
-    /// Read a file.
+    /// Reads a file.
     Read(CString),
-    /// Enter this network namespace.
+    /// Enters this network namespace.
     Enter(File),
-    /// Query this value of an interface (`struct ethtool_value`), with the command that reads it.
+    /// Queries a value of an interface (`struct ethtool_value`) with this ioctl command.
     Ethtool(CString, u32),
 }
 
-/// Result: the bytes that were read, or the error number, which is never 0.
+/// Result of an operation: the bytes that were read, or the errno value, which is never 0.
 pub(crate) type Answer = Result<Vec<u8>, i32>;
 
-/// Bytes that an answer has at most.
+/// Maximum length of an answer in bytes.
 const ANSWER: usize = 512;
 
-/// Lets the process that will be started enter these namespaces first, in this order; before that, it may get this
-/// priority under SCHED_FIFO, which is refused to those who have entered a user namespace.
+/// Makes the child process enter these namespaces in this order before it starts its program. If requested, it first
+/// gets a priority under SCHED_FIFO, which the kernel refuses to processes that have entered a user namespace.
 pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_priority: Option<i32>) {
     let in_child = move || {
         if let Some(priority) = fifo_priority {
@@ -53,21 +53,21 @@ pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_pri
     unsafe { command.pre_exec(in_child) };
 }
 
-/// Whether this user may use a priority under SCHED_FIFO: tried in a separate thread, which exits.
+/// Returns whether this user may use a priority under SCHED_FIFO. A separate thread tries it, and exits.
 pub(crate) fn may_have_fifo(priority: i32) -> bool {
     std::thread::spawn(move || set_fifo(priority).is_ok()).join().unwrap_or(false)
 }
 
-/// Does all this in namespaces that are entered first, in this order, one thing after another, whether they work or
-/// not.
+/// Enters these namespaces in this order, and executes the acts one after another; each is tried even if an earlier one
+/// failed.
 ///
 /// # Errors
-/// The system refuses a child, or the namespaces.
+/// If the system refuses the child process, or the namespaces cannot be entered.
 pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answer>> {
     let (mut answers, writer) = pipe()?;
     let expected = acts.len();
     let raw_writer = writer.as_raw_fd();
-    // The child exits before it becomes this program.
+    // The child exits before it would execute this program.
     let mut command = Command::new("true");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let in_child = move || {
@@ -76,14 +76,14 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
             let mut answer = [0; ANSWER];
             let (errno, length) = match perform(act, &mut answer) {
                 Ok(length) => (0, length),
-                // 0 would mean success.
+                // An errno of 0 would mean success.
                 Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), 0),
             };
             write_all(raw_writer, &errno.to_ne_bytes())?;
             write_all(raw_writer, &(length as u32).to_ne_bytes())?;
             write_all(raw_writer, &answer[..length])?;
         }
-        // SAFETY: it exits this process, which has nothing to clean up, and touches no memory.
+        // SAFETY: it exits this process, which needs no cleanup, and touches no memory.
         unsafe { libc::_exit(0) }
     };
     // SAFETY: between fork and exit the closure only makes system calls on descriptors and memory that exist since
@@ -114,7 +114,7 @@ fn parse(mut bytes: &[u8]) -> Option<Vec<Answer>> {
     Some(answers)
 }
 
-/// Executes it; returns the number of bytes read.
+/// Executes an act; returns the number of bytes read.
 fn perform(act: &Act, answer: &mut [u8; ANSWER]) -> io::Result<usize> {
     match act {
         Act::Algorithm(name) => set_algorithm(&socket(libc::AF_INET, libc::SOCK_STREAM)?, name)?,
@@ -184,7 +184,7 @@ fn ethtool(socket: &OwnedFd, interface: &CStr, command: u32) -> io::Result<u32> 
         data: u32,
     }
     let mut value = Value { command, data: 0 };
-    // SAFETY: a structure of numbers, for which zeros are fine.
+    // SAFETY: the structure contains only numbers, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays NUL.
     let room = request.ifr_name.len() - 1;
@@ -192,8 +192,8 @@ fn ethtool(socket: &OwnedFd, interface: &CStr, command: u32) -> io::Result<u32> 
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request and the value that it points to live until the call returns, and are as long as it takes them
-    // for.
+    // SAFETY: the request and the value that it points to live until the call returns, and have the types that the call
+    // expects.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;
     Ok(value.data)
 }
@@ -208,7 +208,7 @@ fn open(path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Writes to a pipe or a kernel file, which takes everything at once.
+/// Writes to a pipe or a kernel file, which accept all bytes at once.
 fn write_all(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of a live slice.
     let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
@@ -219,13 +219,13 @@ fn write_all(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Returns a pipe that children do not inherit: read end, write end.
+/// Returns a pipe that children do not inherit, as the read end and the write end.
 fn pipe() -> io::Result<(File, OwnedFd)> {
     let mut fds = [0; 2];
-    // SAFETY: the array has room for the two descriptors that pipe2 writes.
+    // SAFETY: the array has space for the two descriptors that pipe2 writes.
     if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both descriptors are new, and are owned here only.
+    // SAFETY: both descriptors are new, and have no other owner.
     unsafe { Ok((File::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))) }
 }

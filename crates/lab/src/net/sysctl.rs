@@ -1,6 +1,6 @@
-//! Kernel settings: those that each host of an experiment needs, and applying them.
+//! Kernel settings: selects those that each host of an experiment needs, and applies them.
 //!
-//! All of them belong to the network namespace of the calling process; the machine's own are unchanged.
+//! All of them belong to the network namespace of the calling process; the machine's settings stay unchanged.
 
 use crate::error::Error;
 use crate::net::Place;
@@ -12,10 +12,10 @@ use thalweg_units::Bytes;
 
 /// Settings that are skipped if the kernel does not have them.
 pub const OPTIONAL: &[&str] = &[
-    // Kernels before about 6.10 hide all of net.core from namespaces that an ordinary user made. Their default is 4096,
-    // which is enough for some thousands of connections at once.
+    // Kernels before about 6.10 hide all of net.core from namespaces that an unprivileged user created. Their default
+    // is 4096, which suffices for some thousands of concurrent connections.
     "net.core.somaxconn",
-    // Only a namespace's clients need it, and only when they open tens of thousands of connections.
+    // Only needed in a client's namespace that opens tens of thousands of connections.
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.tcp_max_tw_buckets",
 ];
@@ -63,16 +63,16 @@ pub(crate) fn read(name: &str) -> Option<String> {
     Some(fs::read_to_string(file(name)).ok()?.trim().to_owned())
 }
 
-/// Raises the memory limits of all TCP connections, in pages, above the capacity of any path. The kernel derives its
-/// own limits from its memory, and a kernel with little memory would slow connections down.
+/// Raises the memory limits of all TCP connections, in pages, above the capacity of any path. The kernel derives the
+/// default limits from its memory, so a kernel with little memory would slow connections down.
 ///
 /// # Errors
-/// The kernel refuses.
+/// If the kernel refuses.
 pub(crate) fn raise_tcp_memory() -> io::Result<()> {
     fs::write(file("net.ipv4.tcp_mem"), "1000000000 1000000000 1000000000")
 }
 
-/// Path of a setting.
+/// Returns the path of a setting below /proc/sys.
 pub(crate) fn file(name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))
 }
@@ -81,7 +81,8 @@ fn words(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The kernel's own limits of a connection's buffers in a new namespace: least, first and most, in bytes.
+/// The kernel's default limits of a connection's buffers in a new namespace: minimum, initial and maximum size in
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Defaults {
     pub rmem_bytes: [u64; 3],
@@ -111,7 +112,7 @@ pub(crate) fn of_host(
     let mut settings = BTreeMap::new();
     let mut set = |name: &str, value: String| settings.insert(name.to_owned(), value);
 
-    // The limits of the scenario. The kernel's initial value stays, as far as the limit allows.
+    // Limits of the scenario. The kernel's initial size is kept, unless the limit is smaller.
     if let Some(host) = experiment.hosts.get(&place.host) {
         let send = format!("host.{}.sndbuf_max", place.host);
         set("net.ipv4.tcp_wmem", limits(defaults.wmem_bytes, host.sndbuf_max_bytes, &send)?);
@@ -121,33 +122,34 @@ pub(crate) fn of_host(
     if let Some(ecn) = ecn(experiment, place)? {
         set("net.ipv4.tcp_ecn", ecn.to_owned());
     }
-    // A connection starts without what earlier ones to the same address learned (ssthresh, RTT): every experiment
-    // starts from nothing, and so does every connection of the simulator.
+    // Connections do not start with metrics of earlier connections to the same address (ssthresh, RTT): every
+    // experiment starts without history, and so does every connection of the simulator.
     set("net.ipv4.tcp_no_metrics_save", "1".to_owned());
-    // Whichever side closes first keeps the connection's name for a minute. More of them than this are forgotten with a
-    // warning in the kernel's log; the default follows from the machine's memory.
+    // The side that closes first keeps the connection in TIME-WAIT for a minute. Above this number, connections are
+    // dropped with a warning in the kernel's log; the default depends on the machine's memory.
     set("net.ipv4.tcp_max_tw_buckets", "262144".to_owned());
     if place.is_receiver() || !place.receives.is_empty() {
-        // Connections that are not accepted yet, and those in the handshake: beyond these limits the kernel drops
-        // or sends SYN cookies, and a thousand flows that start together would wait a second for the next SYN.
+        // Limits of unaccepted connections and of handshakes. Above these limits the kernel drops SYNs or sends SYN
+        // cookies, so that of a thousand flows that start together, many would wait a second for the next SYN.
         set("net.core.somaxconn", "65535".to_owned());
         set("net.ipv4.tcp_max_syn_backlog", "65535".to_owned());
     }
     if !place.is_receiver() || !place.flows.is_empty() {
-        // 55,000 connections at a time from one sender instead of 28,000.
+        // Permits 55,000 concurrent connections from one sender instead of 28,000.
         set("net.ipv4.ip_local_port_range", "10000 65000".to_owned());
-        // A port whose connection closed more than a second ago may be reused: timestamps distinguish the two.
+        // A port whose connection closed more than a second ago may be reused: timestamps distinguish the two
+        // connections.
         set("net.ipv4.tcp_tw_reuse", "1".to_owned());
     }
     Ok(settings)
 }
 
-/// Returns whether connections that a host opens request ECN, as a value of net.ipv4.tcp_ecn: 1, they do; 2, Linux's
-/// default, they accept it. Algorithms that need ECN, such as dctcp, request it regardless. `None` for a host that
-/// opens no connection: it accepts ECN.
+/// Returns whether connections that a host opens request ECN, as a value of net.ipv4.tcp_ecn: 1 if they do; 2, Linux's
+/// default, if they only accept it. Algorithms that need ECN, such as dctcp, always request it. `None` for a host that
+/// opens no connection, which accepts ECN.
 ///
 /// # Errors
-/// `not-honoured`: some of the flows that it opens request ECN and others do not.
+/// `not-honoured`: some of the flows that the host opens request ECN and others do not.
 fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, Error> {
     let mut asks = place.flows.iter().map(|flow| experiment.flows[*flow].ecn);
     let Some(first) = asks.next() else { return Ok(None) };
@@ -165,7 +167,7 @@ fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, E
     Ok(Some(if first { "1" } else { "2" }))
 }
 
-/// Returns the settings of a router that forwards packets through queue disciplines; `interfaces` are its own.
+/// Returns the settings of a router that forwards packets through queue disciplines; `interfaces` are the router's own.
 pub(crate) fn of_router(interfaces: &[String], is_ipv6: bool) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("net.ipv4.ip_forward".to_owned(), "1".to_owned())]);
     if is_ipv6 {
@@ -173,10 +175,11 @@ pub(crate) fn of_router(interfaces: &[String], is_ipv6: bool) -> BTreeMap<String
     }
     let everywhere = ["all".to_owned()];
     for interface in interfaces.iter().chain(&everywhere) {
-        // Distributions enable the check of source addresses, which is useless here and costs a lookup per packet. The
-        // stricter of `all` and the interface counts, so both are set.
+        // Distributions enable the source address check, which is useless here and costs a lookup per packet. The
+        // stricter value of `all` and the interface applies, so both are set.
         settings.insert(format!("net.ipv4.conf.{interface}.rp_filter"), "0".to_owned());
-        // An ICMP redirect would be a packet of ours in the experiment's queues. The more lenient of both counts.
+        // ICMP redirects would be additional packets in the experiment's queues. The more lenient value of the two
+        // applies.
         settings.insert(format!("net.ipv4.conf.{interface}.send_redirects"), "0".to_owned());
     }
     settings

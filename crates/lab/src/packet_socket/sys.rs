@@ -1,4 +1,4 @@
-//! AF_PACKET sockets: packet(7), Documentation/networking/packet_mmap.rst.
+//! System calls on AF_PACKET sockets: packet(7), Documentation/networking/packet_mmap.rst.
 #![allow(unsafe_code)]
 
 use libc::{c_int, c_void, tpacket2_hdr};
@@ -8,18 +8,18 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of the offload header (`virtio_net_hdr`) in front of every frame of a socket with PACKET_VNET_HDR.
+/// Length of the offload header (`virtio_net_hdr`) before every frame of a socket with PACKET_VNET_HDR, in bytes.
 pub(crate) const OFFLOAD_HEADER: usize = 10;
 
-/// Packets handed to the kernel in one call: enough to amortize the call, few enough that the first does not wait long
-/// for the last, because the receiving host's kernel processes each within the call.
+/// Maximum number of packets per send call. It amortizes the call, but is small enough that the first packet does not
+/// wait long for the last: the receiving host's kernel processes each packet within the call.
 pub(crate) const BATCH: usize = 32;
 
 /// Returns a new socket that receives nothing before it is bound.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor is new and owned here only.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -35,17 +35,17 @@ pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32, protocol: c_int) -> i
         sll_addr: [0; 8],
     };
     let len = size_of::<libc::sockaddr_ll>() as u32;
-    // SAFETY: the address outlives the call and has the length that is given.
+    // SAFETY: the address outlives the call and has the given length.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
-/// Ethernet address of the interface that a socket is bound to.
+/// Returns the Ethernet address of the interface to which a socket is bound.
 pub(crate) fn mac(socket: BorrowedFd<'_>) -> io::Result<[u8; 6]> {
     let mut address = MaybeUninit::<libc::sockaddr_ll>::zeroed();
     let mut len = size_of::<libc::sockaddr_ll>() as u32;
-    // SAFETY: the kernel writes at most `len` bytes, which is what there is.
+    // SAFETY: the kernel writes at most `len` bytes, which is the size of the structure.
     check(unsafe { libc::getsockname(socket.as_raw_fd(), address.as_mut_ptr().cast(), &raw mut len) })?;
-    // SAFETY: all fields are integers, for which the zeros that were there before are values, too.
+    // SAFETY: all fields are integers, for which the initial zeros are valid, too.
     let address = unsafe { address.assume_init() };
     Ok(std::array::from_fn(|byte| address.sll_addr[byte]))
 }
@@ -71,14 +71,14 @@ pub(crate) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of::<libc::tpacket_stats>() as u32;
     let value = (&raw mut stats).cast();
-    // SAFETY: the kernel writes at most `len` bytes, which is what there is.
+    // SAFETY: the kernel writes at most `len` bytes, which is the size of the structure.
     check(unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut len)
     })?;
     Ok(u64::from(stats.tp_drops))
 }
 
-/// Sends at most [`BATCH`] frames; returns how many went. An error is about the first one.
+/// Sends at most [`BATCH`] frames; returns the number of sent frames. An error refers to the first one.
 pub(crate) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
     let mut vectors = [const { libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 } }; BATCH];
     let mut count = 0;
@@ -96,24 +96,24 @@ pub(crate) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a 
     check(unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, 0) }).map(|sent| sent as usize)
 }
 
-/// The kernel puts received frames here; there is no call and no waiting between it and us.
+/// Receive ring, into which the kernel writes frames; reading it takes no system call.
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: NonNull<u8>,
     size: RingSize,
-    /// Index of the frame that the kernel fills next, or has filled first.
+    /// Index of the oldest frame that the kernel has filled, or of the next one that it will fill.
     next: usize,
 }
 
-// SAFETY: the mapping belongs to the ring alone and is not tied to the thread that made it.
+// SAFETY: the mapping belongs to the ring alone and is not tied to the thread that created it.
 unsafe impl Send for Ring {}
 
 /// Dimensions of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingSize {
-    /// Bytes of a frame with the kernel's headers; a multiple of 16.
+    /// Size of a frame with the kernel's headers in bytes; a multiple of 16.
     pub frame: usize,
-    /// Bytes of a block; frames do not cross its end. A multiple of the page size.
+    /// Size of a block in bytes, a multiple of the page size. Frames do not cross its end.
     pub block: usize,
     pub blocks: usize,
 }
@@ -132,20 +132,20 @@ impl RingSize {
     }
 }
 
-/// A frame that was received.
+/// A received frame.
 pub(crate) struct Frame<'a> {
-    /// Reading of CLOCK_REALTIME when it was received.
+    /// CLOCK_REALTIME at the time of receipt.
     pub realtime_ns: u64,
     /// Kind of destination: one of `libc::PACKET_*`.
     pub to: u8,
-    /// Whether it was truncated.
+    /// Whether the frame was truncated.
     pub is_cut: bool,
-    /// Headroom for the offload header, which the kernel has written there, then the frame.
+    /// The offload header, which the kernel has written, followed by the frame.
     pub bytes: &'a [u8],
 }
 
 impl Ring {
-    /// Makes the ring of a socket that is not yet bound and has PACKET_VNET_HDR.
+    /// Creates the ring of a socket that is not yet bound and has PACKET_VNET_HDR.
     pub fn of(socket: BorrowedFd<'_>, size: RingSize) -> io::Result<Ring> {
         let version = libc::tpacket_versions::TPACKET_V2 as c_int;
         set_packet(socket, libc::PACKET_VERSION, &version)?;
@@ -166,7 +166,7 @@ impl Ring {
         Ok(Ring { memory, size, next: 0 })
     }
 
-    /// The frame received first, if there is one.
+    /// Returns the oldest received frame.
     #[inline]
     pub fn front(&self) -> Option<Frame<'_>> {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
@@ -192,7 +192,7 @@ impl Ring {
         })
     }
 
-    /// Releases the first received frame to the kernel.
+    /// Releases the oldest received frame to the kernel.
     #[inline]
     pub fn pop(&mut self) {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -207,15 +207,15 @@ impl Ring {
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the status is the header's first field, aligned, and is only read and written as an atomic while the
-        // frame is the kernel's.
+        // SAFETY: the status is the first field of the header and aligned. While the kernel owns the frame, it is only
+        // read and written as an atomic.
         unsafe { AtomicU32::from_ptr(self.slot().add(offset_of!(tpacket2_hdr, tp_status)).cast().as_ptr()) }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and frames borrow from `self`.
+        // SAFETY: the mapping belongs to the ring, and frames borrow from `self`.
         unsafe { libc::munmap(self.memory.as_ptr().cast::<c_void>(), self.size.bytes()) };
     }
 }

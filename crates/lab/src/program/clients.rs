@@ -1,4 +1,4 @@
-//! The clients of a host: started when the agenda opens connections, one process each.
+//! The clients of a host, which are started when the agenda opens connections, one process each.
 
 use super::part::{Copy, Programs, name};
 use super::process::{Process, Surroundings, Values};
@@ -18,10 +18,10 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// Clients of one copy that may fail in a row before it starts no more.
+/// Number of consecutive client failures after which a copy starts no more clients.
 const MAX_FAILURES: u32 = 5;
 
-/// Between two checks of how much programs have written.
+/// Interval of the checks of the programs' output size.
 const DISK_CHECK: Span = Span::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,15 +31,15 @@ enum Timer {
     End,
 }
 
-/// A client that runs.
+/// A running client.
 struct Client {
     process: Process,
     of: Connection,
     size_bytes: Option<u64>,
     start: Time,
-    /// Time of SIGTERM.
+    /// Time at which SIGTERM was sent.
     interrupted: Option<Time>,
-    /// Whether it was killed for another reason, which is reported.
+    /// Whether the client was killed for another reason, which is reported.
     is_killed: bool,
 }
 
@@ -89,12 +89,12 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Does what is due; returns the time until more is due.
+    /// Does everything that is due; returns the time until the next due action.
     ///
     /// # Errors
-    /// As [`Process::start`].
+    /// The same as [`Process::start`].
     pub fn run_due(&mut self, stage: &Stage<'_>) -> Result<Timespec, Error> {
-        // The clock shows zero before the start, too.
+        // The clock returns zero before the start, too.
         let has_begun = |clock: Clock| monotonic_ns() >= clock.monotonic_ns(Time::ZERO);
         while let Some(Reverse((due, timer))) = self.timers.peek().copied() {
             if due > self.clock.now() || !has_begun(self.clock) {
@@ -146,7 +146,7 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// Takes the results of clients that have exited.
+    /// Collects the results of clients that have exited.
     pub fn take_endings(&mut self, stage: &Stage<'_>) {
         while let Ok((series, ending)) = self.ended.try_recv() {
             self.take_ending(series, ending);
@@ -198,7 +198,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// A flow of a different host is over.
+    /// Handles the completion of a flow of another host.
     pub fn flow_over(&mut self, flow: &str) {
         self.agenda.flow_over(flow);
     }
@@ -211,7 +211,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Kills the clients for which this is true; returns which they were.
+    /// Kills the clients that match; returns their copies.
     pub fn kill_where(&mut self, is_meant: impl Fn(&Process) -> bool) -> Vec<Copy> {
         let mut killed = Vec::new();
         for client in self.running.values_mut().filter(|client| !client.is_killed && is_meant(&client.process)) {
@@ -222,7 +222,7 @@ impl<'a> Clients<'a> {
         killed
     }
 
-    /// Whether it is time to check the amount of output that programs have written; the next check is a second later.
+    /// Returns whether the check of the programs' output size is due; the next check is a second later.
     pub fn is_disk_check_due(&mut self) -> bool {
         let now = self.clock.now();
         let is_due = now >= self.next_disk_check;

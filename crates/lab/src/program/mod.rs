@@ -33,7 +33,7 @@ use std::fs;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
-/// Output limit of the programs of one flow and side; an excess is detected within two seconds.
+/// Output limit of the programs of one flow and side, in bytes; an excess is detected within two seconds.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Runs the programs of a host until the command `stop`.
@@ -90,12 +90,12 @@ fn finish(
     HostReport { measured: [].into(), untrustworthy: doubts }
 }
 
-/// Writes what a guest has in memory of the output to the machine.
+/// Writes the output that a guest has in memory to the machine.
 fn flush(folder: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Terminates programs that write too much output; returns messages about them.
+/// Terminates programs that exceed the output limit; returns messages about them.
 fn check_disk(experiment: &Experiment, servers: &mut Servers<'_>, clients: &mut Clients<'_>) -> Vec<String> {
     let too_large = |folder: &Path| size_below(folder) > MAX_OUTPUT_BYTES;
     let flooding: Vec<Copy> =

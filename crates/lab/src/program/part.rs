@@ -1,4 +1,4 @@
-//! Which programs a host runs, and what they are called in sentences.
+//! The programs of a host, and their names in messages.
 
 use crate::protocol::Outgoing;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use thalweg_plan::plan::{Experiment, Flow, Load};
 /// The programs of one host.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// Flows whose servers the host runs, and its address.
+    /// Flows whose servers the host runs, and the address of the host.
     pub serves: Vec<Outgoing>,
-    /// Flows whose clients it runs, and the addresses of their servers.
+    /// Flows whose clients the host runs, and the addresses of their servers.
     pub runs: Vec<Outgoing>,
     /// Folder for the output of all flows.
     pub folder: PathBuf,
@@ -24,14 +24,14 @@ pub(super) struct Copy {
     pub copy: u64,
 }
 
-/// A program in sentences.
+/// Returns the name of a program for messages.
 pub(super) fn name(kind: &str, experiment: &Experiment, of: Copy) -> String {
     let flow = &experiment.flows[of.flow];
     let copy = if flow.count > 1 { format!(" (copy {})", of.copy) } else { String::new() };
     format!("the {kind} of the flow `{}`{copy}", flow.name)
 }
 
-/// Returns the size that a flow's server is started with; `None` if the flow has none or several.
+/// Returns the size with which a flow's server is started; `None` if the flow has no size or several.
 pub(super) fn size_of(flow: &Flow) -> Option<u64> {
     match &flow.load {
         Load::Sizes { sizes_bytes } if sizes_bytes.len() == 1 => Some(sizes_bytes[0].0),

@@ -13,7 +13,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Instant;
 
-/// A program with all processes that it has started. Dropping it terminates them.
+/// A program and all processes that it has started. Dropping it terminates them.
 #[derive(Debug)]
 pub(super) struct Process {
     supervisor: Child,
@@ -21,26 +21,26 @@ pub(super) struct Process {
     has_exited: Arc<AtomicBool>,
     /// Start time.
     pub started: Instant,
-    /// File of its standard output.
+    /// File of the standard output.
     pub stdout: PathBuf,
-    /// File of its standard error.
+    /// File of the standard error.
     pub stderr: PathBuf,
-    /// Folder for its files.
+    /// Folder for the program's files.
     pub out: PathBuf,
 }
 
-/// Where a program runs, and where its output goes.
+/// Working directory and output files of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings<'a> {
     /// Working directory.
     pub folder: &'a str,
     /// Folder of the flow's output.
     pub output: &'a Path,
-    /// Name of the program's own files there.
+    /// Name of the program's own files in that folder.
     pub name: String,
 }
 
-/// Values of the placeholders.
+/// Values of the placeholders in a command.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     /// Address of the serving host.
@@ -53,14 +53,14 @@ pub(super) struct Values {
     pub cc: String,
 }
 
-/// Exit status of the program with an id; or the reason why that is unknown.
+/// Exit status of the program with an id, or the reason why it is unknown.
 pub type EndOf<Id> = (Id, Result<Ending, String>);
 
 impl Process {
     /// Starts a program; `ended` receives `id` and the exit status.
     ///
     /// # Errors
-    /// `no-program` and `bad-place`: its folders or its supervisor cannot be made.
+    /// `no-program` and `bad-place`: its folders or its supervisor cannot be created.
     pub fn start<Id: Send + 'static>(
         words: &[String],
         values: &Values,
@@ -88,7 +88,7 @@ impl Process {
         thread::Builder::new()
             .name("program".to_owned())
             .spawn(move || {
-                // The host stops receiving once the experiment is over.
+                // The send fails if the experiment is over, because the host no longer receives.
                 let _ = ended.send((id, answer(answers, &exited)));
                 wakeup.notify();
             })
@@ -97,7 +97,7 @@ impl Process {
         Ok(Process { supervisor, input, has_exited, started: Instant::now(), stdout, stderr, out })
     }
 
-    /// Whether it has exited before it was stopped; its exit status follows.
+    /// Returns whether the program exited before it was stopped; its exit status follows.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
     }
@@ -105,7 +105,7 @@ impl Process {
     /// Sends SIGTERM, and two seconds later SIGKILL.
     pub fn stop(&mut self) {
         if let Some(input) = &mut self.input {
-            // The supervisor may have exited.
+            // The write fails if the supervisor has exited.
             let _ = input.write_all(STOP);
         }
     }
@@ -113,10 +113,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its supervisor then kills all remaining processes, and exits.
+        // The supervisor then kills all remaining processes, and exits.
         drop(self.input.take());
         let _ = self.supervisor.wait();
-        // Empty files and folders are removed.
+        // The call fails if the folder is not empty; only empty folders are removed.
         let _ = std::fs::remove_dir(&self.out);
         for file in [&self.stdout, &self.stderr] {
             if std::fs::metadata(file).is_ok_and(|about| about.len() == 0) {
@@ -126,7 +126,7 @@ impl Drop for Process {
     }
 }
 
-/// Replaces the placeholders in a word.
+/// Replaces the placeholders in a word of the command.
 fn fill_in(word: &str, values: &Values, out: &Path) -> String {
     let size = values.size.map_or_else(String::new, |size| size.to_string());
     let placeholders = [
@@ -141,7 +141,7 @@ fn fill_in(word: &str, values: &Values, out: &Path) -> String {
 
 fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)> {
     let mut command = Command::new(std::env::current_exe()?);
-    // It has a separate process group: when the host's group is terminated, it can terminate the program first.
+    // In a separate process group, so that it can terminate the program after the host's group was terminated.
     command.arg("supervise").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut supervisor = command.spawn()?;
     let mut line = serde_json::to_vec(order)?;
@@ -153,7 +153,7 @@ fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)
     Ok((supervisor, BufReader::new(answers)))
 }
 
-/// Waits for the supervisor's last answer.
+/// Waits for the last answer of the supervisor.
 fn answer(answers: impl BufRead, exited: &AtomicBool) -> Result<Ending, String> {
     for line in answers.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {

@@ -1,4 +1,4 @@
-//! The processes that descend from this one, by /proc.
+//! Finds the descendants of this process in /proc.
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Interval of checks whether processes have exited.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Timeout for killed processes to disappear: one in an uninterruptible call takes its time.
+/// Timeout for killed processes to exit; an uninterruptible system call delays the exit.
 const KILLED: Duration = Duration::from_secs(5);
 
 /// Reaps exited children, including orphans that this process has inherited.
@@ -19,7 +19,7 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) {
     }
 }
 
-/// Living descendants of this process. As a subreaper, it inherits those whose parents have ended.
+/// Returns the running descendants of this process. As a subreaper, it inherits processes whose parents have exited.
 pub(super) fn descendants() -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -39,16 +39,16 @@ pub(super) fn descendants() -> Vec<Pid> {
     pids
 }
 
-/// The parent of a process that has not ended. Source: proc_pid_stat(5).
+/// Returns the parent of a running process. Source: proc_pid_stat(5).
 fn parent_of_living(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The preceding name may contain any character.
+    // The name, which precedes these fields, may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
 }
 
-/// Sends all descendants a signal.
+/// Sends a signal to all descendants.
 pub(super) fn signal_all(signal: Signal) {
     for pid in descendants() {
         // The process may have exited meanwhile.
@@ -56,7 +56,7 @@ pub(super) fn signal_all(signal: Signal) {
     }
 }
 
-/// Kills all descendants, those that they start meanwhile included.
+/// Kills all descendants, including those that are started meanwhile.
 pub(super) fn kill_all(mut ended: impl FnMut(Pid, WaitStatus)) {
     let give_up = Instant::now() + KILLED;
     loop {
@@ -69,7 +69,7 @@ pub(super) fn kill_all(mut ended: impl FnMut(Pid, WaitStatus)) {
     }
 }
 
-/// Waits until there are no descendants; returns whether that came true in time.
+/// Waits until there are no descendants; returns false after the timeout.
 pub(super) fn wait_for_none(patience: Duration, mut ended: impl FnMut(Pid, WaitStatus)) -> bool {
     let give_up = Instant::now() + patience;
     loop {

@@ -1,4 +1,4 @@
-//! Whether a server is ready.
+//! Checks whether a server is ready.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 use thalweg_plan::plan::Ready;
 
-/// Output that is searched for a text.
+/// Maximum number of bytes of output that are searched for a text.
 const MAX_OUTPUT: u64 = 1 << 20;
 
-/// TCP state LISTEN as /proc/net/tcp writes it.
+/// TCP state LISTEN in the format of /proc/net/tcp.
 const LISTEN: &str = "0A";
 
-/// Whether a server is ready; its output is in `files`.
+/// Returns whether a server is ready; its output is in `files`.
 pub(super) fn is_ready(ready: &Ready, port: u16, files: [&Path; 2], age: Duration) -> bool {
     match ready {
         Ready::Listening => is_bound(port),
@@ -21,7 +21,7 @@ pub(super) fn is_ready(ready: &Ready, port: u16, files: [&Path; 2], age: Duratio
     }
 }
 
-/// Describes the missing condition.
+/// Describes the condition that is not met.
 pub(super) fn missing(ready: &Ready, port: u16) -> String {
     match ready {
         Ready::Listening => format!("no socket is bound to its port {port}"),
@@ -30,9 +30,9 @@ pub(super) fn missing(ready: &Ready, port: u16) -> String {
     }
 }
 
-/// Whether a TCP socket listens on a port of this network namespace, or a UDP socket is bound to it.
+/// Returns whether a TCP socket listens on a port of this network namespace, or a UDP socket is bound to it.
 fn is_bound(port: u16) -> bool {
-    // `thread-self`: the namespace of the calling thread.
+    // `thread-self` is the namespace of the calling thread.
     let table = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
     ["tcp", "tcp6"].into_iter().any(|name| has_socket(&table(name), port, Some(LISTEN)))
         || ["udp", "udp6"].into_iter().any(|name| has_socket(&table(name), port, None))
@@ -52,7 +52,7 @@ fn beginning(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The last lines of a program's standard error, or of its output, in one line.
+/// Returns the last lines of a program's standard error, or else of its standard output, as one line.
 pub(super) fn last_words(stdout: &Path, stderr: &Path) -> String {
     const LINES: usize = 3;
     const MAX_CHARS: usize = 300;

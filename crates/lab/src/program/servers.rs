@@ -1,4 +1,4 @@
-//! The servers of a host: started before the experiment, watched during it, stopped after it.
+//! The servers of a host: started before the experiment, monitored during it, and stopped after it.
 
 use super::part::{Copy, Programs, name, size_of};
 use super::process::{Process, Surroundings, Values};
@@ -12,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_plan::plan::{Experiment, Program};
 
-/// Timeout for servers to become ready. Guests get longer: QEMU may emulate their processor.
+/// Timeout for servers to become ready. Guests get longer, because QEMU may emulate their processor.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(30);
 
 /// Interval between two checks of readiness.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Time for which a server is watched after it first appears ready.
+/// Time for which a server is monitored after it first appears ready.
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// The servers of a host.
@@ -33,7 +33,7 @@ impl<'a> Servers<'a> {
     /// Starts the servers of a host, and waits until all are ready.
     ///
     /// # Errors
-    /// `program-not-ready`, `program-exited`, `program-in-background` or `no-program`, about the first one.
+    /// `program-not-ready`, `program-exited`, `program-in-background` or `no-program`, for the first server that fails.
     pub fn start(experiment: &'a Experiment, programs: &Programs, wakeup: &Wakeup) -> Result<Servers<'a>, Error> {
         let (sender, ended) = mpsc::channel();
         let mut servers = Servers { experiment, running: BTreeMap::new(), ended };
@@ -78,7 +78,7 @@ impl<'a> Servers<'a> {
             }
             thread::sleep(PAUSE);
         }
-        // A server that daemonizes is ready through its child, and its own exit follows.
+        // If a server daemonizes, its child becomes ready first, and the server itself exits shortly after.
         thread::sleep(SETTLING);
         if self.running.values().any(Process::has_exited) {
             if let Ok((of, ending)) = self.ended.recv() {
@@ -143,12 +143,12 @@ impl<'a> Servers<'a> {
         sentences
     }
 
-    /// Kills the server of a copy at once.
+    /// Kills the server of a copy immediately.
     pub fn kill(&mut self, of: Copy) {
         self.running.remove(&of);
     }
 
-    /// The folders that servers write to.
+    /// Returns the servers, whose folders receive output.
     pub fn outputs(&self) -> impl Iterator<Item = (Copy, &Process)> {
         self.running.iter().map(|(of, process)| (*of, process))
     }

@@ -1,12 +1,12 @@
-//! The process `thalweg-engine supervise`: runs one program, and terminates all processes that it leaves.
+//! The process `thalweg-engine supervise`: runs one program, and terminates all processes that the program leaves
+//! behind.
 //!
 //! ```text
 //!  host ── stdin: order, `stop` ──► supervisor ──► program ──► whatever it starts
-//!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER)
-//! ```
+//!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER) ```
 //!
-//! Everything that descends from the program has ended when the supervisor does: after the program's own exit, after
-//! `stop` (SIGTERM, then SIGKILL), and when standard input ends because the host has exited.
+//! All descendants of the program have exited when the supervisor exits. It terminates them after the program's own
+//! exit, after `stop` (SIGTERM, then SIGKILL), and when standard input ends because the host has exited.
 
 use super::processes::{descendants, kill_all, reap, signal_all, wait_for_none};
 use super::sys;
@@ -21,19 +21,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Timeout of a program after SIGTERM.
+/// Time for which a program may run after SIGTERM.
 pub(super) const TERM_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Timeout for processes that a program leaves behind to exit on their own.
+/// Timeout for leftover processes of a program to exit by themselves.
 const LEFT_PATIENCE: Duration = Duration::from_millis(300);
 
-/// The largest file that a program may write, its output included.
+/// Size limit of each file that a program writes, including its output, in bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// The line that ends a program.
+/// Command that stops the program.
 pub(super) const STOP: &[u8] = b"stop\n";
 
-/// The program that a supervisor is to run.
+/// The program that a supervisor runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Words of the command.
@@ -49,31 +49,31 @@ pub(super) struct Order {
 /// Report of a supervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The program cannot be started.
+    /// The program cannot be started, with the reason.
     Refused(String),
-    /// The program has exited before it was stopped; what it left may still run.
+    /// The program exited before it was stopped; processes that it started may still run.
     Exited,
-    /// The program and all that it started have ended.
+    /// The program and all processes that it started have exited.
     Ended(Ending),
 }
 
-/// How a program ended.
+/// Exit of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ending {
-    /// Exit status, where it exited.
+    /// Exit status; `None` if it did not exit normally.
     pub code: Option<i32>,
-    /// Signal that killed it, where one did.
+    /// Signal that killed it; `None` if no signal did.
     pub signal: Option<i32>,
-    /// Processes that were still running after it had exited, and were terminated.
+    /// Number of processes that were still running after the program had exited, and were terminated.
     pub left: usize,
-    /// Whether it received SIGTERM.
+    /// Whether the program received SIGTERM.
     pub stopped: bool,
-    /// Whether it did not end within two seconds of SIGTERM, and was killed.
+    /// Whether the program did not exit within two seconds of SIGTERM, and was killed.
     pub ignored_term: bool,
 }
 
 impl Ending {
-    /// Whether it exited with status 0 and left nothing running.
+    /// Returns whether the program exited with status 0 and left no processes running.
     pub fn is_success(&self) -> bool {
         self.code == Some(0) && self.left == 0
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Ending {
 /// Executes the order on standard input.
 ///
 /// # Errors
-/// Standard input is not an order, or the host does not read the answer.
+/// If the order is malformed, or the host does not read the answer.
 pub fn supervise() -> io::Result<()> {
     let order: Order = serde_json::from_slice(&first_line()?)?;
     set_child_subreaper(Some(getpid()))?;
@@ -113,12 +113,12 @@ pub fn supervise() -> io::Result<()> {
             (ending.code, ending.signal) = (status.exit_status(), status.terminating_signal());
         }
     };
-    // In every case, all processes of the program are terminated.
+    // In every case, all processes of the program are terminated below.
     let woken = wait_for_event(program);
     let (mut left, mut stopped, mut ignored_term) = (0, false, false);
     match woken {
         Ok(Event::Exited) => {
-            // This fails if the host has exited.
+            // The write fails if the host has exited.
             let _ = say(&Answer::Exited);
             reap(&mut note);
             if !wait_for_none(LEFT_PATIENCE, &mut note) {
@@ -137,7 +137,7 @@ pub fn supervise() -> io::Result<()> {
     say(&Answer::Ended(Ending { left, stopped, ignored_term, ..ending }))
 }
 
-/// Reads the first line of standard input and not a byte more: what follows is polled for.
+/// Reads exactly the first line of standard input: the input after it is polled.
 fn first_line() -> io::Result<Vec<u8>> {
     let stdin = io::stdin();
     let (mut line, mut byte) = (Vec::new(), [0]);
@@ -147,7 +147,7 @@ fn first_line() -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Starts the program; returns its process, or why it cannot be started.
+/// Starts the program; returns its process id, or the reason why it cannot be started.
 fn start(order: &Order) -> Result<Pid, String> {
     let Some((program, arguments)) = order.words.split_first() else { return Err("there is no command".to_owned()) };
     let create = |file: &Path| File::create(file).map_err(|error| format!("{}: {error}", file.display()));

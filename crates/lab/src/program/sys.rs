@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Configures a process to be killed when the thread that starts it ends, to write files of at most this size, and to
-/// leave no core file.
+/// Configures a process to be killed when the thread that starts it exits, to write files of at most this size, and to
+/// write no core file.
 pub(super) fn confine(command: &mut Command, max_file_bytes: u64) -> &mut Command {
     let confine = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -15,6 +15,6 @@ pub(super) fn confine(command: &mut Command, max_file_bytes: u64) -> &mut Comman
         setrlimit(Resource::Core, limit(0))?;
         Ok(())
     };
-    // SAFETY: between fork and exec it makes three system calls and allocates nothing.
+    // SAFETY: between fork and exec the closure makes three system calls and does not allocate.
     unsafe { command.pre_exec(confine) }
 }

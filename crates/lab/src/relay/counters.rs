@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// For each interface of the calling thread's network namespace, packets that it dropped, both ways. A packet that the
-/// kernel's backlog has no room for is dropped at the interface that it goes to (`net.core.netdev_max_backlog`).
+/// Returns the number of packets that each interface of the calling thread's network namespace dropped, in both
+/// directions. If the kernel's backlog is full (`net.core.netdev_max_backlog`), the drop is counted at the interface to
+/// which the packet goes.
 pub(super) fn dropped() -> BTreeMap<String, u64> {
     std::fs::read_to_string("/proc/thread-self/net/dev").map(|text| parse(&text)).unwrap_or_default()
 }
 
 fn parse(text: &str) -> BTreeMap<String, u64> {
-    // bytes packets errs drop fifo frame compressed multicast, then bytes packets errs drop …
+    // Columns: bytes packets errs drop fifo frame compressed multicast, then bytes packets errs drop …
     let line = |line: &str| {
         let (name, counters) = line.split_once(':')?;
         let counters: Vec<u64> = counters.split_whitespace().map_while(|word| word.parse().ok()).collect();

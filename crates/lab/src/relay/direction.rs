@@ -1,6 +1,6 @@
-//! One direction of the path: the processing of hosts that send, then the link, both shared with the simulator.
+//! One direction of the path: the outboxes of the sending hosts, then the link, both shared with the simulator.
 //!
-//! Everything happens at the times of the packets, in their order, and never at the time of a call: a late relay offers
+//! Everything happens in the order of the packets' timestamps, and never at the time of a call: a late relay offers
 //! every packet at the time at which the kernel received it.
 
 use super::capture::{Captured, Recorder, fate};
@@ -11,7 +11,7 @@ use thalweg_trace::QueueCounters;
 use thalweg_traffic::{Outbox, Stream};
 use thalweg_units::{Span, Time};
 
-/// A direction.
+/// One direction of the path.
 #[derive(Debug)]
 pub(super) struct Direction {
     pub is_forward: bool,
@@ -19,16 +19,16 @@ pub(super) struct Direction {
     pub stream: Stream,
     /// Outboxes of the hosts that send in this direction.
     pub outboxes: Vec<Outbox<Packet>>,
-    /// For each sender's port, the outbox of packets that come from or go there.
+    /// Index of the outbox, by the sender's port from or to which a packet goes.
     pub outbox_of: Vec<usize>,
-    /// For each sender's port, the additional delay of its flows.
+    /// Additional delay of flows, by the sender's port.
     pub extra_of: Vec<Span>,
     pub samples: Samples,
     pub latest: Time,
     pub offered: u64,
 }
 
-/// The link's counters over time.
+/// Samples of the link's counters.
 #[derive(Debug)]
 pub(super) struct Samples {
     interval: Span,
@@ -37,15 +37,15 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// One in every interval, the first at time zero; an interval of zero takes none.
+    /// Returns samples at this interval, the first at time zero; an interval of zero disables them.
     pub fn every(interval: Span) -> Samples {
         Samples { interval, next: (interval > Span::ZERO).then_some(Time::ZERO), taken: Vec::new() }
     }
 }
 
 impl Direction {
-    /// A host sends a packet. Packets that are offered come in the order of time; one that does not is offered as soon
-    /// as it can be.
+    /// Accepts a packet that a host sends. Packets must be offered in order of time; a packet with an earlier time is
+    /// offered as soon as possible.
     pub fn offer(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {
         let now = self.catch_up(now, recorder);
         if let Some(packet) = self.outboxes[self.outbox_of[packet.port]].pass(now, packet) {
@@ -53,8 +53,8 @@ impl Direction {
         }
     }
 
-    /// Does all that is due by `now`, short of handing over what has arrived. Returns `now`, or the time of the latest
-    /// call if that is later.
+    /// Processes everything that is due by `now`, except handing over packets that have arrived. Returns `now`, or the
+    /// time of the latest call if that is later.
     pub fn catch_up(&mut self, now: Time, recorder: &mut Option<Recorder>) -> Time {
         let now = now.max(self.latest);
         loop {
@@ -79,7 +79,7 @@ impl Direction {
         now
     }
 
-    /// The next packet that has arrived by the time of the latest call, and when it did.
+    /// Returns the next packet that has arrived by the time of the latest call, and its arrival time.
     #[inline]
     pub fn poll(&mut self) -> Option<(Time, Packet)> {
         self.link.poll_due(self.latest)
@@ -90,7 +90,7 @@ impl Direction {
         self.outboxes.iter().filter_map(Outbox::next_wake).chain(self.link.next_wake()).min()
     }
 
-    /// Takes the last sample, and returns all of them as rows.
+    /// Takes the last sample, and returns all samples as rows.
     pub fn finish(mut self, now: Time, recorder: &mut Option<Recorder>) -> Vec<QueueReport> {
         let now = self.catch_up(now, recorder);
         if self.samples.taken.last().is_none_or(|(at, ..)| *at < now) {

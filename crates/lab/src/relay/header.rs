@@ -2,9 +2,9 @@
 
 use thalweg_units::Ecn;
 
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options, in bytes.
 const IPV4_HEADER: usize = 20;
-/// Bytes of an IPv6 header; extension headers are not followed.
+/// Length of an IPv6 header in bytes; extension headers are not parsed.
 const IPV6_HEADER: usize = 40;
 
 /// Protocol numbers.
@@ -21,8 +21,8 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_SACK: u8 = 5;
 
-/// A number that packets of one flow share: made of addresses, protocol and, for TCP and UDP, ports. 0 for what is not
-/// IP.
+/// Returns a hash that is equal for all packets of a flow: of addresses, protocol and, for TCP and UDP, ports. 0 if the
+/// packet is not IP.
 pub(super) fn flow(ip: &[u8]) -> u64 {
     let (addresses, protocol, transport) = match version(ip) {
         Some(4) => (&ip[12..20], ip[9], ip.get(usize::from(ip[0] & 0x0f) * 4..)),
@@ -31,7 +31,7 @@ pub(super) fn flow(ip: &[u8]) -> u64 {
     };
     let ports =
         transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, TCP | UDP)).unwrap_or(&[]);
-    // FNV-1a; the queue's own hash spreads the bits.
+    // FNV-1a; the queue applies a second hash, which distributes the bits.
     let bytes = addresses.iter().chain(std::iter::once(&protocol)).chain(ports);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -52,16 +52,16 @@ pub(super) fn acknowledgement(ip: &[u8]) -> Option<Acknowledgement> {
     Some(if reports_more { Acknowledgement::WithReports } else { Acknowledgement::Plain })
 }
 
-/// Acknowledgements without data.
+/// Kind of an acknowledgement without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acknowledgement {
-    /// It has only the next byte and the window: a later one replaces it.
+    /// It only carries the acknowledgement number and the window, so a later one replaces it.
     Plain,
     /// It carries SACK blocks or an ECN echo.
     WithReports,
 }
 
-/// Whether TCP options hold SACK blocks; malformed options end the search.
+/// Returns whether TCP options contain SACK blocks; malformed options end the search.
 fn has_sack(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         match (kind, rest) {
@@ -75,7 +75,7 @@ fn has_sack(mut options: &[u8]) -> bool {
     false
 }
 
-/// The ECN field.
+/// Returns the ECN field.
 pub(super) fn ecn(ip: &[u8]) -> Ecn {
     match version(ip) {
         Some(4) => Ecn::from_bits(ip[1]),
@@ -102,7 +102,7 @@ pub(super) fn mark_ce(ip: &mut [u8]) {
     }
 }
 
-/// The IP version of a packet that is at least as long as its header.
+/// Returns the IP version of a packet that is at least as long as its header.
 fn version(ip: &[u8]) -> Option<u8> {
     let version = ip.first()? >> 4;
     let header = if version == 4 { IPV4_HEADER } else { IPV6_HEADER };
@@ -113,7 +113,7 @@ fn version(ip: &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// The header of an ECN-capable segment, with its checksum: 192.0.2.1 port 4660 to 192.0.2.2 port 443.
+    /// Returns an ECN-capable segment with a valid checksum, from 192.0.2.1 port 4660 to 192.0.2.2 port 443.
     fn segment(ecn: u8) -> Vec<u8> {
         let mut ip =
             vec![0x45, ecn, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 1, 0xbb];
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!((ecn(&ip), ip[0]), (Ecn::Ce, 0x60));
     }
 
-    /// An acknowledgement without data, with these flags and options.
+    /// Returns an acknowledgement without data, with these flags and options.
     fn ack(flags: u8, options: &[u8]) -> Vec<u8> {
         let mut ip = segment(0);
         ip.resize(20, 0);

@@ -1,10 +1,10 @@
-//! An interface of the router: the relay takes frames from it and sends frames on it.
+//! An interface of the router, from which the relay receives frames and on which it sends frames.
 //!
-//! Two AF_PACKET sockets each (packet(7)): one receives IP packets into a ring of TPACKET_V2 frames, which needs no
-//! call per packet and, unlike a socket buffer, no privilege to be large; one sends, in batches, bypassing the queue
-//! discipline. Both have PACKET_VNET_HDR, so that checksums still to be computed, and segments still to be cut, pass
-//! unchanged. TPACKET_V3, the version with blocks, holds packets back until a block is full or a tick has passed, which
-//! is too late here.
+//! Each interface has two AF_PACKET sockets (packet(7)). One receives IP packets into a ring of TPACKET_V2 frames,
+//! which needs no system call per packet and, unlike a socket buffer, no privilege to be large. The other one sends in
+//! batches, bypassing the queue discipline. Both have PACKET_VNET_HDR, so that missing checksums and unsegmented
+//! packets pass unchanged. TPACKET_V3, the version with blocks, is not used: it holds packets back until a block is
+//! full or a timeout has passed, which is too late here.
 
 use super::packet::{ETHERNET_HEADER, IP, Packet, Pool};
 use crate::error::Error;
@@ -15,24 +15,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Memory of all rings together. 32 MiB of frames hold 90 ms of 1500-byte packets at 2 Gbit/s.
+/// Total size of all rings in bytes. 32 MiB of frames hold 90 ms of 1500-byte packets at 2 Gbit/s.
 const RINGS_BYTES: usize = 64 << 20;
-/// Minimum size of a ring, 512 frames.
+/// Minimum size of a ring in bytes: 512 frames.
 const RING_LEAST_BYTES: usize = 1 << 20;
 const RING_MOST_BYTES: usize = 32 << 20;
-/// Bytes of a frame, which hold the kernel's headers (less than 100 bytes) and an Ethernet frame of 1514.
+/// Size of a frame in bytes: the kernel's headers (less than 100 bytes) and an Ethernet frame of 1514 bytes.
 const FRAME: usize = 2048;
-/// The same where the kernel leaves it to us to cut up segments of up to 64 kB.
+/// Size of a frame in bytes if packets arrive unsegmented, with up to 64 kB.
 const OFFLOAD_FRAME: usize = 66 << 10;
-/// Requested buffer of the sending socket: it must never block a batch.
+/// Requested send buffer in bytes, which must never block a batch.
 const SEND_BUFFER: libc::c_int = 8 << 20;
 
-/// The first frame of the ring, which stays in the ring.
+/// Header of the oldest frame, which stays in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Reading of CLOCK_REALTIME when it was received.
+    /// CLOCK_REALTIME at the time of receipt.
     pub realtime_ns: u64,
-    /// Destination of its IP packet.
+    /// Destination address of the IP packet.
     pub to: IpAddr,
 }
 
@@ -44,17 +44,17 @@ pub(super) struct Interface {
     sender: OwnedFd,
     ring: Ring,
     mac: [u8; 6],
-    /// Frames that did not fit into the ring's frames.
+    /// Number of frames that were truncated because they were larger than the ring's frames.
     cut: u64,
-    /// Packets that could not be sent.
+    /// Number of packets that could not be sent.
     refused: u64,
 }
 
 impl Interface {
-    /// Opens one of `interfaces` interfaces, which share memory, for packets of one version of IP.
+    /// Opens one of `interfaces` interfaces, which share memory, for packets of one IP version.
     ///
     /// # Errors
-    /// There is no such interface, or the kernel refuses packet sockets or their memory.
+    /// If the interface does not exist, or the kernel refuses packet sockets or their memory.
     pub fn open(name: &str, interfaces: usize, has_offloads: bool, is_ipv6: bool) -> Result<Interface, Error> {
         let refused = |error: &io::Error| {
             Error::new(
@@ -79,13 +79,14 @@ impl Interface {
             for socket in [&receiver, &sender] {
                 sys::set_packet(socket.as_fd(), libc::PACKET_VNET_HDR, &1)?;
             }
-            // A block holds a whole number of frames; 512 frames of 2 KiB, or 4 of 66 KiB with the page size in mind.
+            // A block holds an integral number of frames: 512 frames of 2 KiB, or 4 of 66 KiB, so that it consists of
+            // whole pages.
             let block = if has_offloads { 4 * frame } else { RING_LEAST_BYTES };
             let ring = Ring::of(receiver.as_fd(), RingSize { frame, block, blocks: bytes.div_ceil(block) })?;
             sys::set_packet(receiver.as_fd(), libc::PACKET_ADD_MEMBERSHIP, &promiscuous(index))?;
             sys::bind(receiver.as_fd(), index, if is_ipv6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP })?;
             sys::set_packet(sender.as_fd(), libc::PACKET_QDISC_BYPASS, &1)?;
-            // Beyond the system's limit where we may, up to it where we may not.
+            // Exceeds the system's limit if permitted, and otherwise uses the limit.
             sys::set_socket(sender.as_fd(), libc::SO_SNDBUFFORCE, &SEND_BUFFER)
                 .or_else(|_| sys::set_socket(sender.as_fd(), libc::SO_SNDBUF, &SEND_BUFFER))?;
             sys::bind(sender.as_fd(), index, 0)?;
@@ -96,12 +97,12 @@ impl Interface {
         Ok(Interface { name: name.to_owned(), receiver, sender, ring, mac, cut: 0, refused: 0 })
     }
 
-    /// Name.
+    /// Returns the name of the interface.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its Ethernet address.
+    /// Returns the Ethernet address of the interface.
     pub fn mac(&self) -> [u8; 6] {
         self.mac
     }
@@ -111,7 +112,7 @@ impl Interface {
         self.receiver.as_fd()
     }
 
-    /// Returns the first received frame that is an IP packet for one host. Discards frames before it.
+    /// Returns the header of the oldest received IP packet for one host. Discards frames before it.
     #[inline]
     pub fn head(&mut self) -> Option<Head> {
         loop {
@@ -130,7 +131,7 @@ impl Interface {
         self.ring.pop();
     }
 
-    /// Takes the frame that [`Interface::head`] returned, and replaces its Ethernet addresses by these.
+    /// Takes the frame that [`Interface::head`] returned, and replaces its Ethernet addresses.
     #[inline]
     pub fn take(&mut self, addresses: &Addresses, port: usize, pool: &Rc<Pool>) -> Packet {
         let frame = self.ring.front().expect("`head` showed a frame");
@@ -138,7 +139,7 @@ impl Interface {
         let mut packet = pool.packet(len, port);
         let bytes = packet.bytes_mut();
         bytes[..OFFLOAD_HEADER].copy_from_slice(&frame.bytes[..OFFLOAD_HEADER]);
-        // Of the flags, only the one that the checksum is to be computed is passed on.
+        // The only flag that is passed on is the request to compute the checksum.
         bytes[0] &= VIRTIO_NET_HDR_F_NEEDS_CSUM;
         bytes[OFFLOAD_HEADER..IP].copy_from_slice(&addresses.header);
         bytes[IP..].copy_from_slice(&frame.bytes[IP..len]);
@@ -146,7 +147,7 @@ impl Interface {
         packet
     }
 
-    /// Sends packets, at most [`BATCH`], with complete Ethernet addresses.
+    /// Sends at most [`BATCH`] packets, whose Ethernet addresses must be complete.
     pub fn send(&mut self, packets: &[Packet]) {
         let mut unsent = packets;
         while !unsent.is_empty() {
@@ -167,21 +168,22 @@ impl Interface {
         (self.cut, self.refused) = (0, 0);
     }
 
-    /// Packets that were lost between the hosts' kernels and us, either way, since [`Interface::reset`].
+    /// Returns the number of packets that were lost between the hosts' kernels and the relay, in both directions, since
+    /// [`Interface::reset`].
     pub fn dropped(&self) -> u64 {
-        // A removed interface reports nothing.
+        // If the interface was removed, the kernel reports an error.
         sys::dropped(self.receiver.as_fd()).unwrap_or(0) + self.cut + self.refused
     }
 }
 
-/// The Ethernet header of packets to a host.
+/// Ethernet header of packets to a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     header: [u8; ETHERNET_HEADER],
 }
 
 impl Addresses {
-    /// From this interface to a host, for packets of one version of IP.
+    /// Returns the header of packets from this interface to a host, for one IP version.
     pub fn new(from: [u8; 6], to: [u8; 6], is_ipv6: bool) -> Addresses {
         let mut header = [0; ETHERNET_HEADER];
         header[..6].copy_from_slice(&to);
@@ -195,9 +197,9 @@ impl Addresses {
 /// Flag of linux/virtio_net.h.
 const VIRTIO_NET_HDR_F_NEEDS_CSUM: u8 = 1;
 
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options, in bytes.
 const IP_HEADER: usize = 20;
-/// Bytes of an IPv6 header.
+/// Length of an IPv6 header in bytes.
 const IPV6_HEADER: usize = 40;
 
 fn head(frame: &Frame<'_>) -> Option<Head> {
@@ -211,7 +213,7 @@ fn head(frame: &Frame<'_>) -> Option<Head> {
     is_for_one.then_some(Head { realtime_ns: frame.realtime_ns, to })
 }
 
-/// Length of an IP packet by its header, because a short Ethernet frame is padded.
+/// Returns the length of an IP packet from its header: a short Ethernet frame has padding.
 fn ip_len(ip: &[u8]) -> usize {
     let header_len = if ip[0] >> 4 == 6 {
         IPV6_HEADER + usize::from(u16::from_be_bytes([ip[4], ip[5]]))
@@ -221,7 +223,7 @@ fn ip_len(ip: &[u8]) -> usize {
     if (IP_HEADER..=ip.len()).contains(&header_len) { header_len } else { ip.len() }
 }
 
-/// Frames for other Ethernet addresses are received too.
+/// Returns the request for promiscuous mode, in which frames for other Ethernet addresses are received too.
 fn promiscuous(interface: u32) -> libc::packet_mreq {
     libc::packet_mreq {
         mr_ifindex: interface as libc::c_int,

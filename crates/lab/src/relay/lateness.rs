@@ -3,7 +3,7 @@
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// Lateness of every packet.
+/// Histogram of the lateness of packets.
 #[derive(Debug, Default)]
 pub(super) struct Lateness {
     histogram: Histogram,
@@ -12,7 +12,7 @@ pub(super) struct Lateness {
 }
 
 impl Lateness {
-    /// A packet was due at one time and had been sent by another.
+    /// Adds a packet that was due at one time and was sent at another.
     pub fn add(&mut self, due: Time, sent: Time) {
         let late = sent.since(due);
         self.histogram.add(late);
@@ -20,17 +20,17 @@ impl Lateness {
         self.packets += 1;
     }
 
-    /// Packets counted.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The lateness quantile at `per_mille` thousandths, in microseconds; 0 without packets.
+    /// Returns the lateness at a quantile in thousandths, in microseconds; 0 without packets.
     pub fn quantile_us(&self, per_mille: u64) -> f64 {
         self.histogram.quantile_us(per_mille).unwrap_or(0.0)
     }
 
-    /// The latest of all, in microseconds.
+    /// Returns the maximum lateness in microseconds.
     pub fn worst_us(&self) -> f64 {
         self.worst.0 as f64 / 1e3
     }

@@ -1,16 +1,16 @@
 //! The relay: emulated links between real interfaces.
 //!
-//! It plays the router of a path. Packets come from the senders' interfaces, go through the outbox of their host and
-//! the forward link, and leave on the receiver's interface; packets the other way do the same. Outboxes and links are
+//! It is the router of a path. Packets from the senders' interfaces pass the outbox of their host and the forward link,
+//! and leave on the receiver's interface; packets in the other direction pass the reverse link. Outboxes and links are
 //! those of the simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
 //!
-//! Sizes are those of IP packets. Packets of the other version of IP, and those that are not from one of the hosts to
+//! Sizes are those of IP packets. Packets of the other IP version, and packets that are not from one of the hosts to
 //! another, are ignored and not counted.
 //!
-//! Not done: fragmentation, TTL, ICMP. The path is transparent.
+//! The path is transparent: there is no fragmentation, TTL or ICMP.
 //!
-//! The relay measures its own effect on packets ([`trust`]): how late it sends them, and which ones the kernel dropped
-//! on their way in or out.
+//! The relay measures its own effect on packets ([`trust`]): how late it sends them, and which packets the kernel
+//! dropped before or after the relay.
 
 pub mod capture;
 mod counters;
@@ -43,14 +43,14 @@ use thalweg_plan::plan::{self, Experiment};
 use thalweg_traffic::{Outbox, Randomness};
 use thalweg_units::{MTU, Span, Time};
 
-/// Buffers that are ready before the first packet comes: 8 MiB, the queue of 100 Mbit/s times 600 ms.
+/// Number of preallocated buffers: 8 MiB, the queue of 100 Mbit/s times 600 ms.
 const BUFFERS: usize = 4096;
 
-/// Plays the router: carries packets until the command `stop`.
+/// Runs the router: carries packets until the command `stop`.
 ///
 /// # Errors
-/// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface is not there, `bad-link` if
-/// a link of the experiment cannot be, `capture-not-written` if the capture cannot be written.
+/// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface does not exist, `bad-link`
+/// if a link of the experiment is invalid, `capture-not-written` if the capture cannot be written.
 pub fn carry(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -110,7 +110,7 @@ fn report(
     (end, cpu_s, dropped): (Time, f64, u64),
 ) -> Result<HostReport, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
-    // The faster of the directions that carry data has the shorter packets, which lateness matters to most.
+    // The faster of the directions that carry data has the shorter packet times, and is the most sensitive to lateness.
     let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
     let capacity = forward.link.capacity_bytes(end).max(up).filter(|bytes| bytes.0 > 0);
     let packet_time = capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(MTU.0, capacity.0));
@@ -154,7 +154,7 @@ fn report(
     Ok(HostReport { measured, untrustworthy: trust::doubts(&figures) })
 }
 
-/// Makes both directions, with the same random numbers as the simulator.
+/// Creates both directions, with the same random numbers as the simulator.
 fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) -> Result<[Direction; 2], Error> {
     let randomness = Randomness::new(experiment);
     let place = |port: &Port| {
@@ -175,7 +175,7 @@ fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) 
         let (latest, offered) = (Time::ZERO, 0);
         Ok(Direction { is_forward, link, stream, outboxes, outbox_of, extra_of, samples, latest, offered })
     };
-    // Half of the extra RTT on each way, as in the simulator.
+    // Half of the extra RTT is applied in each direction, as in the simulator.
     let forward: Vec<Span> = senders.iter().map(|port| port.extra_rtt.scale(1, 2)).collect();
     let backward =
         senders.iter().zip(&forward).map(|(port, forward)| port.extra_rtt.saturating_sub(*forward)).collect();

@@ -1,7 +1,7 @@
 //! Packets in the relay, in reusable buffers.
 //!
 //! A buffer has the format of an AF_PACKET socket with PACKET_VNET_HDR: the kernel's offload header, the Ethernet
-//! header, the IP packet.
+//! header and the IP packet.
 
 use super::header;
 use crate::packet_socket::OFFLOAD_HEADER;
@@ -10,25 +10,25 @@ use std::fmt;
 use std::rc::Rc;
 use thalweg_units::{Bytes, Ecn};
 
-/// Bytes of the Ethernet header; there are no VLAN tags on our interfaces.
+/// Length of the Ethernet header in bytes; the interfaces have no VLAN tags.
 pub(super) const ETHERNET_HEADER: usize = 14;
-/// Offset of the IP packet.
+/// Offset of the IP packet in a buffer.
 pub(super) const IP: usize = OFFLOAD_HEADER + ETHERNET_HEADER;
-/// Room for all but segments that a network card would cut up.
+/// Capacity of a small buffer in bytes, which suffices for all packets that need no segmentation by the interface.
 const SMALL: usize = 2048;
-/// Capacity for the largest IP packet.
+/// Capacity of a large buffer in bytes, for the largest IP packet.
 const LARGE: usize = IP + 65_535;
 
 /// A packet.
 pub(super) struct Packet {
     buffer: Box<[u8]>,
     len: usize,
-    /// Sender's port that it came from or goes to.
+    /// Index of the sender's port from or to which the packet goes.
     pub port: usize,
     pool: Rc<Pool>,
 }
 
-/// Buffers that no packet uses.
+/// Pool of unused buffers.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     small: RefCell<Vec<Box<[u8]>>>,
@@ -36,17 +36,16 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Makes a pool with this number of small buffers.
+    /// Creates a pool with this number of small buffers.
     pub fn filled(small: usize) -> Rc<Pool> {
         let buffers = (0..small).map(|_| vec![0; SMALL].into_boxed_slice()).collect();
         Rc::new(Pool { small: RefCell::new(buffers), large: RefCell::default() })
     }
 
-    /// Returns a packet with capacity for `len` bytes, all headers included; its content is left over from another
-    /// packet.
+    /// Returns a packet with `len` bytes, including all headers; its content is that of an earlier packet.
     ///
     /// # Panics
-    /// If that is more than an IP packet can have.
+    /// If `len` exceeds the largest IP packet.
     pub fn packet(self: &Rc<Pool>, len: usize, port: usize) -> Packet {
         assert!(len <= LARGE, "{len} bytes are too many for a packet");
         let (buffers, room) = if len <= SMALL { (&self.small, SMALL) } else { (&self.large, LARGE) };
@@ -61,22 +60,22 @@ impl Pool {
 }
 
 impl Packet {
-    /// All bytes, headers included.
+    /// Returns all bytes, including headers.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// All bytes, to be written.
+    /// Returns all bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
     }
 
-    /// The IP packet.
+    /// Returns the IP packet.
     pub fn ip(&self) -> &[u8] {
         &self.bytes()[IP..]
     }
 
-    /// Size of the IP packet.
+    /// Returns the size of the IP packet.
     pub fn size(&self) -> Bytes {
         Bytes((self.len - IP) as u64)
     }

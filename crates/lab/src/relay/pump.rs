@@ -6,10 +6,10 @@
 //!  take what the kernel has received ──► offer it to the links, each at its time of receipt ──► send what has arrived
 //! ```
 //!
-//! Each turn reads the clock once, takes every packet that was received until then (or a bounded number of them, and
-//! then the turn's time is that of the last), and sends the packets that have arrived by then. So no packet is offered
-//! after the link has advanced to a later time, however late the relay is: its lateness delays packets, but never
-//! changes the queue.
+//! Each iteration reads the clock once, takes every packet that was received until then (or a limited number of them,
+//! in which case the time of the iteration is that of the last one), and sends the packets that have arrived by then.
+//! Therefore, no packet is offered after the link has advanced to a later time, however late the relay is: its lateness
+//! delays packets, but never changes the queue.
 
 use super::capture::Recorder;
 use super::direction::Direction;
@@ -28,14 +28,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use thalweg_units::{Span, Time};
 
-/// Packets of each kind (received, sent) that a turn carries in a direction before it reads the clock again.
+/// Maximum number of packets that an iteration receives, and sends, in a direction before it reads the clock again.
 const TURN: usize = 4 * BATCH;
-/// Maximum time for which packets stay in the kernel's ring: 200 of them at 2.4 Gbit/s, a small part of it.
+/// Maximum time for which packets stay in the kernel's ring: 200 packets at 2.4 Gbit/s, a small part of the ring.
 const MAX_RECEIVE_INTERVAL: Span = Span::from_millis(1);
 /// Maximum time between two polls for commands.
 const MAX_COMMAND_INTERVAL: Span = Span::from_millis(2);
 
-/// All that carries packets.
+/// State of the loop.
 pub(super) struct Pump {
     pub clock: Clock,
     pub stamps: Stamps,
@@ -48,17 +48,17 @@ pub(super) struct Pump {
     pub shortest_delay: Span,
     pub recorder: Option<Recorder>,
     pub lateness: Lateness,
-    /// Packets that wait for the rest of their batch, and when each was due.
+    /// Packets that wait for the rest of their batch, and the time at which each was due.
     pub batch: Vec<Packet>,
     pub dues: Vec<Time>,
 }
 
-/// Interfaces on one side of the path.
+/// Interfaces at one end of the path.
 pub(super) struct Side {
     pub interfaces: Vec<Interface>,
-    /// For each interface, the host's address and the header of packets to it.
+    /// Address of the host, and header of packets to it, by interface.
     pub hosts: Vec<(IpAddr, Addresses)>,
-    /// For each interface, time and destination of the packet received first.
+    /// Time and destination of the oldest received packet, by interface.
     pub heads: Vec<Option<(Time, IpAddr)>>,
 }
 
@@ -66,10 +66,10 @@ impl Pump {
     /// Carries packets until the command `stop`.
     ///
     /// # Errors
-    /// The system refuses to wait.
+    /// If waiting for packets fails.
     pub fn run(&mut self, commands: &CommandQueue) -> io::Result<()> {
         let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
-        // Duplicates, so that waiting does not borrow the interfaces.
+        // Duplicated descriptors, so that waiting does not borrow the interfaces.
         let sockets: Vec<OwnedFd> =
             interfaces.map(|way| way.readable_fd().try_clone_to_owned()).collect::<io::Result<_>>()?;
         let fds = [commands.wakeup()].into_iter().chain(sockets.iter().map(AsFd::as_fd));
@@ -93,7 +93,7 @@ impl Pump {
                 let wake = [self.forward.next_wake(), self.reverse.next_wake()].into_iter().flatten().min();
                 let from = self.clock.now();
                 match wake.map(|wake| Span(wake.0.saturating_sub(from.0))) {
-                    // Packets that arrive meanwhile are not due before the wakeup, and carry their receive time.
+                    // Packets that arrive meanwhile are due after the wakeup, and keep their receive time.
                     Some(wait) if wait <= receive_interval => {
                         if let Some(asleep) = sleep_control.sleep_before(from, wait) {
                             sleep(&mut waits[..1], Some(asleep))?;
@@ -116,7 +116,7 @@ impl Pump {
         }
     }
 
-    /// Does everything due by `now`; returns whether there was anything.
+    /// Processes everything that is due by `now`; returns whether there was anything to do.
     fn turn(&mut self, now: Time) -> bool {
         let Pump { clock, stamps, pool, forward, reverse, senders, receiver, recorder, .. } = self;
         let times = (&*clock, &*stamps);
@@ -140,7 +140,7 @@ impl Pump {
         came + came_back + went + went_back > 0
     }
 
-    /// Sends packets that have arrived at the end of a link, at most a turn's worth; returns their number.
+    /// Sends packets that have arrived at the end of a link, at most the limit of an iteration; returns their number.
     fn deliver(&mut self, is_forward: bool) -> usize {
         let mut count = 0;
         let mut target = 0;
@@ -160,7 +160,7 @@ impl Pump {
         count
     }
 
-    /// Sends the batch. The send time of all its packets is that of the last one.
+    /// Sends the batch. All of its packets get the send time of the last one.
     fn flush(&mut self, is_forward: bool, target: usize) {
         if self.batch.is_empty() {
             return;
@@ -176,9 +176,9 @@ impl Pump {
 }
 
 impl Side {
-    /// Hands over the packets that were received until `now`, at most a turn's worth, in the order of receipt. `route`
-    /// returns for an interface and a destination the sender's port and the header, or `None` if the packet has no
-    /// route. Returns the time until which all packets have been handed over, and their number.
+    /// Offers the packets that were received until `now` in the order of receipt, at most the limit of an iteration.
+    /// `route` returns the sender's port and the header for an interface and a destination, or `None` if the packet has
+    /// no route. Returns the time until which all packets have been offered, and their number.
     fn take(
         &mut self,
         now: Time,
@@ -220,7 +220,7 @@ fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Optio
     }
 }
 
-/// Waits for one of these descriptors, at most for this time; without limit if it is `None`.
+/// Waits for one of these descriptors for at most this time; `None` waits without limit.
 fn sleep(waits: &mut [PollFd<'_>], wait: Option<Span>) -> io::Result<()> {
     let limit = wait.map(|wait| timespec(wait.0));
     match poll(waits, limit.as_ref()) {

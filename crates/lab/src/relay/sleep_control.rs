@@ -1,28 +1,28 @@
 //! Controls how long the relay sleeps before an event is due.
 //!
-//! A sleeping processor needs tens of microseconds to wake up, more in a virtual machine. So the relay requests its
-//! wakeup earlier by the mean oversleep (the *lead*), and polls for the rest of the time.
+//! A sleeping processor needs tens of microseconds to wake up, and more in a virtual machine. Therefore, the relay
+//! requests its wakeup earlier by the mean oversleep (the *lead*), and polls for the rest of the time.
 //!
 //! With shorter gaps between packets the relay would never sleep: each packet would cost a separate call, and the
 //! kernel throttles a real-time thread that never sleeps for 50 ms in every second (sched(7), `sched_rt_runtime_us`;
-//! since Linux 6.12 only if others wait, "fair server"). So after a window with too little sleep the relay *batches*:
-//! it sleeps slightly too long, and sends the packets that became due in one batch. Many packets are then some tens of
-//! microseconds late, instead of some tens of milliseconds.
+//! since Linux 6.12 only if others wait, "fair server"). Therefore, after a window with too little sleep the relay
+//! *batches*: it sleeps slightly too long, and sends the packets that became due in one batch. Many packets are then
+//! some tens of microseconds late, instead of some tens of milliseconds.
 
 use thalweg_units::{Span, Time};
 
-/// Largest lead of the wakeup.
+/// Maximum lead of the wakeup.
 const MAX_LEAD: Span = Span::from_micros(100);
 /// Interval over which sleep is summed.
 const WINDOW: Span = Span::from_millis(10);
-/// A smaller share of sleep starts batching: six times what the kernel requires by default.
+/// Share of sleep below which batching starts: six times what the kernel requires by default.
 const BATCHING_BELOW: (u64, u64) = (1, 3);
-/// A larger share of sleep ends batching. A smaller threshold would restart it at once.
+/// Share of sleep above which batching ends. A smaller threshold would restart it immediately.
 const BATCHING_UNTIL: (u64, u64) = (3, 4);
 /// Shortest sleep while batching: six full-sized packets at 1.5 Gbit/s.
 const MIN_BATCH_SLEEP: Span = Span::from_micros(50);
 
-/// Recent sleep of the relay.
+/// Sleep of the relay in the current window, and its mean oversleep.
 #[derive(Debug, Default)]
 pub(super) struct SleepControl {
     lead: Span,
@@ -32,7 +32,7 @@ pub(super) struct SleepControl {
 }
 
 impl SleepControl {
-    /// Returns how long to sleep if a packet is due after `wait`; `None`: not at all.
+    /// Returns how long to sleep if a packet is due after `wait`; `None` if it should not sleep.
     pub fn sleep_before(&mut self, now: Time, wait: Span) -> Option<Span> {
         let length = now.since(self.window_began);
         if length >= WINDOW {
@@ -50,7 +50,7 @@ impl SleepControl {
     pub fn record_timed_sleep(&mut self, from: Time, requested: Span, now: Time) {
         self.record_sleep(from, now);
         let overslept = now.since(from).saturating_sub(requested).min(MAX_LEAD);
-        // A running mean.
+        // Exponential moving average.
         self.lead = Span((self.lead.0 * 15 + overslept.0) / 16);
     }
 
@@ -74,8 +74,8 @@ mod tests {
     }
 
     impl SimulatedRelay {
-        /// A packet is due `gap_us` after the previous one was sent, which takes `work_us`; sleep is `over_us` too
-        /// long. Returns the share of time asleep, and the lateness of the last packet.
+        /// Simulates packets that are due `gap_us` after the previous one was sent; sending takes `work_us`, and each
+        /// sleep is `over_us` too long. Returns the share of time asleep, and the lateness of the last packet.
         fn run(&mut self, (gap_us, work_us, over_us): (u64, u64, u64), rounds: u32) -> (f64, Span) {
             let (began, mut asleep, mut late) = (self.now, 0, Span::ZERO);
             for _ in 0..rounds {

@@ -3,15 +3,15 @@
 
 use std::io;
 
-/// Whether the calling thread has real-time priority.
+/// Returns whether the calling thread has real-time priority.
 pub(super) fn is_realtime() -> bool {
-    // SAFETY: no pointers; 0 is the calling thread.
+    // SAFETY: the call takes no pointers; 0 is the calling thread.
     let class = unsafe { libc::sched_getscheduler(0) };
     let class = class & !libc::SCHED_RESET_ON_FORK;
     [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&class)
 }
 
-/// Makes the calling thread an ordinary one.
+/// Sets the calling thread to the default scheduling class.
 pub(super) fn be_ordinary() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameters outlive the call; 0 is the calling thread.

@@ -1,4 +1,4 @@
-//! Makes the relay's thread punctual, as far as permitted.
+//! Reduces the lateness of the relay's thread, as far as permitted.
 
 use super::sys;
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -7,17 +7,18 @@ use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Makes the calling thread wake up on time: timers with nanosecond slack (50 us by default for an ordinary thread), a
-/// processor to stay on, no swapping. None of these is required, so refusals are not errors: their cost is measured.
+/// Reduces the wakeup latency of the calling thread: timers with nanosecond slack (50 us by default for an ordinary
+/// thread), a fixed processor, and no swapping. None of these is required, so refusals are not errors: their cost is
+/// measured.
 pub(super) fn be_punctual() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = stay_on_one_cpu();
-    // Locks present memory; future memory would need more privileges.
+    // Locks only current memory; locking future memory would need more privileges.
     let _ = mlockall(MlockAllFlags::CURRENT);
 }
 
-/// Selects the last allowed processor, if there are several. Interrupts and the first processes usually run on the
-/// first.
+/// Pins the thread to the last allowed processor if there are several. Interrupts and the first processes usually run
+/// on the first one.
 fn stay_on_one_cpu() -> rustix::io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
@@ -27,12 +28,12 @@ fn stay_on_one_cpu() -> rustix::io::Result<()> {
     sched_setaffinity(None, &only)
 }
 
-/// Whether the calling thread has real-time priority.
+/// Returns whether the calling thread has real-time priority.
 pub(super) fn is_realtime() -> bool {
     sys::is_realtime()
 }
 
-/// CPU time of the calling thread, including the kernel's work for it.
+/// Returns the CPU time of the calling thread, including the kernel's work for it.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,35 +1,36 @@
 //! Decides whether a relay's lateness or drops could have changed the result of an experiment.
 //!
-//! **Drops.** A packet that the kernel dropped between a host and the relay was neither in the scenario nor in the
-//! counters of the link. TCP reacts to a single loss, so a single one is too many.
+//! **Drops.** A packet that the kernel dropped between a host and the relay is neither in the scenario nor in the
+//! counters of the link. TCP reacts to a single loss, so no drop is acceptable.
 //!
-//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness alone changes no queue: it
-//! adds to the round-trip time of the packets concerned, as jitter would. Three limits follow.
+//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness alone does not change a
+//! queue: it adds to the round-trip time of the packets concerned, like jitter. There are three limits.
 //!
-//! - The *usual* lateness, up to which 99 of 100 packets stay, may be as much as the largest of
+//! - The *usual* lateness, the 99th percentile, may be as much as the largest of
 //!   1 ms: a jiffy of a kernel with HZ=1000, and what the hosts' own schedulers add on the same machine;
-//!   5 % of the empty path's RTT: mean and quantiles of the RTT stay within what repetitions differ by, and min_rtt is
-//!   a minimum and does not move at all;
-//!   the time that the link needs for a full-sized packet: then packets keep about their places.
-//! - The *rare* lateness, up to which 999 of 1000 stay, may be as much as the largest of 4 ms, an eighth of the RTT,
-//!   and a packet's time. HyStart, the most sensitive to delay of what is common, takes more than that, in eight
-//!   samples in a row, for congestion (RFC 9406, section 4.2).
-//! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT with the queue's mean delay in it.
-//!   A pause that is longer than an RTT makes senders repeat packets that were not lost: a tail loss probe is sent
+//!   5 % of the empty path's RTT: mean and quantiles of the RTT stay within the differences between repetitions, and
+//!   min_rtt is a minimum and does not change;
+//!   the transmission time of a full-sized packet: then packets are displaced by about one position at most.
+//! - The *rare* lateness, the 99.9th percentile, may be as much as the largest of 4 ms, an eighth of the RTT, and a
+//!   packet's transmission time. HyStart, the most sensitive common algorithm to delay, takes a larger increase in
+//! eight
+//!   consecutive samples for congestion (RFC 9406, section 4.2).
+//! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT including the mean queueing delay.
+//!   A pause that is longer than an RTT makes senders retransmit packets that were not lost: a tail loss probe is sent
 //!   after two RTTs without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms
-//!   with HZ=250). Half of that leaves room for pauses of the hosts. In goodput a pause costs its length at most, less
-//!   what the queue bridges; pauses so frequent that this adds up show in the rare lateness.
+//!   with HZ=250). Half of that leaves a margin for pauses of the hosts. In goodput a pause costs at most its length,
+//!   minus the time that the queue bridges; pauses so frequent that this adds up increase the rare lateness.
 
 use thalweg_units::Span;
 
 const USUAL_LEAST: Span = Span::from_millis(1);
-/// 5 % of the RTT.
+/// Limit of the usual lateness: 5 % of the RTT.
 const USUAL_RTTS: (u64, u64) = (1, 20);
 const RARE_LEAST: Span = Span::from_millis(4);
-/// An eighth of the RTT.
+/// Limit of the rare lateness: an eighth of the RTT.
 const RARE_RTTS: (u64, u64) = (1, 8);
 const WORST_LEAST: Span = Span::from_millis(5);
-/// Half an RTT.
+/// Limit of the worst lateness: half of the RTT.
 const WORST_RTTS: (u64, u64) = (1, 2);
 
 /// Input of the decision.
@@ -41,21 +42,21 @@ pub(super) struct Figures {
     pub packet_time: Span,
     /// Mean delay in the forward link's queue.
     pub queueing: Span,
-    /// Lateness up to which 99 of 100 packets stay.
+    /// 99th percentile of the lateness.
     pub usual_lateness_us: f64,
-    /// Lateness up to which 999 of 1000 packets stay.
+    /// 99.9th percentile of the lateness.
     pub rare_lateness_us: f64,
-    /// Lateness of the latest packet.
+    /// Maximum lateness.
     pub worst_lateness_us: f64,
-    /// Packets that the kernel dropped on their way in or out.
+    /// Packets that the kernel dropped before or after the relay.
     pub dropped: u64,
-    /// Packets that are not in the capture.
+    /// Packets that are missing from the capture.
     pub not_captured: u64,
     /// Whether the relay had real-time priority.
     pub is_realtime: bool,
 }
 
-/// Returns the reasons why the experiment is untrustworthy; empty without doubts.
+/// Returns the reasons why the experiment is untrustworthy; empty if it is trustworthy.
 pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let mut doubts = Vec::new();
     let cure = if figures.is_realtime {

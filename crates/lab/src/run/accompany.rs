@@ -1,4 +1,4 @@
-//! Hosts that carry the packets of a user's programs.
+//! Runs the hosts that carry the packets of a user's programs.
 
 use super::act::{HEADWAY, Play};
 use super::host_processes::unexpected;
@@ -17,10 +17,10 @@ use thalweg_units::Time;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Play<'_> {
-    /// Has the hosts carry packets while the session's programs run, and hands over the hosts' events.
+    /// Runs the hosts while the session's programs run, and hands over the hosts' events.
     ///
     /// # Errors
-    /// A host or a program cannot continue.
+    /// If a host or a program cannot continue.
     pub fn accompany(
         mut self,
         network: &mut Network,
@@ -53,7 +53,7 @@ impl Play<'_> {
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
-    /// Waits for the end of the command.
+    /// Waits until the command exits.
     fn follow(&mut self, programs: &mut Programs, session: Session<'_>, spared: &[u32]) -> Result<ExitStatus, Failure> {
         loop {
             if let Some(status) = programs.poll()? {

@@ -15,55 +15,55 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// TCP and UDP port of hosts that receive.
+/// TCP and UDP port of receiving hosts.
 const PORT: u16 = 5001;
 
-/// The port beside programs of the user's, which may use the other one.
+/// The port of receiving hosts in sessions, in which the user's programs may use [`PORT`].
 const SESSION_PORT: u16 = 65001;
 
-/// Time between the command and the start, for the command to reach every host.
+/// Time between the start command and the start, in which the command must reach every host.
 pub(super) const HEADWAY: Span = Span::from_millis(50);
 
-/// The same where a guest has to be reached, whose processor may be away for some time.
+/// The same for guests, whose processor may be off CPU for some time.
 const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
 
 /// Timeout for hosts to prepare; their slowest task is to start many listeners.
 const PREPARE: Duration = Duration::from_secs(20);
 
-/// Timeout without events from a host that reports its rows, of which it may have to sort millions.
+/// Timeout without events from a host that reports its rows, because it may have to sort millions of rows.
 const TELL: Duration = Duration::from_secs(30);
 
-/// The same where senders are guests, which have to boot first.
+/// Timeout for hosts to prepare if senders are guests, which boot first.
 const BOOT: Duration = Duration::from_secs(90);
 
 /// Hosts that are prepared.
 pub struct Play<'a> {
     pub(super) processes: HostProcesses<'a>,
     senders: usize,
-    /// Numbers of the hosts that send flows.
+    /// Indices of the hosts that send flows.
     sending: Vec<usize>,
-    /// The guests that play senders, in the order of the senders; empty if senders are not guests.
+    /// Guests that run senders, in the order of the senders; empty if senders are not guests.
     guests: Vec<Guest>,
-    /// The guests, by number, that have these hosts of programs.
+    /// Index of the guest, by the index of each host of programs that runs in a guest.
     in_guests: BTreeMap<usize, usize>,
-    /// Clients that have run in guests, by the guests' clocks, and the numbers of the guests.
+    /// Client runs in guests, with times of the guests' clocks, and the index of the guest.
     guest_runs: Vec<(usize, Box<ProgramRun>)>,
-    /// The process that plays the router, if it is a relay before all ordinary ones.
+    /// Process id of the router, if it is a relay with a higher priority than all ordinary processes.
     relay: Option<u32>,
 }
 
-/// Hosts that were started.
+/// Started hosts.
 struct Started {
     machines: Vec<Machine>,
-    /// Folders for the output of programs in the guests, of those that run some.
+    /// Folder for the output of programs, by guest; `None` for guests without programs.
     outputs: Vec<Option<PathBuf>>,
-    /// As in [`Play`].
+    /// The same as in [`Play`].
     in_guests: BTreeMap<usize, usize>,
     relay: Option<u32>,
 }
 
-/// Waits until every host has prepared, and notes in the log what it has set. The first hosts are the guests, for which
-/// there are `outputs`. Router and receiver follow the senders.
+/// Waits until every host has prepared, and logs its settings. The first hosts are the guests, for which there are
+/// `outputs`. Router and receiver follow the senders.
 fn hear_configured(
     processes: &mut HostProcesses<'_>,
     network: &mut Network,
@@ -98,10 +98,10 @@ fn hear_configured(
 }
 
 impl<'a> Play<'a> {
-    /// Starts the hosts (senders, router, receiver, in this order) and has them prepare.
+    /// Starts the hosts (senders, router, receiver, in this order), and waits until they have prepared.
     ///
     /// # Errors
-    /// One of them cannot.
+    /// If a host fails.
     pub fn prepare(
         network: &mut Network,
         link: LinkKind,
@@ -129,10 +129,10 @@ impl<'a> Play<'a> {
         Ok(Play { guests, in_guests, guest_runs: Vec::new(), relay, processes, senders, sending })
     }
 
-    /// Has the hosts run the experiment, and hands over their events.
+    /// Runs the experiment, and hands over the events of the hosts.
     ///
     /// # Errors
-    /// If a host cannot continue, or the user asked to stop.
+    /// If a host cannot continue, or the user requested a stop.
     pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
         let relay = self.relay.filter(|_| self.guests.iter().any(Guest::is_on_a_share));
         let log = |command: &String| (job.log)(&format!("{command}\n"));
@@ -155,7 +155,7 @@ impl<'a> Play<'a> {
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
-    /// Runs from the start until every flow is over, or the duration is. Returns the time that it took.
+    /// Runs from the start until every flow is complete, or the duration has passed. Returns the elapsed time.
     fn send(&mut self, job: &Job<'_>) -> Result<Span, Failure> {
         let experiment = job.experiment;
         let headway = if self.guests.is_empty() { HEADWAY } else { HEADWAY_OF_GUESTS };
@@ -167,7 +167,7 @@ impl<'a> Play<'a> {
             self.processes.send(number, &Command::Start { at_monotonic_ns: Some(by_its_clock) });
         }
         let mut under_way: BTreeSet<&str> = experiment.flows.iter().map(|flow| flow.name.as_str()).collect();
-        // Without flows, only the duration ends it.
+        // Without flows, the experiment runs for its duration.
         while experiment.flows.is_empty() || !under_way.is_empty() {
             match self.processes.receive(end)? {
                 Some((number, HostEvent::Over { flow })) if self.sending.contains(&number) => {
@@ -184,13 +184,13 @@ impl<'a> Play<'a> {
         Ok(experiment.duration_ns.map_or(lasted, |duration| lasted.min(duration)))
     }
 
-    /// Has the hosts stop and report: first those at the sender's end, then the router, then the receiver. Up traffic
-    /// has already ended when the duration is over: a close by a sender's host takes the path's delay to arrive at the
-    /// receiver.
+    /// Stops the hosts and collects their reports: first those at the sender's end, then the router, then the receiver.
+    /// Up traffic has already ended when the duration is over: a close by a sender's host takes the path's delay to
+    /// arrive at the receiver.
     pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
-        // The meter first, while all that it has counted is on the path's clock; then programs, while there is a path.
+        // The meter stops first, while its packets are on the path's clock; then programs, while the path still exists.
         let beside: Vec<usize> = (receiver + 1..self.processes.len()).collect();
         let (meter, programs) =
             beside.split_last().map_or((Vec::new(), Vec::new()), |(meter, rest)| (vec![*meter], rest.to_vec()));
@@ -205,7 +205,7 @@ impl<'a> Play<'a> {
                         awaited.remove(&number);
                         report.add(HostReport { measured, untrustworthy });
                     }
-                    // Flows may still end before the hosts receive `stop`.
+                    // Flows may still complete before the hosts receive `stop`.
                     Some((_, HostEvent::Over { .. })) => {}
                     Some((number, HostEvent::ProgramRun(run))) if self.in_guests.contains_key(&number) => {
                         self.guest_runs.push((self.in_guests[&number], run));
@@ -222,7 +222,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Starts the hosts and has them prepare.
+/// Starts the hosts and waits until they have prepared.
 fn start(
     processes: &mut HostProcesses<'_>,
     network: &mut Network,
@@ -236,13 +236,13 @@ fn start(
     let folder_of = |role: &Role| if let Role::Programs { folder, .. } = role { Some(folder.clone()) } else { None };
     let folders: BTreeMap<String, PathBuf> =
         roles.iter().filter_map(|(name, role)| Some((name.clone(), folder_of(role)?))).collect();
-    // Sockets to hosts of programs in guests, by name, and the numbers of the guests.
+    // Sockets to hosts of programs in guests, by name, and the indices of the guests.
     let mut sockets = BTreeMap::new();
     let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
     for (number, (name, mut role)) in roles.into_iter().enumerate() {
         let is_router = matches!(role, Role::Relay { .. } | Role::Qdiscs { .. });
         let is_realtime = is_router && probe::is_realtime_allowed();
-        // The hosts of programs and of the meter run beside the host that applies the settings.
+        // Hosts of programs and of the meter share the namespace of a host that applies the settings.
         let is_beside = number > senders + 1;
         let sysctls = if is_beside { BTreeMap::new() } else { network.sysctls(&name) };
         let in_guest = if is_beside { sockets.remove(&name) } else { None };
@@ -273,7 +273,7 @@ fn start(
     Ok(started)
 }
 
-/// The hosts by the names of their namespaces: senders, router, receiver.
+/// Returns the hosts with their namespaces and roles: senders, router, receiver.
 fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)> {
     let receiver = network.receiver();
     let background_host = network.senders().iter().find(|place| place.background).map(|place| place.address);
@@ -314,7 +314,7 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
     hosts.chain(observer).collect()
 }
 
-/// Hosts do not run in this process's working directory.
+/// Returns an absolute path: hosts do not run in this process's working directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

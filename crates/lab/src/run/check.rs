@@ -1,6 +1,6 @@
-//! Rejects experiments that a real kernel cannot run, before anything is built.
+//! Rejects experiments that a real kernel cannot run, before anything is created.
 //!
-//! The Python package checks scenarios; this module checks plans from elsewhere, and what depends on the machine.
+//! The Python package checks scenarios; this module checks plans from other sources, and requirements on the machine.
 
 use super::{HostSetup, Job, programs};
 use crate::algorithms::{self, built_in};
@@ -17,9 +17,9 @@ const HIDDEN: &str = "/run";
 /// Checks an experiment.
 ///
 /// # Errors
-/// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a
-/// real kernel cannot do what it requests, `no-contention` if the system does not permit it, `bad-place` if the folder
-/// for captured packets cannot be written.
+/// `invalid-experiment` if it is inconsistent, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real
+/// kernel cannot do what it requests, `no-contention` if the system does not permit it, `bad-place` if the folder for
+/// captured packets cannot be written.
 pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     check_form(job.experiment, job.session.is_some())?;
     for (name, host) in &job.experiment.hosts {
@@ -55,7 +55,7 @@ fn check_form(experiment: &Experiment, is_session: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that a host's processor can be restricted as requested.
+/// Checks that the processor of a host can be restricted as requested.
 fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error> {
     let key = match (host.cpu, host.co_tenants, host.second_cpu) {
         (None, 0, false) => return Ok(()),
@@ -84,8 +84,8 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
     contention::check(host)
 }
 
-/// Checks that a host may name a queue discipline, and that its name is valid. Whether the kernel has it is found when
-/// it is made.
+/// Checks that a host may name a queue discipline, and that its name is valid. Whether the kernel has it is determined
+/// when it is created.
 fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), Error> {
     let is_sending = name != "receiver" || experiment.has_up_traffic();
     let place = format!("hosts.{name}.qdisc");
@@ -96,7 +96,7 @@ fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), E
     }
 }
 
-/// Checks that a host has no other kernel than its own.
+/// Checks that a host requests no other kernel than the one that it runs on.
 fn check_kernel(name: &str, host: &Host, guests: Option<&Guests>) -> Result<(), Error> {
     let Some(wanted) = host.kernel else { return Ok(()) };
     let machine = rustix::system::uname();
@@ -139,7 +139,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
-/// Checks the capabilities of this machine's own kernel for flows that it sends, except those of programs.
+/// Checks that this machine's kernel supports the flows that it sends, except those of programs.
 fn check_ours<'a>(flows: impl Iterator<Item = &'a Flow>, engine: &Path) -> Result<(), Error> {
     let flows: Vec<&Flow> = flows.filter(|flow| flow.program.is_none()).collect();
     flows.iter().try_for_each(|flow| check_parameters(flow))?;
@@ -169,7 +169,8 @@ fn check_parameters(flow: &Flow) -> Result<(), Error> {
     Ok(())
 }
 
-/// Hint about parameters of a flow: those of an algorithm that the agent carries are set when it is loaded.
+/// Returns the hint about the parameters of a flow: those of a built-in algorithm of the agent are set when it is
+/// loaded.
 fn hint_for_parameters(flow: &Flow) -> String {
     let settings = if built_in::is_built_in(&flow.cc) { algorithms::settings(flow).ok() } else { None };
     settings.map_or("leave cc_params out, or use --engine sim".to_owned(), |settings| {
@@ -230,7 +231,7 @@ mod tests {
         serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).unwrap()
     }
 
-    /// Key path at which a changed experiment is rejected.
+    /// Returns the key path at which a changed experiment is rejected.
     fn place(change: impl FnOnce(&mut Experiment)) -> String {
         let mut experiment = experiment();
         change(&mut experiment);

@@ -1,4 +1,4 @@
-//! A sender that is a guest: it has a separate clock, and the CPU share that it got is reported.
+//! A sender that runs in a guest: it has a separate clock, and the CPU share that it got is reported.
 
 use super::Failure;
 use super::host_processes::{HostProcesses, unexpected};
@@ -15,21 +15,22 @@ use thalweg_plan::plan::Host;
 /// Timeout for a guest to report its clock.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Maximum drift of a guest's clock against this machine's, in parts per million; above it, measured rates are wrong.
+/// Maximum drift of a guest's clock relative to this machine's, in parts per million; above it, measured rates are
+/// wrong.
 const WORST_DRIFT_PPM: f64 = 2000.0;
 
-/// A guest, and the first comparison of its clock.
+/// A guest, with the first comparison of its clock.
 #[derive(Debug)]
 pub struct Guest {
-    /// Number of the host that it plays.
+    /// Index of the host that it runs.
     number: usize,
     machine: Machine,
     /// The host in the scenario.
     host: Host,
-    /// Name, if other hosts also send.
+    /// Name of the host, if other hosts also send.
     name: Option<String>,
     clock: Comparison,
-    /// Drift of its clock; zero until it has left.
+    /// Drift of its clock; zero until it was measured at the end.
     drift_ppm: f64,
     boot_s: f64,
     contention: Option<Contention>,
@@ -37,10 +38,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Compares its clock with this machine's, once it is prepared.
+    /// Compares the guest's clock with this machine's, once it is prepared.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the guest does not answer.
     pub fn meet(
         processes: &mut HostProcesses<'_>,
         number: usize,
@@ -63,20 +64,20 @@ impl Guest {
         })
     }
 
-    /// Whether it gets a share of a processor.
+    /// Returns whether the guest is restricted to a share of a processor.
     pub fn is_on_a_share(&self) -> bool {
         self.host.cpu.is_some_and(|cpu| !cpu.is_whole())
     }
 
-    /// Lets it have no more of a processor than the scenario says, from now on. The commands that do the same.
+    /// Restricts the guest to the CPU share of the scenario. Returns the commands that have the same effect.
     ///
     /// # Errors
-    /// As [`contention::apply`].
+    /// The same as [`contention::apply`].
     pub fn contend(&mut self) -> Result<&[String], Error> {
         Ok(self.contention.insert(contention::apply(self.machine.processors()?, &self.host)?).commands())
     }
 
-    /// Ends the contention: the rest is not part of the experiment.
+    /// Ends the restriction at the end of the experiment.
     pub fn relieve(&mut self) {
         if let Some(contention) = self.contention.take() {
             self.shares = contention.measure(self.name.as_deref());
@@ -88,17 +89,17 @@ impl Guest {
         self.clock.guest_ns(ours_ns)
     }
 
-    /// Converts a client's run to this machine's clock, once the guest has left.
+    /// Converts the times of a client's run to this machine's clock, once the drift is known.
     pub fn in_our_time(&self, mut run: ProgramRun) -> ProgramRun {
         let of = |guest_us: u64| (guest_us as f64 / (1.0 + self.drift_ppm / 1e6)).round() as u64;
         (run.start_us, run.end_us) = (of(run.start_us), of(run.end_us));
         run
     }
 
-    /// Returns the measurements about the guest at its end.
+    /// Compares the clocks at the end, and returns the measurements of the guest.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the guest does not answer.
     pub fn leave(&mut self, processes: &mut HostProcesses<'_>) -> Result<HostReport, Failure> {
         let drift_ppm = self.clock.drift_ppm(&compare(processes, self.number)?);
         self.drift_ppm = drift_ppm;

@@ -8,16 +8,16 @@ pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 pub(super) const INTERFACE: u32 = 1;
 pub(super) const ENHANCED_PACKET: u32 = 6;
-/// Raw IPv4 packets (LINKTYPE_IPV4 of the tcpdump group's list).
+/// Link type of raw IPv4 packets (LINKTYPE_IPV4 of the tcpdump group's list).
 const LINK_TYPE: u16 = 228;
-/// Bytes kept of a packet: IP and TCP headers with all their options.
+/// Number of stored bytes per packet: IP and TCP headers with all their options.
 pub(super) const SNAP_LEN: usize = 128;
 
 pub(super) const END_OF_OPTIONS: u16 = 0;
 pub(super) const COMMENT: u16 = 1;
 pub(super) const INTERFACE_NAME: u16 = 2;
 const TIME_RESOLUTION: u16 = 9;
-/// Times are in units of 10^-9 seconds.
+/// Time resolution of the file: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
 /// Names of the interfaces, in order.
@@ -26,7 +26,7 @@ pub(super) static INTERFACES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names.collect()
 });
 
-/// Writes the blocks before packets.
+/// Writes the blocks that precede the packets.
 pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
     let mut body = Vec::new();
     body.extend(BYTE_ORDER.to_ne_bytes());
@@ -48,7 +48,7 @@ pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a packet with its first bytes `head`. `body` is a scratch buffer.
+/// Writes a packet; `head` is its first bytes, and `body` is a scratch buffer.
 pub(super) fn write_packet(out: &mut impl Write, packet: &Captured, head: &[u8], body: &mut Vec<u8>) -> io::Result<()> {
     let fate = FATES.iter().position(|fate| *fate == packet.fate).expect("the fates are those of `fate`");
     let interface = if packet.is_forward { fate } else { FATES.len() + fate };
@@ -84,7 +84,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// Everything is aligned to 32 bits.
+/// Pads to 32 bits.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -7,18 +7,18 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use thalweg_units::{Bytes, Time};
 
-/// Maximum length of the blocks that the recorder writes.
+/// Maximum length of a block that the recorder writes, in bytes.
 const MAX_BLOCK_BYTES: usize = 1 << 12;
 
-/// Hands over every packet of a capture, in the order in which they were offered.
+/// Passes every packet of a capture, in the order in which they were offered.
 ///
 /// # Errors
-/// The file cannot be read, or is not a whole capture.
+/// If the file cannot be read, or is not a complete capture.
 pub fn read(path: &Path, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
     read_from(BufReader::with_capacity(1 << 20, File::open(path)?), take)
 }
 
-/// The same, from anywhere.
+/// Like [`read`], from any reader.
 pub(crate) fn read_from(mut file: impl Read, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
     let mut interfaces = Vec::new();
     let mut block = Vec::new();
@@ -85,7 +85,7 @@ fn packet(body: &[u8], interfaces: &[(bool, &'static str)]) -> Option<Captured> 
     })
 }
 
-/// The text of an option.
+/// Returns the text of an option.
 fn option(mut options: &[u8], wanted: u16) -> Option<&str> {
     loop {
         let [code, len] = [0, 2].map(|at| Some(u16::from_ne_bytes(options.get(at..at + 2)?.try_into().ok()?)));

@@ -1,6 +1,6 @@
 //! Writes the capture in a separate thread.
 //!
-//! The relay collects packets in reusable batches. When the disk is too slow and no batch is free, packets are counted
+//! The relay collects packets in reusable batches. If the disk is too slow and no batch is free, packets are counted
 //! instead of recorded.
 
 use super::Captured;
@@ -14,9 +14,9 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 use thalweg_units::{Span, Time};
 
-/// Packets in a batch.
+/// Number of packets in a batch.
 const BATCH: usize = 256;
-/// Batches that may wait for the disk: 45 MB, a second and a half at 1.5 Gbit/s with ACKs.
+/// Maximum number of batches that wait for the disk: 45 MB, or a second and a half at 1.5 Gbit/s with ACKs.
 const WAITING: usize = 1024;
 /// Time after which an incomplete batch is handed over, so that readers can follow a growing file.
 const MAX_WAIT: Span = Span::from_millis(100);
@@ -29,7 +29,7 @@ struct Entry {
 
 type Batch = Vec<Entry>;
 
-/// Takes packets for the capture.
+/// Records packets for the capture.
 pub(in crate::relay) struct Recorder {
     path: PathBuf,
     batch: Batch,
@@ -43,13 +43,13 @@ impl Recorder {
     /// Creates the file.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If the file cannot be created.
     pub fn create(path: &Path) -> Result<Recorder, Error> {
         let file = File::create(path).map_err(|error| not_written(path, &error))?;
         let (full, to_write) = mpsc::sync_channel(WAITING);
         let (give_back, spare) = mpsc::sync_channel(WAITING);
         let write = move || {
-            // A real-time class, if we were given one, is for carrying packets.
+            // A real-time priority is only for the thread that carries packets.
             let _ = sys::be_ordinary();
             write(file, &to_write, &give_back)
         };
@@ -58,7 +58,7 @@ impl Recorder {
         Ok(Recorder { path: path.to_owned(), batch: Vec::with_capacity(BATCH), full, spare, writer, lost: 0 })
     }
 
-    /// Takes a packet.
+    /// Records a packet.
     pub fn record(&mut self, packet: Captured, ip: &[u8]) {
         let len = ip.len().min(SNAP_LEN);
         let mut head = [0; SNAP_LEN];
@@ -78,13 +78,13 @@ impl Recorder {
         }
     }
 
-    /// Waits until all is written; returns how many packets are not in the file.
+    /// Waits until all packets are written; returns the number of packets that are not in the file.
     ///
     /// # Errors
-    /// The file could not be written.
+    /// If the file could not be written.
     pub fn finish(self) -> Result<u64, Error> {
         let Recorder { path, batch, full, spare, writer, lost } = self;
-        // This fails only if the writer has ended early; it reports the reason.
+        // The send fails only if the writer has ended early; it reports the reason.
         let _ = full.send(batch);
         drop((full, spare));
         match writer.join() {
@@ -94,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// The clocks of the two directions may differ slightly.
+/// Returns the time since `since`; zero if the clocks of the two directions differ slightly.
 fn waits_for(since: Time, now: Time) -> Span {
     Span(now.0.saturating_sub(since.0))
 }
@@ -108,7 +108,7 @@ fn write(file: File, batches: &Receiver<Batch>, give_back: &SyncSender<Batch>) -
             write_packet(&mut out, packet, &head[..*len], &mut body)?;
         }
         batch.clear();
-        // At the end the pool is closed.
+        // The send fails at the end, when the pool is closed.
         let _ = give_back.try_send(batch);
     }
     out.flush()
@@ -129,8 +129,8 @@ mod tests {
     use std::process::Command;
     use thalweg_units::Bytes;
 
-    /// Every combination of direction and outcome, sizes below and above the stored length, more packets than a batch
-    /// holds.
+    /// Returns packets with every combination of direction and outcome, and with sizes below and above the stored
+    /// length. They are more than fit into a batch.
     fn packets() -> Vec<Captured> {
         let packet = |number: u64| Captured {
             is_forward: number % 2 == 0,
@@ -178,7 +178,8 @@ mod tests {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(text.lines().count(), packets().len());
-        // The third packet: 10.000000246 s, 42 bytes of IP with 14 of UDP payload behind two headers of 20 and 8.
+        // The third packet is at 10.000000246 s and has 42 bytes of IP: headers of 20 and 8 bytes, and 14 bytes of UDP
+        // payload.
         assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("10.000000246 ")), "{text:.400}");
     }
 

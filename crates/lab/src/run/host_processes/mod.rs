@@ -2,8 +2,8 @@
 //!
 //! Every wait has a timeout: a host that reports nothing, exits, or does not read its commands stops the experiment,
 //! and the error quotes the end of its standard error. Threads serve the pipes, so that a host that does not read
-//! cannot block the engine. Dropping the value closes every standard input, on which hosts exit; those that have not
-//! exited after [`EXIT_TIMEOUT`] are killed with their process group.
+//! cannot block the engine. Dropping the value closes the standard input of every host, on which hosts exit; those that
+//! have not exited after [`EXIT_TIMEOUT`] are killed with their process group.
 
 use super::Failure;
 use crate::error::Error;
