@@ -111,8 +111,6 @@ class Result:
         intervals.
 
         Further swept keys become panels. Without a sweep, the flows are on the x axis.
-
-        Further swept keys become panels. Without a sweep, the flows lie along x.
         """
         import altair as alt
         import polars as pl

@@ -1,8 +1,8 @@
 """Temporary folders that are removed at the end, also after errors and signals.
 
 An exception, Ctrl-C or SIGTERM removes such a folder at once. A folder that remains after SIGKILL, or after a second
-signal during its removal, is removed when the next folder with that prefix is made. A lock, which the kernel releases
-when the process ends, marks folders that are in use.
+signal during its removal, is removed when the next folder with that prefix is created. Folders in use are locked; the
+kernel releases the lock when the process exits.
 """
 
 import fcntl
@@ -15,14 +15,14 @@ from pathlib import Path
 
 SUFFIX = ".part"
 LETTERS = "[a-z0-9_]{8}"
-"""Characters that Python puts between prefix and suffix."""
+"""Random characters that Python inserts between prefix and suffix."""
 
 
 class Scratch:
-    """A private folder, in the folder for temporary files or in another one."""
+    """A private temporary folder, in the default or another parent folder."""
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
-        """Make the folder, and remove those with the same prefix that are no longer locked.
+        """Create the folder, and remove unlocked ones with the same prefix.
 
         Raises `OSError` if it cannot be created.
         """
@@ -31,15 +31,15 @@ class Scratch:
         self.folder, self._lock = _create(parent, prefix)
 
     def __enter__(self) -> Path:
-        """Return its path."""
+        """Return the path of the folder."""
         return self.folder
 
     def __exit__(self, *error: object) -> None:
-        """Remove it."""
+        """Remove the folder."""
         self.remove()
 
     def remove(self) -> None:
-        """Remove it."""
+        """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -55,7 +55,7 @@ def _create(parent: Path, prefix: str) -> tuple[Path, int | None]:
             # Another process removed the folder before it was locked.
             continue
         except OSError:
-            # On a file system without locks, stale folders stay.
+            # The file system does not support locks, so stale folders are not removed.
             return folder, None
 
 
@@ -63,7 +63,7 @@ def _sweep(parent: Path, prefix: str) -> None:
     name = re.compile(re.escape(prefix) + LETTERS + re.escape(SUFFIX))
     for folder in parent.iterdir():
         if name.fullmatch(folder.name):
-            # Folders in use are locked, which is an error too.
+            # A folder in use is locked, which raises an OSError as well.
             with suppress(OSError):
                 _remove_if_free(folder)
 
@@ -86,7 +86,7 @@ def _locked(folder: Path) -> int:
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # It may have been removed before it was locked.
+        # The folder may have been removed before it was locked.
         folder.lstat()
     except BaseException:
         os.close(lock)

@@ -269,9 +269,6 @@ def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> p
 
     In a switchback, no stratum has both arms; pairs of periods balance them. The units of a switchback, such as PoPs,
     are balanced instead.
-
-    In a switchback no stratum has both arms, and pairs of turns balance them. But the units of a switchback, such as
-    PoPs, are balanced.
     """
     if question.design.name == "switchback":
         return counts.factors_of_units(strata, by) if question.design.unit else None

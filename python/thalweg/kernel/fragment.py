@@ -117,8 +117,6 @@ def wrapper(kconfig: str, ticks: str) -> str:
     """Return a tree's top-level Kconfig with a definition of HZ before that of UML, which allows only 100.
 
     Kconfig uses the first of several defaults; the tree itself is unchanged.
-
-    Of several defaults Kconfig uses the first; the tree itself is unchanged.
     """
     at = re.search(r"^mainmenu .*\n", kconfig, flags=re.MULTILINE)
     end = at.end() if at else 0

@@ -170,8 +170,6 @@ def check(tree: Path) -> None:
     """Check that a folder is a kernel source that can be built.
 
     Raises `ThalwegError` if it is not.
-
-    Raises `ThalwegError` if not.
     """
     version = version_of(tree)
     if version is None:

@@ -36,8 +36,6 @@ def check(folder: Path, *, needs_source: bool) -> None:
     """Check everything that a build in `folder` requires.
 
     Raises `ThalwegError` that lists all missing requirements.
-
-    Raises `ThalwegError` that names all that is missing.
     """
     programs = PROGRAMS | (UNPACKING if needs_source else {})
     if platform.machine() != "x86_64":

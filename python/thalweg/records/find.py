@@ -50,8 +50,6 @@ def find(paths: Sequence[Path]) -> FoundFiles:
     """Find the record files in files and folders, recursively.
 
     Raises `ThalwegError` if a path does not exist, or none of them contains records.
-
-    Raises `ThalwegError` if there is no such place, or no records in any of them.
     """
     files, skipped = _without_copies(_listed(paths))
     schemas: dict[Path, pl.Schema] = {}

@@ -98,8 +98,6 @@ def summarise(records: Records) -> Summary:
     """Summarise records.
 
     Raises `ThalwegError` if a file is damaged.
-
-    Raises `ThalwegError` if a file turns out to be damaged.
     """
     rows = records.rows.with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
     begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
@@ -139,8 +137,6 @@ def summary_of(paths: Sequence[Path]) -> Summary:
     """Read records and summarise them; retry if the agent removes a file in the meantime, as it does when it merges.
 
     Raises `ThalwegError` if there are no records, or if a file is damaged.
-
-    Raises `ThalwegError` without records, or if a file is damaged.
     """
     for _ in range(TRIES - 1):
         try:

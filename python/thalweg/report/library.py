@@ -2,9 +2,6 @@
 
 Assembling it takes several seconds. `make setup` assembles it once, and wheels contain it. If it is missing, or the
 version of vl-convert or Altair has changed, it is assembled on demand.
-
-Assembling it takes some seconds. `make setup` does that once, and wheels contain it; if it is missing, or the version
-of vl-convert or Altair has changed, it is assembled on demand.
 """
 
 from functools import cache

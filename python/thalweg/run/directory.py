@@ -14,7 +14,5 @@ def default_directory(plan: Plan, engine: Engine, folder: Path = RUNS) -> Path:
     kernel.
 
     The same command resumes it; an edited scenario or another version gets a different directory.
-
-    The same command resumes it; an edited scenario or another version gets a directory of its own.
     """
     return folder_of(folder, f"{plan.name}-{plan.engine}", engine, plan)

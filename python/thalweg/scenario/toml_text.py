@@ -1,4 +1,4 @@
-"""Scenarios as TOML: findings are files like handwritten ones."""
+"""Writes scenarios as TOML, formatted like handwritten files."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from thalweg.scenario.document import Raw, TomlValue
 
 
 def toml(raw: Raw) -> str:
-    r"""Write a scenario.
+    r"""Return a scenario as TOML.
 
     >>> print(toml({"name": "x", "path": {"rtt": "1ms", "steps": [{"at": "0s"}]}, "flow": [{"name": "a"}]}))
     name = "x"
@@ -39,7 +39,7 @@ def _lines(table: Raw, key_path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _is_table(value: TomlValue, key_path: tuple[str, ...]) -> bool:
-    """Return whether a value has a heading of its own: tables, and lists of tables at the top."""
+    """Return whether a value needs a separate heading: tables, and top-level lists of tables."""
     if isinstance(value, list):
         return not key_path and bool(value) and all(isinstance(entry, dict) for entry in value)
     return isinstance(value, dict) and len(key_path) < 1
@@ -50,7 +50,7 @@ def _key(key: str) -> str:
 
 
 def toml_value(value: TomlValue) -> str:
-    """Write a value as TOML.
+    """Return a value as TOML.
 
     >>> toml_value(["80ms", 0.1, True])
     '["80ms", 0.1, true]'

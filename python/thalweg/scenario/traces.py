@@ -1,4 +1,4 @@
-"""Traces: files of conditions that change over time. They repeat.
+"""Traces: files of conditions that change over time and repeat.
 
 Two formats are read, plain or compressed with gzip. A byte order mark, CRLF line ends, empty lines and lines that start
 with `#` are accepted.
@@ -28,24 +28,24 @@ from thalweg.files import read_regular
 from thalweg.scenario.text import quantities
 
 PACKET_BITS = 1500 * 8
-"""Bits per line of a trace."""
+"""Bits of a packet: the capacity of each line of a trace."""
 
 MAX_FILE_BYTES = 256 * 10**6
-"""A minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
+"""Maximum size of a trace file: a minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
 
 HINT = (
     "each line of a trace is the time in ms of one 1500-byte packet, and the last one is the period;"
     ' a constant rate is rate = "24Mbps"'
 )
-"""Hint about a trace that carries far less than intended."""
+"""Hint for a trace whose rate is far below the intended one."""
 
 MAX_MS = quantities.LARGEST // 10**6
-"""The last moment that a clock in nanoseconds can represent."""
+"""The latest time that fits into a 64-bit nanosecond clock."""
 
 NANOS = 10**9
 
 OUTAGE_MS = 100
-"""A gap between two opportunities of at least this counts as an outage."""
+"""Minimum gap between two opportunities that counts as an outage."""
 
 COLUMNS = ("t_s", "rate_bps", "delay_s", "loss")
 
@@ -63,7 +63,7 @@ class Opportunities:
 
     @property
     def period_ns(self) -> int:
-        """Return the time after which it repeats."""
+        """Return the period of the trace."""
         return self.times_ms[-1] * 10**6
 
     @property
@@ -77,14 +77,14 @@ class Opportunities:
 
     @cached_property
     def outages_ns(self) -> list[int]:
-        """Return the lengths of all times without an opportunity."""
+        """Return the durations of all outages."""
         gaps = (after - before for before, after in pairwise([0, *self.times_ms]))
         return [gap * 10**6 for gap in gaps if gap >= OUTAGE_MS]
 
 
 @dataclass(frozen=True)
 class Point:
-    """Conditions from a time on; None: as before."""
+    """Conditions, and the time at which they start; None: unchanged."""
 
     at_ns: int
     rate_bps: int | None = None
@@ -98,11 +98,11 @@ class Conditions:
 
     points: Sequence[Point]
     period_ns: int | None
-    """None: a single row, which applies forever."""
+    """Period; None: a single row, which applies forever."""
 
     @property
     def has_rate(self) -> bool:
-        """Return whether it sets the rate."""
+        """Return whether the trace sets the rate."""
         return any(point.rate_bps is not None for point in self.points)
 
     @cached_property
@@ -120,7 +120,7 @@ class Conditions:
 
     @cached_property
     def outages_ns(self) -> list[int]:
-        """Return the lengths of all times at rate 0."""
+        """Return the durations of all times at rate 0."""
         outages: list[int] = []
         previous = -1
         for rate, duration_ns in self._rates:
@@ -162,7 +162,7 @@ def in_words(trace: Trace) -> str:
 
 
 def in_cell(name: str, trace: Trace) -> str:
-    """Describe a trace by its mean rate, its period and its outages, for a cell of a table."""
+    """Describe a trace by its mean rate, period and outages, for a table cell."""
     parts = [f"{quantities.rate_text(trace.mean_rate_bps)} on average"]
     if trace.period_ns:
         parts.append(f"repeats every {quantities.time_text(trace.period_ns)}")
@@ -173,7 +173,7 @@ def in_cell(name: str, trace: Trace) -> str:
 
 
 def _text(file: Path) -> str:
-    """Read a text file, which may be compressed."""
+    """Read a text file, optionally compressed with gzip."""
     name = str(file)
     try:
         content = read_regular(file, MAX_FILE_BYTES)

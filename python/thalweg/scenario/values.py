@@ -1,8 +1,8 @@
-"""Values of a scenario, looked up leniently.
+"""Reads values of a scenario that may be malformed.
 
-The rules between keys are checked even where another key is malformed, so that all mistakes of a file are reported at
-once. They read a scenario whose structure was checked (`structure.sound`): a value is valid, absent, or MALFORMED,
-which has a separate error. Absent values have the default of the schema; a malformed quantity is None here.
+Rules between keys are checked even if other keys are malformed, so that all mistakes of a file are reported together.
+They read a scenario from `structure.sound`, in which a value is valid, absent, or MALFORMED; malformed values have been
+reported. Absent values have the schema's default; a malformed quantity is None.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ NANOS = 10**9
 
 
 class Malformed:
-    """Placeholder for a malformed value: the key exists, and its value is unknown."""
+    """Placeholder for a malformed value: the key exists, but its value is unknown."""
 
     def __bool__(self) -> bool:
         return False
@@ -32,7 +32,7 @@ class Malformed:
 
 
 MALFORMED = Malformed()
-"""The only value of its kind."""
+"""The only instance of `Malformed`."""
 
 
 def table(raw: TomlValue, key: str) -> Raw:
@@ -50,13 +50,13 @@ def tables(raw: Raw, key: str) -> Iterator[tuple[int, Raw]]:
 
 
 def whole_number(raw: Raw, key: str, default: int) -> int:
-    """Read a whole number; the default if it is absent or malformed."""
+    """Return an integer; the default if it is absent or malformed."""
     value = raw.get(key)
     return value if isinstance(value, int) else default
 
 
 def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None = None) -> T | None:
-    """Read a quantity; None if it is malformed, or absent and without a default."""
+    """Return a quantity; None if it is malformed, or absent without a default."""
     text = raw.get(key, default)
     if not isinstance(text, str):
         return None
@@ -67,7 +67,9 @@ def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None 
 
 
 def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
-    """Return the rate of a direction's BDP: the constant one, the first step's, or a trace's mean rate."""
+    """Return the rate that defines a direction's BDP: the constant rate, that of the first step, or a trace's mean
+    rate.
+    """
     if (rate := quantity(link, "rate", quantities.rate)) is not None:
         return Fraction(rate)
     for _, step in tables(link, "steps"):
@@ -91,11 +93,11 @@ def room_bytes(buffer: int | Bdps, rate_bps: Fraction | None, rtt_ns: int | None
         return buffer
     if rate_bps is None or rtt_ns is None:
         return None
-    # Whole numbers: arithmetic of fractions is slow, and sweeps have many points.
+    # Integers are used because arithmetic of fractions is slow, and sweeps have many points.
     factor = buffer.factor
     return rate_bps.numerator * rtt_ns * factor.numerator // (rate_bps.denominator * factor.denominator * 8 * NANOS)
 
 
 def buffer_of(link: Raw) -> int | Bdps | PacketCount | None:
-    """Read a direction's buffer."""
+    """Return a direction's buffer."""
     return quantity(link, "buffer", quantities.buffer, "1bdp")

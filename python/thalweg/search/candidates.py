@@ -1,9 +1,9 @@
-"""A candidate's values, and the number of its repetitions.
+"""Results of a candidate, and the number of its repetitions.
 
-Every repetition is one value of each objective: that of its points, reduced according to the scenario. A candidate
-begins with a few repetitions. After each round, the differences from the best candidate until then are taken repetition
-by repetition, which have the same seeds, and it stops when the 95 % interval of their mean shows that it is worse, or
-when its constraint is broken beyond its interval. A candidate that may be the best gets all repetitions.
+Every repetition yields one value of each objective: its points are reduced as the scenario specifies. A candidate
+begins with `FIRST` repetitions. After each round, it is compared with the best candidate so far, repetition by
+repetition, because these share seeds. It stops when the 95 % interval of the mean difference shows that it is worse, or
+when the interval of a constraint is beyond its bound. A candidate that may be the best gets all repetitions.
 """
 
 from collections.abc import Sequence
@@ -16,45 +16,45 @@ from thalweg.scenario.document import Value
 from thalweg.search.table import Search
 
 FIRST = 3
-"""Minimum number of repetitions for a comparison: an interval of fewer is hardly informative."""
+"""Minimum number of repetitions for a comparison; an interval of fewer is too wide."""
 
 GROWTH = 1.5
 """Growth factor of the repetitions from round to round."""
 
 PerRepetition = Sequence[float | None]
-"""Values of one quantity, by repetition; None: it has no value there."""
+"""Values of one quantity by repetition; None: the repetition has no value."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate that was evaluated, or the scenario as it is written."""
+    """An evaluated candidate, or the scenario as written."""
 
     number: int | None
-    """None: the default, the scenario as written."""
+    """Number of the candidate; None: the default, which is the scenario as written."""
     settings: dict[str, Value]
     values: Sequence[PerRepetition] = ()
-    """By quantity: objectives, then constraints."""
+    """Values by quantity: objectives, then constraints."""
     stopped: str = ""
     """Reason why it did not get all repetitions; empty if it did."""
     failed: str = ""
     """Reason why it has no values."""
     estimates: Sequence[Estimate | None] = field(init=False)
-    """By quantity; None: no repetition has a value."""
+    """Estimates by quantity; None: no repetition has a value."""
 
     def __post_init__(self) -> None:
-        """Estimate the mean of each quantity once."""
+        """Estimate the mean of each quantity."""
         present = [[value for value in of_one if value is not None] for of_one in self.values]
         estimates = [analysis.estimate(values) if values else None for values in present]
         object.__setattr__(self, "estimates", estimates)
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """Name of the candidate in tables."""
         return "default" if self.number is None else str(self.number)
 
     @property
     def repetitions(self) -> int:
-        """Repetitions that were run."""
+        """Number of repetitions that were run."""
         return max((len(values) for values in self.values), default=0)
 
     @property
@@ -63,7 +63,7 @@ class Candidate:
         return not self.failed and bool(self.values) and all(self.estimates)
 
     def excesses(self, search: Search) -> list[float]:
-        """Return the excess over each constraint, on the mean; at most 0 if it is met."""
+        """Return the excess of the mean over each constraint; at most 0 if the constraint is met."""
         of_constraints = self.estimates[len(search.objectives) :]
         return [
             constraint.excess(estimate.mean) if estimate else float("inf")
@@ -71,7 +71,7 @@ class Candidate:
         ]
 
     def is_feasible(self, search: Search) -> bool:
-        """Return whether it has values, and fulfils every constraint on the mean."""
+        """Return whether the candidate has values, and its means satisfy every constraint."""
         return self.is_measured and all(excess <= 0 for excess in self.excesses(search))
 
     def objectives(self, search: Search) -> list[float]:
@@ -80,7 +80,7 @@ class Candidate:
 
 
 def rounds(max_repetitions: int) -> list[int]:
-    """Return how many repetitions a candidate has after each round.
+    """Return the cumulative number of repetitions after each round.
 
     >>> rounds(10), rounds(2)
     ([3, 5, 8, 10], [2])
@@ -92,7 +92,7 @@ def rounds(max_repetitions: int) -> list[int]:
 
 
 def dominates(first: Sequence[float], second: Sequence[float], search: Search) -> bool:
-    """Return whether the first is better in one objective at least, and worse in none."""
+    """Return whether the first is better in at least one objective and worse in none."""
     pairs = list(zip(search.objectives, first, second, strict=True))
     return any(goal.is_better(first_value, second_value) for goal, first_value, second_value in pairs) and not any(
         goal.is_better(second_value, first_value) for goal, first_value, second_value in pairs
@@ -100,9 +100,9 @@ def dominates(first: Sequence[float], second: Sequence[float], search: Search) -
 
 
 def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
-    """Return the feasible candidates that no other one dominates: of one objective, the best alone.
+    """Return the feasible candidates that no other one dominates; with one objective, the best one.
 
-    Of candidates with the same settings, the first one is meant.
+    Of candidates with the same settings, only the first one is returned.
     """
     feasible = [candidate for candidate in candidates if candidate.is_feasible(search) and not candidate.stopped]
     distinct = list({tuple(candidate.settings.items()): candidate for candidate in reversed(feasible)}.values())[::-1]
@@ -130,7 +130,7 @@ def reason_to_stop(candidate: Candidate, best: Sequence[Candidate], search: Sear
 
 
 def _is_worse(own: PerRepetition, other: PerRepetition, *, is_maximised: bool) -> bool:
-    """Return whether the interval of the differences, repetition by repetition, lies on the worse side of zero."""
+    """Return whether the interval of the paired differences lies on the worse side of zero."""
     lost = [
         (other_value - own_value) * (1 if is_maximised else -1)
         for own_value, other_value in zip(own, other, strict=False)

@@ -1,7 +1,7 @@
 """Network conditions that a fuzzer composes: elements, each of which can be present or absent.
 
-Shrinking removes elements, and a finding names them. They become keys of a scenario: rates, round-trip times, outages
-and bursts of loss are `path.steps`, cross traffic is flows.
+Shrinking removes elements, and a finding lists the remaining ones. Elements are converted to keys of a scenario: rates,
+round-trip times, outages and bursts of loss to `path.steps`, and cross traffic to flows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from thalweg.scenario.text import quantities
 from thalweg.search.parameters import Kind, Parameter
 
 OUTAGE_BPS = 1000
-"""Rate of a path that is out: a packet would take twelve seconds."""
+"""Rate of a path during an outage; a packet would take twelve seconds."""
 
 KINDS: Mapping[str, Mapping[str, Kind]] = {
     "rate": {"at": "time", "to": "rate"},
@@ -29,13 +29,13 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
 """Kinds of elements, and their values. `at` is the start."""
 
 IN_STEPS = ("rate", "rtt", "outage", "loss")
-"""Kinds that become `path.steps`."""
+"""Kinds that are converted to `path.steps`."""
 
 ONCE = ("policer", "aggregation", "jitter", "buffer")
 """Kinds with at most one element per path."""
 
 PRESENT = "present"
-"""Name of the parameter that makes an element present."""
+"""Name of the parameter that determines whether an element is present."""
 
 NANOS = 10**9
 
@@ -60,7 +60,7 @@ Conditions = Sequence[Element]
 
 
 def parameters(kind: str, count: int, ranges: Mapping[str, Parameter]) -> Iterator[Parameter]:
-    """Return the parameters of up to `count` elements of a kind; `ranges` are those of its values."""
+    """Yield the parameters of up to `count` elements of a kind; `ranges` are the ranges of its values."""
     for number in range(count):
         prefix = f"{kind}.{number}"
         yield Parameter(f"{prefix}.{PRESENT}", "choice", choices=(False, True))
@@ -81,7 +81,7 @@ def elements(settings: Mapping[str, Value]) -> list[Element]:
 
 
 def applied(document: Document, conditions: Conditions) -> Document:
-    """Return the scenario under conditions."""
+    """Return the scenario with conditions applied."""
     raw = dict(document.raw)
     path = dict(raw["path"]) if isinstance(raw["path"], dict) else {}
     if any(condition.kind in IN_STEPS for condition in conditions):
@@ -109,7 +109,7 @@ def _flow(number: int, element: Element) -> Raw:
 
 
 def _steps(path: Raw, conditions: Conditions) -> list[TomlValue]:
-    """Merge changes over time: at every change, the rate, round-trip time and loss from then on."""
+    """Merge the conditions over time to steps: at every change, the new rate, round-trip time and loss."""
     times = {0}
     for condition in conditions:
         if condition.kind in IN_STEPS:

@@ -1,8 +1,8 @@
-"""Failures that a fuzzer searches for: a measure beyond a bound, over the whole experiment or for some time.
+"""Failures that a fuzzer searches for: a measure beyond a bound, over the entire experiment or for a minimum time.
 
-A failure is written like a constraint, and may end with times: `utilisation <= 20% for 5s after 2s`. Then the measure
-must be beyond the bound in one window of that length; windows start at every half of it. The time before the second one
-does not count.
+A failure is written like a constraint, with optional times: `utilisation <= 20% for 5s after 2s`. With `for`, the
+measure must be beyond the bound in a window of that length; windows overlap by half. With `after`, earlier times are
+ignored.
 """
 
 import re
@@ -31,15 +31,15 @@ class Failure:
 
     name: str
     bound: Constraint
-    """The state that is a failure."""
+    """Bound that defines the failure."""
     window_s: float | None
-    """Minimum duration; None: to the end."""
+    """Length of the window; None: until the end."""
     after_s: float = 0.0
-    """Earlier times do not count."""
+    """Start of the evaluation; earlier times are ignored."""
 
     @classmethod
     def parse(cls, name: str, text: str, flows: Sequence[str]) -> "Failure":
-        """Read `measure(flow) <op> number`, perhaps with `for TIME`, `after TIME`, or both.
+        """Parse `measure(flow) <op> number`, optionally with `for TIME`, `after TIME`, or both.
 
         Raises `TermError` for any other form.
 
@@ -60,16 +60,17 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The failure as users write it."""
+        """The failure in the notation of users."""
         duration = f" for {self.window_s:g}s" if self.window_s else ""
         return f"{self.bound.text}{duration}" + (f" after {self.after_s:g}s" if self.after_s else "")
 
     def scores(self, directory: Path, duration_s: float, repetitions: int) -> dict[int, tuple[float, float]]:
-        """Read a run directory of one point.
+        """Evaluate a run directory of one point.
 
         Returns:
-            By repetition, by how much it fails (0 and more: it does; a part of the bound) and the measure's value, both
-            of the window that fails most. Repetitions without a value are missing.
+            By repetition, the score and the measure's value in the window that fails most. The score is the excess over
+            the bound, as a fraction of the bound; at 0 or above the repetition fails. Repetitions without a value are
+            missing.
         """
         run = open_run(directory)
         scores: dict[int, tuple[float, float]] = {}
@@ -85,7 +86,7 @@ class Failure:
 
 
 def windows(duration_s: float, window_s: float | None, after_s: float = 0.0) -> list[tuple[float, float] | None]:
-    """Return the windows of an experiment; None: the whole of it.
+    """Return the windows of an experiment; None: the entire experiment.
 
     >>> windows(4.0, 2.0), windows(4.0, None), windows(4.0, None, 1.0)
     ([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)], [None], [(1.0, 4.0)])
@@ -109,5 +110,5 @@ def _seconds(text: str | None) -> float | None:
 
 
 def described(failures: Sequence[Failure]) -> Mapping[str, str]:
-    """Return the failures in words, by name."""
+    """Return the texts of the failures, by name."""
     return {failure.name: failure.text for failure in failures}

@@ -23,9 +23,9 @@ class Confirmed:
     failing: int
     """Number of repetitions that also fail."""
     value: float | None
-    """Mean of the measure there."""
+    """Mean of the measure on the other engine."""
     why_not: str = ""
-    """Reason why it could not run there."""
+    """Reason why it could not run on the other engine."""
 
     @property
     def text(self) -> str:
@@ -45,16 +45,16 @@ class Finding:
     failure: Failure
     conditions: Conditions
     values: Sequence[float]
-    """The measure in each repetition."""
+    """Value of the measure in each repetition."""
     candidate: int | None
-    """The candidate that was shrunk; None: the scenario fails as it is."""
+    """Number of the candidate that was shrunk; None: the scenario fails as written."""
     tried: int
-    """Experiments of shrinking."""
+    """Number of experiments that shrinking ran."""
     confirmed: Confirmed | None = None
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Kinds of its elements, which distinguish findings."""
+        """Kinds of its elements; findings of the same kinds are duplicates."""
         return frozenset(condition.kind for condition in self.conditions)
 
 
@@ -70,12 +70,12 @@ def sentence(document: Document, finding: Finding) -> str:
 
 
 def ordered(conditions: Conditions) -> list[Element]:
-    """Return conditions in the order of a story: those of the whole time first, then by their start."""
+    """Return conditions in the order of the description: permanent ones first, then by start time."""
     return sorted(conditions, key=lambda element: ("at" in element.values, element.start_ns(), element.kind))
 
 
 def scenario_text(document: Document, finding: Finding, name: str) -> str:
-    """Write the scenario of a finding."""
+    """Return the scenario of a finding as TOML."""
     raw = dict(applied(document, finding.conditions).raw)
     raw |= {"name": name, "about": sentence(document, finding)}
     first = ("name", "about")

@@ -1,4 +1,4 @@
-"""Page of a fuzzer's findings: each finding over time, beside the scenario without its conditions."""
+"""The page of a fuzzer's findings: each finding over time, compared with the scenario without its conditions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ DRAWN = ("rate", "cwnd", "queue")
 """Quantities that are drawn over time."""
 
 SAMPLES = 400
-"""Samples that a curve has at least."""
+"""Minimum number of samples of a curve."""
 
 FAILING, UNHARMED = "as found", "without these conditions"
 """The panels of a figure."""
@@ -39,7 +39,7 @@ METHOD = (
 
 
 def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], file: Path, command: str) -> None:
-    """Run the drawn experiments, and write the page; `names` are those of the findings' scenarios.
+    """Run the experiments of the figures, and write the page; `names` are those of the findings' scenarios.
 
     Raises:
         Interrupted: The user requested a stop.
@@ -50,7 +50,7 @@ def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], f
 
 
 def as_page(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:
-    """Collect the content of the page."""
+    """Return the content of the page."""
     document = fuzzing.fuzz.document
     return SearchPage(
         name=str(document.raw["name"]),
@@ -112,7 +112,7 @@ def _cautions(fuzzing: Fuzzing) -> Iterator[str]:
 
 
 def _figures(fuzzing: Fuzzing, finding: Finding, name: str) -> Iterator[Figure]:
-    """Draw a finding over time, beside the scenario without its conditions."""
+    """Yield the figures of a finding over time, compared with the scenario without its conditions."""
     sides = {FAILING: _curves(fuzzing, finding.conditions)}
     if finding.conditions:
         sides[UNHARMED] = _curves(fuzzing, ())
@@ -133,7 +133,7 @@ def _rows(side: str, curves: Sequence[analysis.Line]) -> Iterator[dict[str, obje
 
 
 def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[analysis.Line]]:
-    """Run the scenario under conditions, and return its curves; none where it cannot run."""
+    """Run the scenario under conditions, and return its curves; empty if it cannot run."""
     try:
         planned = fuzzing.plan(conditions, settings={"sample_interval": _interval(fuzzing), "repetitions": 1})
     except ThalwegError:
@@ -145,7 +145,7 @@ def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[a
 
 
 def _interval(fuzzing: Fuzzing) -> str:
-    """Return the scenario's interval between samples, or a smaller one that makes a curve."""
+    """Return the sampling interval of the scenario, or a shorter one that is sufficient for a curve."""
     scenario_ns = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "100ms")))
     needed_ns = int(fuzzing.fuzz.duration_s * 1e9 / SAMPLES)
     return time_text(min(scenario_ns, needed_ns) if scenario_ns else needed_ns)

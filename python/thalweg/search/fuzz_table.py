@@ -1,4 +1,4 @@
-"""The table `[fuzz]` of a scenario: read, checked, and every mistake explained."""
+"""Parses and checks the table `[fuzz]` of a scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ SCORE = "score"
 """Objective of the search: the distance of a candidate beyond the bound of the failure."""
 
 MAX_ELEMENTS = 8
-"""Maximum number of elements of one kind: a finding with more is hard to read."""
+"""Maximum number of elements of one kind; a finding with more is hard to understand."""
 
 ConditionTable = dict[str, list[Scalar] | StrictInt]
 """Ranges of an element's values by name, and `count`."""
@@ -53,7 +53,7 @@ class Fuzz:
     parameters: Sequence[Parameter]
     """Presence of each element, and its values."""
     ranges: Mapping[str, Mapping[str, Parameter]]
-    """By kind, then the name of a value."""
+    """Ranges by kind, then by name of a value."""
     budget: int
     duration_s: float
 
@@ -64,9 +64,9 @@ class Fuzz:
 
     @classmethod
     def of(cls, document: Document) -> "Fuzz":
-        """Read and check the table of a checked scenario.
+        """Parse and check the table of a checked scenario.
 
-        Raises `ThalwegErrors` with every mistake; `ThalwegError` if there is no such table.
+        Raises `ThalwegErrors` with all mistakes; `ThalwegError` if the table is missing.
         """
         if NAME not in document.searches:
             raise ThalwegError(
@@ -93,7 +93,7 @@ class Fuzz:
 
 
 def _base(document: Document) -> list[ThalwegError]:
-    """Check what the scenario has to be like, so that conditions can be laid over it."""
+    """Check that conditions can be applied to the scenario."""
     path = document.raw["path"]
     assert isinstance(path, dict)
     errors = []

@@ -1,4 +1,4 @@
-"""Searches for conditions that cause each failure in turn, and shrinks the findings."""
+"""Searches for conditions that cause each failure, and shrinks the findings."""
 
 import json
 import shutil
@@ -22,18 +22,18 @@ from thalweg.search.shrinking import shrink
 from thalweg.search.store import Claimed, Store
 
 MAX_SHRUNK = 3
-"""Candidates of each failure that are shrunk: of different kinds, the simplest first."""
+"""Maximum number of shrunk candidates per failure; they differ in kind, and the simplest come first."""
 
 JOURNAL = "shrinking.jsonl"
 """Journal of shrinking, so that it can be resumed."""
 
 Scores = Sequence[tuple[float, float]]
-"""By repetition: the score and the measure's value. Empty: not every repetition has a value."""
+"""Score and value of the measure, by repetition. Empty if any repetition has no value."""
 
 
 @dataclass
 class Fuzzing:
-    """A fuzzer in its folder."""
+    """A fuzzing session in its folder."""
 
     fuzz: Fuzz
     engine: Engine
@@ -41,26 +41,26 @@ class Fuzzing:
     lab: Lab
     folder: Path
     listener: Callable[[Failure, list[Candidate]], None] = field(default=lambda failure, evaluated: None)
-    """Called with the failure that is looked for, and all candidates that are evaluated."""
+    """Called with the current failure and all evaluated candidates."""
     tell: Callable[[str], None] = field(default=lambda text: None)
     without_value: dict[str, list[Candidate]] = field(default_factory=dict)
-    """By failure, the candidates that could not be run or measured."""
+    """Candidates that could not be run or measured, by failure."""
 
     def run(self) -> list[Finding]:
-        """Search for every failure.
+        """Search for all failures.
 
         Raises:
             Interrupted: The user requested a stop; the same call resumes.
-            ThalwegError: The engine cannot run, or something cannot be written.
+            ThalwegError: The engine cannot run, or a file cannot be written.
         """
         return [finding for failure in self.fuzz.failures for finding in self._search(failure)]
 
     def plan(
         self, conditions: Conditions, engine: Engine | None = None, settings: Mapping[str, Value] | None = None
     ) -> Plan:
-        """Plan the scenario under conditions; `settings` are laid over it.
+        """Plan the scenario under conditions, with additional `settings`.
 
-        Raises `ThalwegErrors` if the scenario has mistakes with them, or the engine does not honour them.
+        Raises `ThalwegErrors` if the resulting scenario has mistakes, or the engine does not support it.
         """
         document = scenario.overridden(applied(self.fuzz.document, conditions), dict(settings or {}))
         document = scenario.checked(document)
@@ -124,7 +124,7 @@ class Fuzzing:
         shutil.rmtree(directory, ignore_errors=True)
 
     def _shrunk(self, failure: Failure, store: Store, tries: "_Tries") -> list[Finding]:
-        """Shrink some of the candidates that fail; of the results, keep one of each kind."""
+        """Shrink some of the failing candidates; of the results, keep one of each kind."""
         failing = [candidate for candidate in store.evaluated() if fails(candidate)]
         failing.sort(key=lambda candidate: (len(elements(candidate.settings)), candidate.number))
         chosen: dict[frozenset[str], Candidate] = {}
@@ -148,7 +148,7 @@ class Fuzzing:
 
 
 class _Tries:
-    """Conditions that were tried for a failure, by themselves: each is run once."""
+    """Cache of the conditions that were run for a failure during shrinking; each is run once."""
 
     def __init__(self, fuzzing: Fuzzing, failure: Failure, folder: Path) -> None:
         self._fuzzing, self._failure, self._folder = fuzzing, failure, folder
@@ -157,10 +157,10 @@ class _Tries:
         self.exclusive = self.store.exclusive
         self._known: dict[str, Scores] = {}
         self.count = 0
-        """Conditions that were tried, in this process or before."""
+        """Number of conditions that were run, including those of earlier processes."""
 
     def scores(self, conditions: Conditions) -> Scores:
-        """Return the scores under conditions; none if they cannot be run."""
+        """Return the scores under conditions; empty if they cannot be run."""
         self._read()
         key = digest(json.dumps([[condition.kind, sorted(condition.values.items())] for condition in conditions]))
         self.count += 1
@@ -179,7 +179,7 @@ class _Tries:
         return self._known[key]
 
     def _read(self) -> None:
-        """Read earlier attempts; an incomplete line is run again."""
+        """Read earlier results; an incomplete line is run again."""
         file = self._folder / JOURNAL
         if self._known or not file.exists():
             return
@@ -201,7 +201,7 @@ def fails(candidate: Candidate) -> bool:
 
 
 def fingerprint(fuzz: Fuzz, planned: Plan, version: str) -> str:
-    """Name a search by all of its settings but the budget."""
+    """Return a hash of all settings of a search except the budget."""
     settings = [repr(setting) for setting in (*fuzz.failures, *fuzz.parameters)]
     text = planned.model_copy(update={"scenario_toml": ""}).model_dump_json()
     return digest(text, *settings, planned.engine, version)

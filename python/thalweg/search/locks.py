@@ -1,4 +1,4 @@
-"""Locks between processes: the system releases them when a process ends for any reason."""
+"""File locks between processes; the kernel releases them when a process exits for any reason."""
 
 import fcntl
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from typing import IO
 
 @contextmanager
 def exclusive(file: Path) -> Iterator[None]:
-    """Exclude all other processes that use the same file; it is created if missing."""
+    """Hold an exclusive lock on a file, which is created if missing."""
     with _opened(file) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def taken(file: Path) -> IO[bytes] | None:
-    """Lock a file until it is closed; None if another process has it."""
+    """Lock a file until it is closed; None if another process holds the lock."""
     lock = _opened(file)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

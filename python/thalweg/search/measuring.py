@@ -18,17 +18,17 @@ from thalweg.search.planning import digest, points, single_flow_plan
 from thalweg.search.terms import Constraint, Objective
 
 ALONE_MEASURE = "goodput"
-"""Measure of harm: goodput beside the others, and alone."""
+"""Measure from which harm is computed: goodput beside the others, and alone."""
 
 At = tuple[int, int]
 """A point and a repetition."""
 
 Values = Mapping[Term, Mapping[At, float]]
-"""Values of measures; an experiment without one is not there."""
+"""Values of measures by experiment; experiments without a value are missing."""
 
 
 class Interrupted(Exception):
-    """The engine was signalled: finished experiments are kept."""
+    """The engine was interrupted by a signal; finished experiments are kept."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Lab:
 
     binary: Path
     folder: Path
-    """Folder of run directories of single flows."""
+    """Folder of run directories with a single flow."""
     threads: int | None = None
     command: Sequence[str] = ()
     listener: Callable[[EngineEvent], None] = field(default=lambda event: None)
     executor: str = executors.DEFAULT
     """Executor of experiments."""
     _alone_known: dict[tuple[Path, int | None], Mapping[At, float]] = field(default_factory=dict)
-    """Cached values of single flows."""
+    """Cached values of runs with a single flow."""
 
     def run(self, plan: Plan, directory: Path, repetitions: int | None = None) -> Outcome:
-        """Run the first repetitions of every point that are not there yet; None: all.
+        """Run the missing experiments among the first repetitions of every point; None: all repetitions.
 
-        Raises `Interrupted` when the user asked to stop.
+        Raises `Interrupted` if the user requested a stop.
         """
         due = None
         if repetitions is not None:
@@ -68,7 +68,7 @@ class Lab:
         """Run a plan as `run` does, and read measures of all its finished experiments.
 
         Raises:
-            Interrupted: The user asked to stop.
+            Interrupted: The user requested a stop.
             ThalwegError: An experiment failed, or the run cannot be read.
         """
         raise_failed(self.run(plan, directory, repetitions))
@@ -80,7 +80,7 @@ class Lab:
         return values
 
     def _solo(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
-        """Run the flow of a term alone; candidates that do not change the flow and its path share that run."""
+        """Run the flow of a term alone; candidates that do not change the flow or its path share this run."""
         solo_plan = single_flow_plan(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
         directory = self.folder / f"{term.flow}-{digest(solo_plan.model_dump_json())}"
         if (directory, repetitions) not in self._alone_known:
@@ -98,7 +98,7 @@ def raise_failed(outcome: Outcome) -> None:
 
 
 def read(directory: Path, terms: Sequence[Term]) -> Values:
-    """Read measures of a run directory; untrustworthy experiments have none."""
+    """Read measures of a run directory; untrustworthy experiments have no values."""
     if not terms:
         return {}
     frame = analysis.repetitions(open_run(directory), measures={term.measure for term in terms})
@@ -113,7 +113,7 @@ def read(directory: Path, terms: Sequence[Term]) -> Values:
 
 
 def by_repetition(values: Values, quantity: Objective | Constraint, at: Sequence[int]) -> list[float | None]:
-    """Reduce the points `at` to one value per repetition; None for a repetition that lacks the value of a point."""
+    """Reduce the points `at` to one value per repetition; None for a repetition in which a point has no value."""
     of_term = values[quantity.term]
     count = max((repetition for _, repetition in of_term), default=-1) + 1
     reduced: list[float | None] = []
@@ -126,7 +126,7 @@ def by_repetition(values: Values, quantity: Objective | Constraint, at: Sequence
 def all_quantities(
     values: Values, quantities: Sequence[Objective | Constraint], plan: Plan
 ) -> list[list[float | None]]:
-    """Reduce all points of a plan, for each quantity."""
+    """Reduce all points of a plan to one value per repetition, for each quantity."""
     at = points(plan)
     return [by_repetition(values, quantity, at) for quantity in quantities]
 

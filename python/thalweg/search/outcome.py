@@ -1,4 +1,4 @@
-"""Results of a search, as a document, as a table of all candidates, and as text."""
+"""Results of a search: as JSON, as a table of all candidates, and as text."""
 
 import io
 import json
@@ -21,10 +21,10 @@ from thalweg.search.verifying import Verified, winners
 DOCUMENT, CANDIDATES = "search.json", "candidates.parquet"
 
 BROKEN = " broken"
-"""Follows a value that breaks its constraint."""
+"""Suffix of a value that breaks its constraint."""
 
 FORMAT = 1
-"""The form of the document."""
+"""Format version of the JSON document."""
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class Outcome:
     default: Candidate
     candidates: Sequence[Candidate]
     importances: Sequence[dict[str, float]] = ()
-    """By objective, then parameter."""
+    """Importances by objective, then by parameter."""
     verified: Sequence[Verified] = field(default=())
 
     @property
     def search(self) -> Search:
-        """What was searched."""
+        """Definition of the search."""
         return self.planner.search
 
     @property
     def front(self) -> list[Candidate]:
-        """The Pareto front; of one objective, the best candidate."""
+        """The Pareto front; with one objective, the best candidate."""
         return front(self.candidates, self.search)
 
     @property
     def shown(self) -> list[Candidate]:
-        """The candidates of the table: the front, or the best ones of one objective."""
+        """Candidates of the table: the front, or with one objective the best ones."""
         return self.front if len(self.search.objectives) > 1 else winners(self.candidates, self.search)
 
     @property
@@ -90,9 +90,9 @@ class Outcome:
 
 
 def write(outcome: Outcome, folder: Path) -> None:
-    """Write the document and the table of all candidates; the same search writes the same bytes.
+    """Write the JSON document and the table of all candidates; the output is reproducible.
 
-    Raises `OSError` if they cannot be written.
+    Raises `OSError` if a file cannot be written.
     """
     buffer = io.BytesIO()
     frame(outcome).write_parquet(buffer)
@@ -101,7 +101,7 @@ def write(outcome: Outcome, folder: Path) -> None:
 
 
 def frame(outcome: Outcome) -> pl.DataFrame:
-    """Return a row per candidate, as docs/reference/searches.md documents it."""
+    """Return one row per candidate, as documented in docs/reference/searches.md."""
     search, best = outcome.search, {candidate.number for candidate in outcome.front}
     columns: dict[str, list[object]] = {
         "candidate": [candidate.number for candidate in outcome.candidates],
@@ -127,7 +127,7 @@ def frame(outcome: Outcome) -> pl.DataFrame:
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:
-    """Return the document that `--json` prints, and the run directory stores."""
+    """Return the JSON document that `--json` prints and the run directory stores."""
     search = outcome.search
     return {
         "format": FORMAT,
@@ -182,12 +182,12 @@ def _as_json(candidate: Candidate, search: Search) -> dict[str, object]:
 
 
 def best_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    """Write the default and the best candidates with their intervals: headings and rows of texts."""
+    """Return the default and the best candidates with their intervals: headings and rows of texts."""
     return _table(outcome.search, [outcome.default, *outcome.shown])
 
 
 def verified_table(search: Search, verified: Verified) -> tuple[list[str], list[list[str]]]:
-    """Write the default and the best candidates over all held-out points of an engine."""
+    """Return the default and the best candidates over all held-out points of an engine, as a table."""
     return _table(search, verified.candidates)
 
 
@@ -208,7 +208,7 @@ def _table(search: Search, candidates: Sequence[Candidate]) -> tuple[list[str], 
 
 
 def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
-    """Write what the best candidates are better or worse at than the default, point by point."""
+    """Return the differences between the best candidates and the default at each point, as a table."""
     headings = ["candidate", "of", "at", "default", "candidate's", "change", "p", "verdict"]
     rows = []
     for row in verified.rows:
@@ -223,7 +223,7 @@ def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
 
 
 def best_text(search: Search, evaluated: Sequence[Candidate]) -> str:
-    """Return the best candidate so far; empty before the first one."""
+    """Return a line about the best candidate so far; empty if there is none."""
     best = front(evaluated, search)
     if len(search.objectives) > 1:
         return f"{len(best)} on the Pareto front" if best else ""
@@ -231,7 +231,7 @@ def best_text(search: Search, evaluated: Sequence[Candidate]) -> str:
 
 
 def objective_text(search: Search, candidate: Candidate) -> str:
-    """Write the objectives of a candidate for a line of progress."""
+    """Return the objectives of a candidate as text for a progress line."""
     texts = []
     for objective, estimate in zip(search.objectives, candidate.estimates, strict=False):
         if estimate:

@@ -1,4 +1,4 @@
-"""A search as the page that shows it."""
+"""Converts a search to its page."""
 
 from math import log
 from pathlib import Path
@@ -18,7 +18,7 @@ from thalweg.search.terms import Constraint, Objective
 from thalweg.search.verifying import ALL_POINTS
 
 BEST, OTHER, INFEASIBLE, DEFAULT = "best", "other candidates", "breaks a constraint", "default"
-"""Names of candidates in figures, the most important first."""
+"""Names of groups of candidates in figures, the most important first."""
 
 METHOD = (
     "Every repetition is one value of an objective: that of its points, reduced as named. Intervals are 95 % confidence"
@@ -32,19 +32,19 @@ ORDER = pl.Enum([OTHER, INFEASIBLE, BEST, DEFAULT])
 """Drawing order: the last ones are on top."""
 
 BELOW, ABOVE = -0.07, 1.07
-"""Positions of the labels at the ends of an axis, whose values are between 0 and 1."""
+"""Positions of the labels at the ends of an axis, on which values are between 0 and 1."""
 
 
 def write(outcome: Outcome, file: Path, command: str) -> None:
-    """Write the page; `command` repeats it.
+    """Write the page; `command` reproduces it.
 
-    Raises `ThalwegError` if it cannot be written.
+    Raises `ThalwegError` if the file cannot be written.
     """
     put(file, html(as_page(outcome, command)), "the search's page", "free some space; then run the same command again")
 
 
 def as_page(outcome: Outcome, command: str) -> SearchPage:
-    """Collect the content of the page of a search."""
+    """Return the content of the page of a search."""
     search = outcome.search
     return SearchPage(
         name=str(search.document.raw["name"]),
@@ -199,7 +199,7 @@ def _importance(outcome: Outcome) -> Figure:
 
 
 def _parallel(outcome: Outcome) -> Figure:
-    """Draw every candidate as a line over the parameters and the quantities."""
+    """Return the figure in which every candidate is a line over the parameters and the quantities."""
     search = outcome.search
     measured = [candidate for candidate in _measured(outcome) if candidate.number is not None]
     kinds = {candidate.name: _kind(candidate, outcome) for candidate in measured}
@@ -227,7 +227,7 @@ def _parallel(outcome: Outcome) -> Figure:
 
 
 def _height(parameter: Parameter, candidate: Candidate) -> float:
-    """Return where a candidate crosses the axis of a parameter, from 0 to 1."""
+    """Return the position of a candidate on the axis of a parameter, from 0 to 1."""
     value = candidate.settings[parameter.address]
     if parameter.kind == "choice":
         return list(parameter.choices).index(value) / (len(parameter.choices) - 1)

@@ -1,7 +1,7 @@
-"""Parameters of a search: what each can be, and how a value becomes one of the scenario.
+"""Parameters of a search: their ranges, and the conversion of sampled values to values of the scenario.
 
-Quantities are searched as numbers in their base unit, and written with that unit. Values have four significant digits,
-so that what a table shows is what was tried.
+Quantities are sampled as numbers in their base unit. Values are rounded to four significant digits, so that tables show
+the exact values that were run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,10 +24,10 @@ Kind = Literal["number", "whole", "choice", "rate", "size", "time", "rtt", "bdp"
 """Kind of a parameter's values: a plain number, one of a list, or a quantity."""
 
 WHOLE: tuple[Kind, ...] = ("whole", "packets")
-"""Kinds whose values are whole numbers."""
+"""Kinds whose values are integers."""
 
 SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
-"""Units in which sizes are written."""
+"""Units of displayed sizes."""
 
 DIGITS = 4
 """Significant digits of a value."""
@@ -52,16 +52,16 @@ def expanded(address: str, flows: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key of the scenario, and the values among which a search chooses."""
+    """A key of the scenario, and its possible values."""
 
     address: str
     kind: Kind
     low: float = 0.0
-    """In the base unit of `kind`."""
+    """Lower end of the range, in the base unit of `kind`."""
     high: float = 0.0
     is_log: bool = False
     choices: Sequence[Value] = ()
-    """The values of a choice."""
+    """Possible values of a choice."""
 
     def distribution(self) -> "BaseDistribution":
         """Return the distribution from which Optuna samples."""
@@ -74,7 +74,7 @@ class Parameter:
         return distributions.FloatDistribution(self.low, self.high, log=self.is_log)
 
     def setting(self, sampled: Value) -> Value:
-        """Return the scenario's value for one that was sampled.
+        """Return the scenario's value for a sampled one.
 
         >>> Parameter("path.buffer", "bdp", 0.5, 8).setting(1.23456)
         '1.235bdp'
@@ -88,12 +88,12 @@ class Parameter:
 
     @property
     def ends(self) -> Sequence[Value]:
-        """The values to check before the search: the ends of a range, or every choice."""
+        """Values to check before the search: the ends of a range, or every choice."""
         return self.choices if self.kind == "choice" else (self.setting(self.low), self.setting(self.high))
 
     @property
     def title(self) -> str:
-        """Its name in tables and figures.
+        """Name of the parameter in tables and figures.
 
         >>> Parameter("flow.ours.cc_params.pacing_gain", "number").title, Parameter("path.buffer", "bdp").title
         ('pacing_gain of ours', 'buffer')
@@ -104,7 +104,7 @@ class Parameter:
 
     @property
     def span(self) -> str:
-        """The values as text."""
+        """Possible values as text."""
         if self.kind == "choice":
             return ", ".join(_shown(value) for value in self.choices)
         low, high = map(_shown, self.ends)
@@ -112,7 +112,7 @@ class Parameter:
 
 
 def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool = False) -> Parameter:
-    """Read the two ends of a range: numbers, or quantities of one kind.
+    """Parse the two ends of a range: numbers, or quantities of one kind.
 
     Raises `TermError` for any other form.
     """
@@ -154,7 +154,7 @@ def number_of(value: Value | None) -> float | None:
 
 
 def written(value: float, kind: Kind) -> Value:
-    """Return a number of a kind, in its base unit, as the scenario writes it.
+    """Return a number in the base unit of its kind in the scenario's notation.
 
     >>> written(0.02, "time"), written(2.5, "bdp"), written(0.5, "number")
     ('20ms', '2.5bdp', 0.5)

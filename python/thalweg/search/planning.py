@@ -1,7 +1,7 @@
-"""The plans of a candidate: the points that the search uses, and held-out ones.
+"""Plans of a candidate: for the points of the search, and for held-out points.
 
-A candidate is the scenario with its parameters set. Parameters are not keys of the sweep, so every candidate has the
-same seeds at the same point and repetition: differences between two candidates are not due to seeds.
+A candidate is the scenario with values for its parameters. Parameters are not keys of the sweep, so every candidate has
+the same seeds at the same point and repetition, and differences between candidates are not due to seeds.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from thalweg.scenario.document import Value
 from thalweg.search.table import Search
 
 Side = Literal["seen", "held out"]
-"""Which points of the sweep: those of the search, or the others."""
+"""Points of the sweep: those of the search, or the held-out ones."""
 
 Settings = Mapping[str, Value]
 """Values of parameters, by address."""
 
 DIGITS = 8
-"""Hexadecimal digits of a hash in a name."""
+"""Hexadecimal digits of a hash in a file name."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Planner:
     known: Capabilities
 
     def plan(self, settings: Settings, side: Side) -> Plan:
-        """Plan a candidate's experiments at the points of a side; without settings, those of the scenario as written.
+        """Plan a candidate's experiments at the points of a side; without settings, the scenario as written.
 
         If nothing is held out, the held-out points are those of the search with other seeds.
 
-        Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not honour them.
+        Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not support them.
         """
         values = self.search.expanded(settings)
         if side == "held out" and not self.search.held_out:
@@ -67,12 +67,12 @@ class Planner:
 
     @property
     def next_seed(self) -> int:
-        """The seed of points that replace held-out ones."""
+        """Seed of the points that replace held-out ones if nothing is held out."""
         return self.seed + 1 if self.seed < 2**53 - 1 else 0
 
     @property
     def repetitions(self) -> int:
-        """Repetitions of each point, at most."""
+        """Maximum number of repetitions of each point."""
         repetitions = self.search.document.raw.get("repetitions", 1)
         return repetitions if isinstance(repetitions, int) else 1
 
@@ -83,7 +83,7 @@ class Planner:
 
 
 def single_flow_plan(full_plan: Plan, flow: str) -> Plan:
-    """Plan the same experiments without all other flows: the flow alone."""
+    """Plan the same experiments with only the given flow."""
     experiments = [
         experiment.model_copy(
             update={"flows": [planned_flow for planned_flow in experiment.flows if planned_flow.name == flow]}
@@ -94,12 +94,12 @@ def single_flow_plan(full_plan: Plan, flow: str) -> Plan:
 
 
 def points(plan_: Plan) -> list[int]:
-    """Return the numbers of the points of a plan."""
+    """Return the indices of the points of a plan."""
     return list(dict.fromkeys(experiment.experiment for experiment in plan_.experiments))
 
 
 def digest(*parts: str) -> str:
-    """Name what is described by texts.
+    """Return a hash of several texts.
 
     >>> digest("a", "b") == digest("ab")
     False
@@ -108,7 +108,7 @@ def digest(*parts: str) -> str:
 
 
 def fingerprint(planner: Planner) -> str:
-    """Name a search by all of its settings but the budget."""
+    """Return a hash of all settings of a search except the budget."""
     search = planner.search
     sides: Sequence[Side] = ("seen", "held out")
     plans = [planner.plan({}, side).model_copy(update={"scenario_toml": ""}).model_dump_json() for side in sides]
@@ -117,9 +117,9 @@ def fingerprint(planner: Planner) -> str:
 
 
 def claim_directory(directory: Path, name: str) -> None:
-    """Create the directory of a search, or check that it belongs to this one, by its fingerprint.
+    """Create the directory of a search, or check by its fingerprint that it belongs to this search.
 
-    Raises `ThalwegError` if it cannot be written, or belongs to something else.
+    Raises `ThalwegError` if it cannot be written, or belongs to another search.
     """
     mark = directory / "search.id"
     try:

@@ -1,15 +1,15 @@
-"""The JSON Schema of scenario files with the tables of searches, for editors."""
+"""The JSON Schema of scenario files that include tables of searches, for editors."""
 
 from typing import Any
 
 from thalweg.search import fuzz_table, table
 
 TABLES: dict[str, type[table.SearchesTable]] = {table.NAME: table.SearchTable, fuzz_table.NAME: fuzz_table.FuzzTable}
-"""The tables of searches, by their names in a scenario."""
+"""Models of the tables of searches, by their names in a scenario."""
 
 
 def with_searches(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a scenario, to which the tables of searches are added."""
+    """Return the schema of a scenario with the tables of searches added."""
     properties, definitions = dict(scenario["properties"]), dict(scenario["$defs"])
     for name, model in TABLES.items():
         schema = model.model_json_schema(ref_template="#/$defs/{model}")

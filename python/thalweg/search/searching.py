@@ -1,4 +1,4 @@
-"""The search itself: one candidate after another until the budget is used, then the best ones at held-out points."""
+"""The search: evaluates candidates until the budget is used, then the best ones at held-out points."""
 
 import shutil
 from collections.abc import Callable
@@ -22,19 +22,19 @@ class Searching:
     folder: Path
     store: Store
     listener: Callable[[list[Candidate]], None] = field(default=lambda evaluated: None)
-    """Called with all candidates that are evaluated, whenever there is another one."""
+    """Called with all evaluated candidates after each new one."""
 
     @property
     def search(self) -> Search:
-        """What is searched."""
+        """Definition of the search."""
         return self.planner.search
 
     def run(self) -> list[Candidate]:
-        """Evaluate the default, and candidates until the budget is used, together with other processes.
+        """Evaluate the default, then candidates until the budget is used; other processes may share the work.
 
         Raises:
             Interrupted: The user requested a stop; finished experiments are kept.
-            ThalwegError: The engine cannot run, or something cannot be written.
+            ThalwegError: The engine cannot run, or a file cannot be written.
         """
         with self.store.exclusive():
             if self.store.default is None:
@@ -61,7 +61,7 @@ class Searching:
         shutil.rmtree(self._directory(claimed.number), ignore_errors=True)
 
     def _measured(self, number: int | None, settings: Settings, best: list[Candidate] | None = None) -> Candidate:
-        """Run a candidate until its rounds are through, or it is not one of the best."""
+        """Run the rounds of a candidate until they are complete, or it cannot be one of the best."""
         candidate = Candidate(number, dict(settings))
         try:
             plan = self.planner.plan(settings, "seen")
@@ -87,7 +87,7 @@ class Searching:
 
 
 def unmeasured(candidate: Candidate, search: Search) -> str:
-    """Say which quantity of a candidate has no value in any repetition; empty if all have one."""
+    """Return the quantity of a candidate that has no value in any repetition, as text; empty if all have values."""
     lacking = [
         quantity.name
         for quantity, estimate in zip(search.quantities, candidate.estimates, strict=True)

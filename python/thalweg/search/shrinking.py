@@ -1,4 +1,4 @@
-"""Minimal failing conditions: elements are removed one by one, then numbers are made milder and rounder."""
+"""Minimises failing conditions: removes elements one by one, then makes numbers milder and rounder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,9 +21,9 @@ MAX_HALVINGS = 5
 
 
 def shrink(conditions: Conditions, fails: Callable[[Conditions], bool]) -> list[Element]:
-    """Return failing conditions of which no single element can be removed.
+    """Return failing conditions from which no single element can be removed.
 
-    `conditions` fail; `fails` runs others.
+    `conditions` must fail; `fails` evaluates others.
     """
     minimal = _fewest(list(conditions), fails)
     for number, element in enumerate(minimal):
@@ -46,7 +46,7 @@ def _fewest(conditions: list[Element], fails: Callable[[Conditions], bool]) -> l
 
 
 def _simplest(conditions: list[Element], number: int, name: str, fails: Callable[[Conditions], bool]) -> Element:
-    """Make one value of an element as mild and as round as it can be."""
+    """Make one value of an element as mild and as round as possible while the conditions fail."""
 
     def still_fails(value: Value) -> bool:
         tried = _with(element, name, value)
@@ -68,7 +68,7 @@ def _simplest(conditions: list[Element], number: int, name: str, fails: Callable
 
 
 def _rounder(element: Element, name: str) -> Iterator[Value]:
-    """Return a value with one significant digit, then two."""
+    """Yield the value with one significant digit, then with two."""
     number = number_of(element.values[name])
     assert number is not None, "a number or a quantity"
     for digits in (1, 2):

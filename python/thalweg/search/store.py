@@ -1,9 +1,10 @@
-"""The state of a search, in an SQLite file: it survives interruptions, and several processes share it.
+"""The state of a search in an SQLite file, which survives interruptions and is shared by several processes.
 
-Optuna keeps the candidates as trials and proposes the next one. Proposals depend only on the seed, the number of the
+Optuna stores the candidates as trials and proposes the next one. Proposals depend only on the seed, the number of the
 candidate and the earlier candidates, so that an interrupted search resumes identically.
 
-Locks mark the candidates in progress. A killed process loses its locks, and another process takes over its candidate.
+A process locks the candidate that it evaluates. If it is killed, the lock is released and another process takes over
+its candidate.
 """
 
 import hashlib
@@ -35,16 +36,16 @@ FILE = "search.db"
 STUDY = "search"
 
 POPULATION = 24
-"""Candidates of a generation of NSGA-II."""
+"""Number of candidates in a generation of NSGA-II."""
 
 WAIT_S = 60
-"""SQLite's timeout for another process that writes."""
+"""Timeout of SQLite while another process writes."""
 
 POLL_S = 0.5
-"""Interval of checks whether another process has finished its candidate."""
+"""Polling interval while another process evaluates its candidate."""
 
 CANDIDATE, FOUND, DEFAULT = "candidate", "found", "default"
-"""Attributes of Optuna's trials and study: a candidate's number, its results, and those of the default."""
+"""Attributes of Optuna's trials and study: a candidate's number, its results, and the default's results."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Store:
             self._study = optuna.load_study(study_name=STUDY, storage=storage, sampler=self._sampler)
 
     def _make(self) -> None:
-        """Make the file: complete or not at all, so that a process may be killed meanwhile."""
+        """Create the file atomically, because the process may be killed."""
         new = self._folder / f"{FILE}.new"
         for part in (new, new.with_name(f"{new.name}-journal")):
             part.unlink(missing_ok=True)
@@ -94,11 +95,11 @@ class Store:
         def connect() -> sqlite3.Connection:
             return sqlite3.connect(file, timeout=WAIT_S, check_same_thread=False)
 
-        # The URL names no folder: in one, `?` and `%` would have a meaning.
+        # The file name is relative, because `?` and `%` in a folder's name would be interpreted as parts of the URL.
         return RDBStorage(f"sqlite:///{FILE}", engine_kwargs={"creator": connect})
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Exclude all other processes of this search."""
+        """Return an exclusive lock among all processes of this search."""
         return locks.exclusive(self._folder / "lock")
 
     @property
@@ -113,7 +114,7 @@ class Store:
             self._study.set_user_attr(DEFAULT, _result(candidate))
 
     def evaluated(self) -> list[Candidate]:
-        """Return the candidates that are evaluated, by number."""
+        """Return the evaluated candidates, by number."""
         with _explained(self._folder):
             trials = self._study.get_trials(deepcopy=False)
         for trial in trials:
@@ -123,18 +124,20 @@ class Store:
         return sorted(self._known.values(), key=lambda candidate: candidate.number or 0)
 
     def claim(self) -> Claimed | None:
-        """Take over a candidate of a killed process, or propose the next one; None: the budget is used."""
+        """Take over a candidate of a killed process, or propose a new one; None if the budget is used."""
         with self.exclusive(), _explained(self._folder):
             trials = self._study.get_trials(deepcopy=False)
             for trial in trials:
                 if trial.state == TrialState.RUNNING and (lock := self._lock(trial.number)):
                     if self._study.get_trials(deepcopy=False)[trial.number].state != TrialState.RUNNING:
-                        lock.close()  # finished since
+                        lock.close()  # another process has finished it in the meantime
                     elif CANDIDATE in trial.user_attrs:
                         return self._claimed(trial, trial.user_attrs[CANDIDATE], lock)
                     else:
                         lock.close()
-                        self._study.tell(trial.number, state=TrialState.FAIL)  # it was not proposed to the end
+                        self._study.tell(
+                            trial.number, state=TrialState.FAIL
+                        )  # its process was killed during the proposal
             number = sum(CANDIDATE in trial.user_attrs for trial in trials)
             if number >= self._search.budget:
                 return None
@@ -178,7 +181,9 @@ class Store:
             trial.set_user_attr(FOUND, _result(candidate))
             if candidate.is_measured:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a constraint that was set before the process was killed
+                    warnings.simplefilter(
+                        "ignore"
+                    )  # a killed process had set the constraint
                     excesses = candidate.excesses(self._search)
                     for constraint, excess in zip(self._search.constraints, excesses, strict=True):
                         trial.set_constraint(constraint.text, excess)
@@ -188,9 +193,9 @@ class Store:
         claimed.lock.close()
 
     def importances(self) -> list[dict[str, float]]:
-        """Return, for each objective, the share of its variance that each parameter explains (fANOVA).
+        """Return, for each objective, the fraction of its variance that each parameter explains (fANOVA).
 
-        Empty where the candidates are too few, or all alike.
+        Empty if there are too few candidates, or all values are equal.
         """
         trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]
@@ -210,7 +215,7 @@ class Store:
         return shares
 
     def _lock(self, trial: int) -> IO[bytes] | None:
-        """Lock a trial; None if another process has it. The lock is open as long as the file."""
+        """Lock a trial until the returned file is closed; None if another process holds the lock."""
         return locks.taken(self._folder / "locks" / str(trial))
 
 
@@ -219,14 +224,14 @@ MIN_FOR_IMPORTANCE = 8
 
 
 class _Proposals(BaseSampler):
-    """TPE for one objective, NSGA-II for several; the randomness of a candidate is that of its number."""
+    """TPE for one objective, NSGA-II for several; the random numbers depend only on the candidate's number."""
 
     def __init__(self, seed: int, *, is_single: bool) -> None:
         self._seed, self._is_single, self._number = seed, is_single, 0
         self.begin(0)
 
     def begin(self, number: int) -> None:
-        """Start the proposal of a candidate."""
+        """Seed the random numbers for the proposal of a candidate."""
         self._number = number
         seed = _hashed(self._seed, number)
         with warnings.catch_warnings():
@@ -259,7 +264,7 @@ class _Proposals(BaseSampler):
 
 
 def _hashed(*parts: int | str) -> int:
-    """Return a seed for numpy."""
+    """Return a hash as a seed for numpy."""
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big")
 
 
@@ -280,7 +285,7 @@ def _candidate(number: int | None, result: dict[str, Any]) -> Candidate:
 
 @contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """Convert an error of the database to one with a remedy."""
+    """Convert an error of the database to an error with a remedy."""
     try:
         yield
     except (DBAPIError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:

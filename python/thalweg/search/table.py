@@ -1,4 +1,4 @@
-"""The table `[search]` of a scenario: read, checked, and every mistake explained."""
+"""Parses and checks the table `[search]` of a scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,36 +85,36 @@ class Search:
     """A search, checked against its scenario."""
 
     document: Document
-    """The scenario, without the values that are held out and the parameters."""
+    """The scenario without the held-out values and the parameters."""
     parameters: Sequence[Parameter]
     objectives: Sequence[Objective]
     constraints: Sequence[Constraint]
     held_out: Mapping[str, Sequence[Value]]
-    """Values of the sweep that the search does not see, by key; by `rows`, names of files of rows."""
+    """Held-out values of the sweep, by key; for `rows`, names of files of rows."""
     budget: int
     held_out_rows: Rows | None = None
-    """The rows of the files in `held_out`."""
+    """Rows of the files in `held_out`."""
 
     @property
     def terms(self) -> list[Term]:
-        """Every measure that is used, once."""
+        """All distinct measures that are used."""
         return list(dict.fromkeys(quantity.term for quantity in self.quantities))
 
     def is_held_out(self, point: Mapping[str, object]) -> bool:
-        """Whether a point of the sweep is held out."""
+        """Return whether a point of the sweep is held out."""
         rows = self.held_out_rows
         if rows and tuple(point[address] for address in rows.addresses) in rows.axis.choices:
             return True
         return any(point[key] in values for key, values in self.held_out.items() if key != ROWS)
 
     def expanded(self, settings: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the settings by key of the scenario: what every flow shares is set for each."""
+        """Return the settings by key of the scenario; a parameter of every flow is expanded to all flows."""
         flows = names_of_flows(self.document)
         return {key: value for address, value in settings.items() for key in expanded(address, flows)}
 
     @property
     def written(self) -> dict[str, Value]:
-        """The scenario's own values of its parameters; those without one are left to the engine."""
+        """Values of the parameters in the scenario; parameters without one have the engine's default."""
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw
@@ -130,14 +130,14 @@ class Search:
 
     @property
     def quantities(self) -> list[Objective | Constraint]:
-        """Objectives, then constraints: the values of each candidate."""
+        """Objectives, then constraints: the quantities of each candidate."""
         return [*self.objectives, *self.constraints]
 
     @classmethod
     def of(cls, document: Document) -> "Search":
-        """Read and check the table of a checked scenario.
+        """Parse and check the table of a checked scenario.
 
-        Raises `ThalwegErrors` with every mistake; `ThalwegError` if there is no such table.
+        Raises `ThalwegErrors` with all mistakes; `ThalwegError` if the table is missing.
         """
         if NAME not in document.searches:
             raise ThalwegError(
@@ -170,7 +170,7 @@ class Search:
 
 
 def shaped(document: Document, name: str, model: type[Model]) -> Model:
-    """Read a table of searches as its model.
+    """Parse a table of searches as its model.
 
     Raises `ThalwegErrors` about unknown, missing or invalid values.
     """
@@ -199,7 +199,7 @@ def names_of_flows(document: Document) -> list[str]:
 
 @dataclass
 class _Checker:
-    """Checks the parts of the table against the scenario, and collects the mistakes."""
+    """Checks the parts of the table against the scenario, and collects mistakes."""
 
     document: Document
     errors: list[ThalwegError] = field(default_factory=list)
@@ -301,7 +301,7 @@ class _Checker:
             self.held_out_rows = rows.read([str(name) for name in names], self.document.file.parent)
 
     def ends(self, parameters: Sequence[Parameter]) -> None:
-        """Check the scenario with the ends of each range, and with each choice."""
+        """Check the scenario with the ends of each range and with each choice."""
         for parameter in parameters:
             for value in parameter.ends:
                 try:

@@ -1,7 +1,7 @@
 """The quantities of a search: a measure of a flow or of the path, and constraints on it.
 
 A constraint is `measure(flow) <op> number`, or `measure <op> number` for a measure of the path: `harm(theirs) <= 0.1`,
-`rtt_p95(ours) < 60ms`, `utilisation >= 0.8`. Nothing else is evaluated.
+`rtt_p95(ours) < 60ms`, `utilisation >= 0.8`. No other notation is accepted.
 """
 
 import re
@@ -13,7 +13,7 @@ from thalweg.checks import Check, Term, TermError
 from thalweg.scenario.text import words
 
 Over = str
-"""`mean`, `median`, `worst`, `best`, or a percentile: `p10`."""
+"""Reduction: `mean`, `median`, `worst`, `best`, or a percentile such as `p10`."""
 
 Sign = Literal["<=", ">="]
 
@@ -30,7 +30,7 @@ class Objective:
 
     @property
     def name(self) -> str:
-        """Its name in tables.
+        """Name of the objective in tables.
 
         >>> Objective(Term("goodput", "ours"), True, "worst").name
         'worst goodput(ours)'
@@ -38,7 +38,7 @@ class Objective:
         return f"{self.over} {self.term}"
 
     def reduce(self, values: Sequence[float]) -> float:
-        """Make one number of the values of the points of one repetition."""
+        """Reduce the values of the points of one repetition to one number."""
         return reduced(values, self.over, is_large_good=self.is_maximised)
 
     def is_better(self, value: float, other: float) -> bool:
@@ -48,17 +48,17 @@ class Objective:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A bound that a candidate has to keep at every point of the sweep."""
+    """A bound that a candidate must satisfy at every point of the sweep."""
 
     term: Term
     sign: Sign
     bound: float
     text: str
-    """Original text."""
+    """Text of the constraint as written."""
 
     @classmethod
     def parse(cls, text: str, flows: Sequence[str]) -> "Constraint":
-        """Read `measure(flow) <op> number`.
+        """Parse `measure(flow) <op> number`.
 
         Raises `TermError` for any other form.
 
@@ -74,15 +74,15 @@ class Constraint:
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """Name of the constraint in tables."""
         return f"worst {self.term}"
 
     def reduce(self, values: Sequence[float]) -> float:
-        """Return the value of the point that is nearest to breaking the bound, or farthest beyond it."""
+        """Return the value of the point nearest to breaking the bound, or farthest beyond it."""
         return max(values) if self.sign == "<=" else min(values)
 
     def excess(self, value: float) -> float:
-        """Return by how much a value breaks the bound, as a part of it; at most 0 where the bound is kept."""
+        """Return the excess of a value over the bound, as a fraction of the bound; at most 0 if the bound holds."""
         difference = value - self.bound if self.sign == "<=" else self.bound - value
         return difference / (abs(self.bound) or 1.0)
 
@@ -103,7 +103,7 @@ def reduced(values: Sequence[float], over: Over, *, is_large_good: bool) -> floa
 
 
 def check_over(over: str) -> None:
-    """Raise `TermError` unless `over` names a way to reduce the values of several points."""
+    """Raise `TermError` unless `over` is a known reduction."""
     if over not in ("mean", "median", "worst", "best") and not _PERCENTILE.fullmatch(over):
         expected = "mean, median, worst, best, or a percentile such as p10"
         hint = words.did_you_mean(over, ("mean", "median", "worst", "best"))

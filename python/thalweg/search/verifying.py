@@ -1,7 +1,7 @@
-"""The best candidates compared with the default, at points that the search has not used.
+"""Compares the best candidates with the default at held-out points.
 
-Each difference has Welch's interval and test, and Holm's correction covers all verdicts of an engine: with a
-probability of 95 %, none of them is a false alarm.
+Each difference has Welch's interval and test, with Holm's correction over all verdicts of an engine: the probability of
+any false alarm is at most 5 %.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ from thalweg.search.table import Search
 from thalweg.search.terms import Constraint, Objective
 
 MAX_WINNERS = 3
-"""Candidates that are verified; of a longer Pareto front, those that are spread evenly along it."""
+"""Maximum number of verified candidates; from a longer Pareto front, evenly spaced ones are selected."""
 
 ALL_POINTS = "all points"
 
 MAX_POINTS = 24
-"""Maximum number of points that are shown individually; above it, only totals are."""
+"""Maximum number of points that are shown individually; above it, only totals are shown."""
 
 Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
 """`too few`: too few repetitions for a verdict."""
@@ -36,7 +36,7 @@ Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A candidate's objective beside the default's, at one point or over all."""
+    """Comparison of a candidate's objective with the default's, at one point or over all points."""
 
     candidate: str
     quantity: str
@@ -46,7 +46,7 @@ class Verdicts:
     found: Estimate
     difference: Difference
     p: float | None
-    """Corrected for the number of tests."""
+    """p-value, corrected for the number of tests."""
     verdict: Verdict
 
 
@@ -57,17 +57,17 @@ class Verified:
     engine: str
     version: str
     is_held_out: bool
-    """False: nothing is held out, and the points of the search were run again with other seeds."""
+    """Whether points are held out; False: the points of the search were run again with other seeds."""
     points: Sequence[str]
     candidates: Sequence[Candidate]
-    """The default first; their values are those of all points."""
+    """The default first, then the candidates; their values cover all points."""
     rows: Sequence[Verdicts]
     untrustworthy: int
-    """Experiments that are marked untrustworthy, and have no value."""
+    """Number of experiments that are marked untrustworthy and have no value."""
 
 
 def winners(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
-    """Return the candidates to verify: the best ones of one objective, or some of the Pareto front."""
+    """Return the candidates to verify: with one objective the best ones, otherwise a selection of the Pareto front."""
     objective = search.objectives[0]
     if len(search.objectives) == 1:
         rest, best = list(candidates), list[Candidate]()
@@ -132,7 +132,7 @@ def verify(
 
 
 def _measured(lab: Lab, plan: Plan, directory: Path, search: Search) -> Values | str:
-    """Return the values of a plan, or why it has none."""
+    """Return the values of a plan, or the reason why it has none."""
     try:
         return lab.measure(plan, directory, search.terms)
     except ThalwegError as error:
@@ -198,7 +198,7 @@ def _verdict(row: Verdicts, is_large_good: bool) -> Verdict:
 
 
 def _names(plan: Plan) -> dict[int, str]:
-    """Name the points of a plan by the keys of the sweep that vary."""
+    """Return the names of the points of a plan, from the keys of the sweep that vary."""
     sweeps = {experiment.experiment: experiment.sweep for experiment in plan.experiments}
     keys = [key for key in next(iter(sweeps.values())) if len({point[key] for point in sweeps.values()}) > 1]
     return {

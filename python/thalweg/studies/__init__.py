@@ -5,7 +5,7 @@
     run(planned, folder(study, "sim", RUNS, quick=True), runner)
     planned.judged["large-cubic-yields"].verdict
 
-What a study's folder holds is described in docs/reference/studies.md.
+docs/reference/studies.md describes the contents of a study's folder.
 """
 
 from thalweg.report.pages.study import write as write_page

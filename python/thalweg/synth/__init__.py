@@ -1,4 +1,4 @@
-"""Synthetic records of a CDN, with their truth.
+"""Synthetic records of a CDN, with known differences between the algorithms.
 
     settings = Settings(rows=1_000_000, seed=1, truth="paradox")
     write(make(settings), Path("synthetic"))

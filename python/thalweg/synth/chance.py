@@ -1,4 +1,4 @@
-"""Random numbers: a stream for each purpose and position, so that no file depends on the files made before it."""
+"""Random streams for each purpose and position, so that no file depends on previously written files."""
 
 from enum import IntEnum
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """Purpose of a stream."""
+    """Purpose of a random stream."""
 
     CLIENTS = 0
     HOUR_EFFECTS = 1
-    """An hour's effect on a client: the same for all machines of a PoP."""
+    """Effect of an hour on a client, the same for all machines of a PoP."""
     CONNECTIONS = 2
 
 

@@ -1,8 +1,8 @@
-"""The kinds of connections that a PoP of a CDN has, and how its clients are spread over their paths.
+"""The kinds of connections of a CDN's PoP, and the distribution of its clients over paths.
 
-The paths themselves are scenarios in scenarios/cdn, whose sweeps these shares are about. The kinds are those of Shah,
-*BBR Evaluation at a Large CDN* (2019). The article gives no path's numbers, so all numbers are ours;
-docs/reference/synth.md argues for them.
+The paths are scenarios in scenarios/cdn; the shares refer to the values of their sweeps. The kinds are those of Shah,
+*BBR Evaluation at a Large CDN* (2019). The article does not specify the paths, so all numbers are assumptions, which
+docs/reference/synth.md justifies.
 """
 
 from collections.abc import Mapping
@@ -19,25 +19,25 @@ class PathClass:
     """A kind of connections."""
 
     name: str
-    """Also of its scenario."""
+    """Name of the class and of its scenario."""
     share: float
-    """Of all connections."""
+    """Fraction of all connections."""
     clients: int
-    """Client networks: a /24 or a /48 each, all of whose connections have one path."""
+    """Number of client networks, each a /24 or a /48 whose connections share one path."""
     rates: Mapping[str, float]
-    """Values of path.rate, ascending, with the share of clients that have it."""
+    """Values of path.rate, ascending, each with its fraction of clients."""
     rtts: Mapping[str, float]
     losses: Mapping[float, float]
     sizes: Mapping[str, float]
-    """Sizes of objects, with the share of connections that carry such ones."""
+    """Sizes of objects, each with its fraction of connections."""
     transfers: int
-    """Maximum number of objects of a connection: that of the scenario (requests.count)."""
+    """Maximum number of objects per connection, as in the scenario (requests.count)."""
     another: float
-    """Probability of one more object on the same connection."""
+    """Probability of another object on the same connection."""
     think_s: float
-    """Mean time until it follows."""
+    """Mean time until the next object is requested."""
     asn: int
-    """Number of the autonomous system: one for documentation (RFC 5398)."""
+    """Autonomous system number, from the range for documentation (RFC 5398)."""
     as_name: str
     cgroup: str
 
@@ -48,14 +48,14 @@ class PathClass:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values of each axis, with the arms last."""
+        """Number of values of each axis; the arms are the last axis."""
         return *(len(axis) for axis in self.axes), len(ARMS)
 
 
 PAGES = {"30kB": 0.35, "300kB": 0.3, "1MB": 0.2, "3MB": 0.1, "10MB": 0.05}
-"""Objects for clients: pages and pictures, segments of video, a few downloads."""
+"""Object sizes for clients: pages and pictures, segments of video, some downloads."""
 FILLS = {"1MB": 0.25, "3MB": 0.35, "10MB": 0.3, "30MB": 0.1}
-"""Objects between caches: cache misses are large."""
+"""Object sizes between caches: cache misses are large."""
 EDGE, FILL = "/system.slice/edge.service", "/system.slice/fill.service"
 
 CLASSES = (
@@ -87,4 +87,4 @@ CLASSES = (
 """Clients of four kinds, and two kinds of the CDN's own traffic."""
 
 TRANSFERS = max(kind.transfers for kind in CLASSES)
-"""Maximum number of objects of any connection."""
+"""Maximum number of objects over all classes."""

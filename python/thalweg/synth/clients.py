@@ -12,21 +12,21 @@ from thalweg.synth.planted import Spread
 from thalweg.synth.pool import Floats, Integers
 
 POPS = {"ams": 0.35, "fra": 0.25, "sin": 0.2, "gru": 0.12, "nrt": 0.08}
-"""Points of presence, with their share of all rows: files are as skewed as that."""
+"""Points of presence, with their fraction of all rows; the sizes of files are skewed accordingly."""
 
 IPV6_EVERY = 5
-"""One client in this number has IPv6."""
+"""One in this number of clients uses IPv6."""
 
 
 @dataclass(frozen=True)
 class Clients:
-    """All clients, as arrays by their number."""
+    """All clients, as arrays by client number."""
 
     kind: Integers
     """Number of the class."""
     pop: Integers
     rate: Integers
-    """Position on the axis of the class, which determines RTT and loss."""
+    """Position on the rate axis of the class, which determines RTT and loss."""
     rtt: Integers
     loss: Integers
     log_factor: Floats
@@ -34,7 +34,7 @@ class Clients:
     weight: Floats
     """Share of the connections of its PoP."""
     addresses: tuple[str, ...]
-    """Networks, as records have truncated addresses."""
+    """Networks, in the format of truncated addresses in records."""
 
     @cached_property
     def ip_version(self) -> Integers:
@@ -77,7 +77,7 @@ def address(kind: int, number: int) -> str:
 
 
 def networks(kind: int) -> Iterator[tuple[str, str]]:
-    """Return the networks of a class's clients, each with its country; one is within another.
+    """Yield the networks of a class's clients, each with its country; one of them contains another.
 
     >>> list(networks(1))
     [('10.16.0.0/12', 'XA'), ('10.16.0.0/14', 'XB'), ('2001:db8:1000::/36', 'XA')]

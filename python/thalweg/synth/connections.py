@@ -1,4 +1,4 @@
-"""Drawn connections of a file: client, time, object, algorithm, and duration."""
+"""Draws the connections of a file: client, time, object, algorithm, and duration."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from thalweg.synth.pool import AGES_S, Booleans, Floats, Integers, path_rtts_us,
 from thalweg.synth.world import BUSY, LOAD, SLOT_HOURS, Fleet
 
 MEASURED = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_mean_us", "rtt_p95_us")
-"""Values that are taken from the pool by transfer."""
+"""Values that are taken from the pool, by transfer."""
 
 AGES_US = np.array(AGES_S) * 1_000_000
 HOUR_US = 3_600_000_000
@@ -20,17 +20,17 @@ INTERIM_US = 60_000_000
 
 @dataclass(frozen=True)
 class ConnectionArrays:
-    """Connections, as arrays by connection; those about transfers by connection and transfer."""
+    """Connections as arrays: by connection, or by connection and transfer."""
 
     local: Integers
     """Number of the client among those of the PoP."""
     arm: Integers
     start_us: Integers
-    """Time of opening, a handshake before its first request: UNIX time, like all times."""
+    """Time of opening, one handshake before the first request, as UNIX time in microseconds."""
     closed_us: Integers
     handshake_us: Integers
     transfers: Integers
-    """Number of transfers; later entries in a row are undefined."""
+    """Number of transfers; later entries of a row are undefined."""
     size_bytes: Integers
     begin_us: Integers
     fct_us: Integers
@@ -40,41 +40,41 @@ class ConnectionArrays:
     rtt_mean_us: Integers
     rtt_p95_us: Integers
     acked_bytes: Floats
-    """By age; NaN: it was not open for as long."""
+    """Acknowledged bytes by age; NaN: the connection was not open for that long."""
     kind: Integers
     """Number of the class."""
 
     @property
     def interims(self) -> Integers:
-        """Number of rows while it is open."""
+        """Number of rows while the connection is open."""
         return np.asarray((self.closed_us - self.start_us - 1) // INTERIM_US)
 
     @property
     def rows(self) -> Integers:
-        """Number of rows: of its transfers, of its minutes, and of its close."""
+        """Number of rows: one per transfer, per minute open, and for the close."""
         return self.transfers + self.interims + 1
 
     def first(self, count: int) -> "ConnectionArrays":
-        """Keep the first `count` ones."""
+        """Return the first `count` connections."""
         return ConnectionArrays(*(getattr(self, name)[:count] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
 class PoolSample:
-    """Values that connections take from the pools, and from the shares of their classes."""
+    """Values drawn from the pools and from the distributions of the classes."""
 
     measured: dict[str, Floats]
-    """By connection and transfer."""
+    """Values by connection and transfer."""
     early_bytes: Floats
     size_bytes: Integers
     handshake_us: Integers
     transfers: Integers
     think_us: Integers
-    """By connection and transfer: time until the next request."""
+    """Time until the next request, by connection and transfer."""
 
 
 def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> ConnectionArrays:
-    """Draw connections of a file, in no order."""
+    """Draw the connections of a file, unsorted."""
     local = _draw_indices(fleet.local[piece.pop].cumulative, count, rng)
     client = fleet.local[piece.pop].numbers[local]
     hours = slice(piece.slot * SLOT_HOURS, (piece.slot + 1) * SLOT_HOURS)
@@ -87,7 +87,7 @@ def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.r
     shared = fleet.clients.log_factor[client] + spread.hour * hour_effects[local, slot_hour]
     factor = np.exp(shared[:, None] + spread.transfer * rng.standard_normal((count, TRANSFERS)))
     fct_us = np.maximum(np.rint(sampled.measured["fct_us"] * factor), 1).astype(np.int64)
-    # Each request follows the arrival of the previous object after a pause, the first one follows the handshake.
+    # The first request follows the handshake; each later one follows the previous object after a pause.
     opened_us, spans = start_us + sampled.handshake_us, fct_us + sampled.think_us
     begin_us = opened_us[:, None] + np.cumsum(spans, axis=1) - spans
     last = np.arange(count), sampled.transfers - 1
@@ -113,7 +113,7 @@ def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.r
 
 
 def _sample_pool(fleet: Fleet, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> PoolSample:
-    """Draw the objects of connections, and take one of the pool for each."""
+    """Draw the objects of connections, and a connection of the pool for each."""
     count, kinds = len(client), fleet.clients.kind[client]
     measured = {name: np.zeros((count, TRANSFERS)) for name in MEASURED}
     early_bytes = np.full((count, len(AGES_S)), np.nan)
@@ -140,9 +140,10 @@ def _sample_pool(fleet: Fleet, client: Integers, hour: Integers, arm: Integers, 
 
 
 def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_there: Booleans, early: Floats) -> Floats:
-    """Return how many objects were delivered at the ages: those that are done, and a share of the unfinished one.
+    """Return the bytes that were delivered at the ages, in objects: complete ones, and the delivered fraction of the
+    current one.
 
-    `early` is that share of the first object, where the pool has it; of others it grows evenly.
+    `early` is that fraction for the first object, if the pool has it; for later objects it grows linearly.
     """
     at_us = opened_us[:, None] + AGES_US
     delivered = np.zeros(at_us.shape)
@@ -151,11 +152,11 @@ def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_ther
         if number == 0:
             share = np.where(np.isnan(early) | (share >= 1), share, np.minimum(early, 1))
         delivered += share
-    # The pool's curve and the even one need not be equal there.
+    # The pool's curve and the linear one may differ at the boundary, so the result is made monotonic.
     return np.asarray(np.maximum.accumulate(delivered, axis=1))
 
 
 def _draw_indices(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
-    """Draw numbers by their shares, of which this is the running sum."""
+    """Draw indices with the given cumulative probabilities."""
     at = rng.random(count) * cumulative[-1]
     return np.asarray(np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1))

@@ -1,10 +1,10 @@
-"""Records in the layout of a fleet's object storage, with the truth and a table of prefixes beside them.
+"""Writes records in the layout of a fleet's object storage, with the truth and a table of prefixes.
 
     DIR/records/day=2026-01-05/pop=ams/ams1.20260105T060000Z-1767592800-1767614399.parquet
     DIR/truth.json
     DIR/prefixes.csv
 
-All of it gets its names when all of it is complete.
+All files are renamed to their final paths when they are complete.
 """
 
 import json
@@ -34,21 +34,21 @@ from thalweg.synth.world import Fleet
 RECORDS, TRUTH, PREFIXES = "records", "truth.json", "prefixes.csv"
 
 GROUP_ROWS = 131_072
-"""Rows that are drawn and written together, as a row group: some 200 MB while they are made, per thread."""
+"""Number of rows that are drawn and written together as a row group: about 200 MB of memory per thread."""
 
 ROWS_PER_CONNECTION = 2.75
-"""Estimate; if the actual number is higher, excess rows are discarded, if it is lower, more are drawn."""
+"""Estimated number of rows per connection; excess rows are discarded, and missing rows are drawn later."""
 
 MIN_ROWS_PER_CONNECTION = 2
-"""A transfer and the close."""
+"""Minimum number of rows of a connection: a transfer and the close."""
 
 Listener = Callable[[int, int], None]
-"""Receives the number of written files, and the total."""
+"""Callback with the number of written files and the total."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Result of writing."""
+    """Result of writing a fleet's records."""
 
     folder: Path
     """Folder of the records."""
@@ -57,9 +57,9 @@ class Written:
 
 
 def check_free(out: Path) -> None:
-    """Check that there are no records yet.
+    """Check that the output folder does not exist yet.
 
-    Raises `ThalwegError` if there are.
+    Raises `ThalwegError` if it does.
     """
     for name in (RECORDS, TRUTH, PREFIXES):
         if (out / name).exists():
@@ -79,7 +79,7 @@ def write(
 ) -> Written:
     """Write the records, the truth and the prefixes into the folder `out`, which is created.
 
-    Raises `ThalwegError` if the path exists, or it cannot be written; then nothing is left of it.
+    Raises `ThalwegError` if the path exists or cannot be written; no files remain in that case.
     """
     check_free(out)
     planned = pieces(fleet.settings)
@@ -103,7 +103,7 @@ def write(
 
 
 def prefixes() -> str:
-    """Write a table of the clients' networks, as CSV: AS, country and class of each."""
+    """Return a table of the clients' networks as CSV: AS, country and class of each."""
     lines = ["network,asn,as_name,country,class"]
     for number, kind in enumerate(CLASSES):
         for network, country in clients.networks(number):
@@ -112,7 +112,7 @@ def prefixes() -> str:
 
 
 def _write_all(fleet: Fleet, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
-    """Write the files, several at a time: numpy and Parquet release the GIL meanwhile."""
+    """Write the files in several threads, because numpy and Parquet release the GIL."""
     folder.mkdir()
     for name in {Path(piece.place).parent for piece in planned}:
         (folder / name).mkdir(parents=True)
@@ -136,7 +136,7 @@ def write_piece(fleet: Fleet, piece: Piece, file: Path) -> None:
 
 
 def tables(fleet: Fleet, piece: Piece) -> Iterator[pa.Table]:
-    """Make the rows of a file, a row group at a time."""
+    """Yield the rows of a file, one row group at a time."""
     hour_effects = fleet.hour_effects(piece.day, piece.pop, piece.slot)
     rng = stream(fleet.settings.seed, Purpose.CONNECTIONS, piece.number)
     first = 0
@@ -150,7 +150,7 @@ def tables(fleet: Fleet, piece: Piece) -> Iterator[pa.Table]:
 def _fitting(
     fleet: Fleet, piece: Piece, row_count: int, hour_effects: Floats, rng: np.random.Generator
 ) -> tuple[ConnectionArrays, int]:
-    """Draw connections for as many rows as wanted, and return the number of remaining rows."""
+    """Draw connections for the given number of rows, and return the number of remaining rows."""
     for count in (int(row_count / ROWS_PER_CONNECTION) + 1, row_count // MIN_ROWS_PER_CONNECTION + 1):
         connections = draw(fleet, piece, count, hour_effects, rng)
         total = np.cumsum(connections.rows)

@@ -18,10 +18,10 @@ MACHINES = (0.65, 0.35)
 
 @dataclass(frozen=True)
 class Piece:
-    """A file: the connections that a machine saw open in some hours of a day."""
+    """A file: the connections that were open on a machine in some hours of a day."""
 
     number: int
-    """Number of the file, from 0, by which its connections are numbered."""
+    """Number of the file, from 0, on which the numbers of its connections are based."""
     day: int
     pop: int
     machine: int
@@ -40,12 +40,12 @@ class Piece:
 
     @property
     def midnight_us(self) -> int:
-        """Start of its day in UNIX time."""
+        """Start of its day, as UNIX time."""
         return int((FIRST_DAY + timedelta(days=self.day)).timestamp()) * 1_000_000
 
     @property
     def place(self) -> str:
-        """Its name in the folder of records: partitions by day and PoP, then the machine and the agent's own name."""
+        """Path in the folder of records: partitions by day and PoP, then the machine and the agent's file name."""
         day = FIRST_DAY + timedelta(days=self.day)
         first = day + timedelta(hours=self.slot * SLOT_HOURS)
         last = first + timedelta(hours=SLOT_HOURS, seconds=-1)
@@ -66,7 +66,8 @@ def pieces(settings: Settings) -> list[Piece]:
 
 
 def allot(total: int, shares: Floats | Sequence[float]) -> Integers:
-    """Share out a number in whole numbers: none is off by one or more, and they add up.
+    """Distribute a total in integers; each deviates from its exact share by less than one, and they add up to the
+    total.
 
     >>> allot(10, [0.55, 0.25, 0.2]).tolist()
     [6, 2, 2]

@@ -1,8 +1,8 @@
-"""Planted truths, which test the search for differences: made without the simulator, so that they are exact.
+"""Planted truths, which test the search for differences: they do not use the simulator, so they are exact.
 
-Completion times follow from the size and the path by a formula. Clients, hours and single objects scale them by
-lognormal factors, which both arms share; the treatment scales them by a number that is known. So the ratio of any
-quantile, and of means, is that number within a class.
+Completion times are computed from the size and the path. Clients, hours and objects scale them by lognormal factors,
+which both arms share; the treatment scales them by a known number. Within a class, the ratio of every quantile and of
+the means is therefore this number.
 """
 
 from collections.abc import Mapping
@@ -25,37 +25,37 @@ SLOW = ("wireless", "far-lossy", "far-clean")
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations of the logarithms of random factors: of completion times, and of load."""
+    """Standard deviations of the logarithms of the random factors of completion times and of load."""
 
     client: float
     hour: float
-    """Spread of a client's hours: all its connections in an hour share the value, so they are dependent."""
+    """Spread between a client's hours: all its connections in an hour share the factor, so they are dependent."""
     transfer: float
     activity: float = 1.0
-    """Spread of a client's load; with 1 the busiest tenth has nearly half of the connections."""
+    """Spread of the clients' load; with 1 the busiest tenth has nearly half of the connections."""
 
 
 SIMULATED_SPREAD = Spread(client=0.0, hour=0.1, transfer=0.1)
-"""Paths and losses vary already there: this is the additional spread by servers, and by others on the path."""
+"""Additional spread by servers and by other traffic; the simulation already varies paths and losses."""
 WIDE = Spread(client=0.5, hour=0.3, transfer=0.5)
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A truth that was chosen."""
+    """A truth with chosen parameters."""
 
     about: str
     ratios: Mapping[str, float] = field(default_factory=dict)
-    """Completion time with the treatment over that without, by class; of classes that are not here 1."""
+    """Ratio of completion times with and without the treatment, by class; 1 for classes that are not listed."""
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Share of a class's connections that get the treatment; of classes that are not here a half."""
+    """Fraction of a class's connections with the treatment; one half for classes that are not listed."""
     is_by_client_hour: bool = False
     """Whether all connections of a client in an hour get the same arm."""
     spread: Spread = WIDE
 
     @property
     def is_about_arms(self) -> bool:
-        """Whether it determines the assignment of arms."""
+        """Return whether it determines the assignment of arms."""
         return bool(self.shares) or self.is_by_client_hour
 
 
@@ -81,22 +81,22 @@ PLANTED: Mapping[str, Planted] = {
         "Nothing differs; but a client's connections of an hour share their luck and their arm, so that they are far"
         " fewer observations than they seem.",
         is_by_client_hour=True,
-        # A few clients have most of the load: otherwise hardly any hour of a client would have more than one
-        # connection.
+        # A few clients have most of the load; otherwise hardly any client would have several connections within an
+        # hour.
         spread=Spread(client=0.5, hour=0.8, transfer=0.3, activity=2.5),
     ),
 }
-"""Truths by their name."""
+"""Truths by name."""
 
 
 CONNECTIONS = 20
-"""Connections of each cell: they round the number of retransmissions differently, so that its share does not depend on
-the size.
+"""Number of connections of each cell. They round the number of retransmissions differently, so that its ratio does not
+depend on the size.
 """
 
 
 def planted_pool(kind: PathClass, ratio: float) -> Pool:
-    """Make the connections of a class; all its objects take the same time in a cell."""
+    """Create the connections of a class; within a cell, all its objects take the same time."""
     rate, rtt, loss, size, arm, rounding = np.meshgrid(
         np.array([quantities.rate(text) for text in kind.rates], dtype=np.float64),
         path_rtts_us(kind),

@@ -1,7 +1,7 @@
-"""Connections to draw from: of each class, path, size and algorithm the same number.
+"""Pools of connections to draw from: the same number for each class, path, size and algorithm.
 
-What a run of the simulator measured of them, as arrays by cell, connection and transfer. A cell is a path with a size
-and an arm; its number counts through the axes of the class, the arm fastest.
+Values that a run of the simulator measured, as arrays by cell, connection and transfer. A cell is a combination of
+path, size and arm; cells are numbered through the axes of the class, and the arm varies fastest.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Booleans = npt.NDArray[np.bool_]
 Array = Floats | Integers | npt.NDArray[np.int32] | Booleans
 
 AXES = ("path.rate", "path.rtt", "path.loss", "flow.object.requests.size", "flow.object.cc")
-"""Keys that the scenarios sweep, in the order of a cell's number."""
+"""Keys that the scenarios sweep, in the order of the axes of a cell's number."""
 
 AGES_S = (1, 3, 10, 30)
 """Ages of a connection at which records have the acknowledged bytes."""
@@ -31,23 +31,25 @@ CONNECTION = ["experiment", "repetition", "connection"]
 
 @dataclass(frozen=True)
 class Pool:
-    """Connections of a class."""
+    """Pool of connections of a class."""
 
     shape: tuple[int, ...]
     """Number of values on each axis: rate, RTT, loss, size, arm."""
     fct_us: Floats
-    """By cell, connection and transfer, like all but the last: from the request on, without the handshake."""
+    """Completion time from the request on, without the handshake. Arrays are by cell, connection and transfer unless
+    noted.
+    """
     segments: Integers
     retransmits: Integers
     rtt_min_us: Floats
     rtt_mean_us: Floats
     rtt_p95_us: Floats
     acked_bytes: Floats
-    """Of the first object, by cell, connection and age; NaN: it was complete by then, or unknown."""
+    """Acknowledged bytes of the first object, by cell, connection and age; NaN: it was already complete, or unknown."""
 
     @property
     def connections(self) -> int:
-        """Of each cell."""
+        """Number of connections in each cell."""
         return int(self.fct_us.shape[1])
 
     def cell(self, rate: Integers, rtt: Integers, loss: Integers, size: Integers, arm: Integers) -> Integers:
@@ -56,19 +58,19 @@ class Pool:
 
 
 def path_rtts_us(kind: PathClass) -> Floats:
-    """Return the round-trip time of the empty path, by its number on the axis."""
+    """Return the round-trip times of the empty path, by position on the axis."""
     return np.array([quantities.time(text) / 1e3 for text in kind.rtts])
 
 
 def sizes_bytes(kind: PathClass) -> Integers:
-    """Return the sizes of objects, by their numbers on the axis."""
+    """Return the sizes of objects, by position on the axis."""
     return np.array([quantities.size(text) for text in kind.sizes], dtype=np.int64)
 
 
 def pool_of(run: Run, kind: PathClass) -> Pool:
-    """Take the connections of a class from the run of its scenario.
+    """Create the pool of a class from the run of its scenario.
 
-    Raises `ThalwegError` if the run lacks some.
+    Raises `ThalwegError` if the run lacks connections.
     """
     flows = run.flows().with_columns(_cell(kind)).sort("cell", *CONNECTION[1:], "transfer")
     cells, transfers = int(np.prod(kind.shape)), int(flows["transfer"].max() or 0) + 1  # type: ignore[arg-type]
@@ -78,10 +80,10 @@ def pool_of(run: Run, kind: PathClass) -> Pool:
         raise _incomplete(run, kind)
     dense = (cells, connections, transfers)
     rtt_us = path_rtts_us(kind)[_axis(flows["cell"].to_numpy(), kind.shape, 1)]
-    # A record's completion time begins with the first byte queued; of a connection's first object the simulator's
-    # begins with the SYN, one round trip before.
+    # A record's completion time begins with the first byte queued; for a connection's first object the simulator's
+    # begins with the SYN, one round trip earlier.
     handshake_us = np.where(flows["transfer"].to_numpy() == 0, rtt_us, 0)
-    # An object whose every segment was retransmitted has no sample: it gets the RTT of the empty path.
+    # An object whose every segment was retransmitted has no RTT sample; it gets the RTT of the empty path.
     rtts = (flows[name].to_numpy() for name in ("rtt_min_us", "rtt_mean_us", "rtt_p95_us"))
     rtt_min_us, rtt_mean_us, rtt_p95_us = (np.where(np.isnan(rtt), rtt_us, rtt).reshape(dense) for rtt in rtts)
     return Pool(
@@ -91,13 +93,13 @@ def pool_of(run: Run, kind: PathClass) -> Pool:
         flows["retransmits"].to_numpy().astype(np.int64).reshape(dense),
         rtt_min_us,
         rtt_mean_us,
-        np.maximum(rtt_p95_us, rtt_min_us),  # the simulator has quantiles to 1 %
+        np.maximum(rtt_p95_us, rtt_min_us),  # the simulator's quantiles have a resolution of 1 %
         _acked(run, flows, rtt_us).reshape(cells, connections, len(AGES_S)),
     )
 
 
 def _cell(kind: PathClass) -> pl.Expr:
-    """Number the points of the sweep."""
+    """Return the cell number of each sweep point."""
     number = pl.lit(0, dtype=pl.Int64)
     for key, values in zip(AXES, (*kind.axes, ARMS), strict=True):
         index = pl.col(key).replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64)
@@ -110,7 +112,7 @@ def _axis(cells: Integers, shape: tuple[int, ...], axis: int) -> Integers:
 
 
 def _acked(run: Run, flows: pl.DataFrame, rtt_us: Floats) -> Floats:
-    """Return the bytes of their first object that connections had delivered at some ages, interpolated linearly."""
+    """Return the bytes of the first object that were delivered at the ages, interpolated linearly."""
     samples = run.collect(run.scan("samples").select(*CONNECTION, "t_us", "acked_bytes").sort(*CONNECTION, "t_us"))
     series = samples.partition_by(CONNECTION, as_dict=True, include_key=False)
     spans = flows.with_columns(opened_us=flows["start_us"] + pl.Series(rtt_us)).filter(pl.col("transfer") == 0)

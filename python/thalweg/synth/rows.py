@@ -1,4 +1,4 @@
-"""Connections as rows of records: one for each transfer, one for each minute that it is open, one for its end."""
+"""Converts connections to rows of records: one for each transfer, one for each minute open, and one for the close."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,31 +15,31 @@ from thalweg.synth.pool import AGES_S, Array, Booleans, Integers
 from thalweg.synth.world import Fleet
 
 Block = Mapping[str, Array]
-"""Rows of one kind: columns by name; those that are not here are empty. Of texts there is the number of the word."""
+"""Rows of one kind, as columns by name; missing columns are null. Texts are indices of words."""
 
 KINDS = ("transfer", "interim", "close")
 TRANSFER, INTERIM, CLOSE = range(len(KINDS))
 
 CGROUPS = sorted({kind.cgroup for kind in CLASSES})
 CGROUP_OF = np.array([CGROUPS.index(kind.cgroup) for kind in CLASSES])
-"""Number of the word, by the number of the class. Words are unique: otherwise Parquet writes one or the other."""
+"""Index of the cgroup's word, by class. Words are unique; otherwise Parquet's dictionary would be ambiguous."""
 
 NETNS = 4_026_531_840
-"""Inode of a machine's own network namespace: the first one that Linux numbers."""
+"""Inode of a machine's initial network namespace, the first one that Linux assigns."""
 HTTPS = 443
 LOCAL = {4: "203.0.113.0/24", 6: "2001:db8:ffff::/48"}
-"""Addresses of the PoPs: for documentation, and truncated."""
+"""Addresses of the PoPs, from documentation ranges and truncated."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """Texts that the columns of a file have, by their number."""
+    """Texts of the columns of a file, by their index."""
 
     by_column: Mapping[str, list[str]]
 
     @classmethod
     def of(cls, fleet: Fleet, piece: Piece) -> "Words":
-        """Collect those of a file."""
+        """Collect the texts of a file."""
         addresses = [fleet.clients.addresses[number] for number in fleet.local[piece.pop].numbers]
         return cls(
             {
@@ -51,10 +51,10 @@ class Words:
 
 
 def table(fleet: Fleet, piece: Piece, connections: ConnectionArrays, first: int, empty: int) -> pa.Table:
-    """Write connections as rows, sorted by their end.
+    """Return connections as rows, sorted by their end.
 
-    `first` is the number of the first one within the file. `empty` rows more are of connections that carried nothing,
-    such as those of health checks: so there are as many rows as were asked for.
+    `first` is the number of the first connection within the file. `empty` is the number of additional rows of
+    connections without data, such as health checks, which fill up to the requested number of rows.
     """
     ids = (piece.number << 32) + first + np.arange(len(connections.arm))
     shared = _shared(fleet, piece, connections)
@@ -75,13 +75,13 @@ def table(fleet: Fleet, piece: Piece, connections: ConnectionArrays, first: int,
 
 
 def schema() -> pa.Schema:
-    """Return the columns of such a table: texts have a dictionary, which readers do not see."""
+    """Return the columns of such a table; texts are dictionary-encoded, which readers do not see."""
     coded = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([field.with_type(coded) if field.type == pa.string() else field for field in SCHEMA])
 
 
 def _shared(fleet: Fleet, piece: Piece, connections: ConnectionArrays) -> dict[str, Array]:
-    """Return the common values of all rows of a connection."""
+    """Return the values that all rows of a connection share."""
     count = len(connections.arm)
     version = fleet.clients.ip_version[fleet.local[piece.pop].numbers[connections.local]]
     zeros = np.zeros(count, dtype=np.int32)
@@ -116,7 +116,7 @@ def _transfers(connections: ConnectionArrays, shared: Block, ids: Integers) -> B
 
 
 def _interims(connections: ConnectionArrays, shared: Block, ids: Integers) -> Block:
-    """Make a row for every minute that a connection is open, with the totals so far."""
+    """Return a row for every minute that a connection is open, with the totals so far."""
     connection = np.repeat(np.arange(len(connections.arm)), connections.interims)
     minute = (
         np.arange(len(connection))
@@ -146,7 +146,7 @@ def _closed(connections: ConnectionArrays, shared: Block, ids: Integers) -> Bloc
 
 
 def _empty(fleet: Fleet, piece: Piece, shared: Block, number: int, count: int) -> Block:
-    """Make rows of connections that opened and closed at the beginning of the day, whose algorithm is unknown."""
+    """Return rows of connections that opened and closed at the beginning of the day and whose algorithm is unknown."""
     at_us = np.full(count, piece.midnight_us)
     zeros = np.zeros(count, dtype=np.int64)
     client = int(fleet.local[piece.pop].numbers[0])
@@ -165,12 +165,12 @@ def _empty(fleet: Fleet, piece: Piece, shared: Block, number: int, count: int) -
 
 
 def _is_present(connections: ConnectionArrays) -> Booleans:
-    """Return which entries of the arrays by transfer are used."""
+    """Return which entries of the arrays by transfer are in use."""
     return np.asarray(np.arange(connections.fct_us.shape[1]) < connections.transfers[:, None])
 
 
 def _summed(connections: ConnectionArrays, connection: Integers, is_done: Booleans) -> dict[str, Array]:
-    """Add up the transfers of a connection that are done."""
+    """Return the sums over the completed transfers of a connection."""
     busy_us = np.where(is_done, connections.fct_us[connection], 0).sum(axis=1)
     has_none = ~is_done.any(axis=1)
     far = np.iinfo(np.int64).max
@@ -210,7 +210,7 @@ def _with_derived(measured: Block) -> dict[str, Array]:
 def _column(
     field: pa.Field, blocks: list[Block], lengths: list[int], order: Integers, words: list[str] | None
 ) -> pa.Array:
-    """Assemble a column: empty where a block lacks it or has no number."""
+    """Return a column; null where a block lacks it or has no value."""
     parts = [block.get(field.name) for block in blocks]
     present = [part for part in parts if part is not None]
     if not present:

@@ -1,4 +1,4 @@
-"""Settings: the number of rows, the truth, and the assignment of algorithms."""
+"""Settings of synthetic records: the number of rows, the truth, and the assignment of algorithms."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from thalweg.scenario.text import words
 from thalweg.synth.planted import PLANTED
 
 SIMULATED = "simulated"
-"""The truth that is not planted: the simulator's results of both algorithms on the same paths."""
+"""Name of the truth that is not planted: the simulator's results of both algorithms on the same paths."""
 TRUTHS = (SIMULATED, *PLANTED)
 
 AB = "ab"
@@ -17,10 +17,10 @@ SWITCHBACK = "switchback"
 DESIGNS = (AB, BEFORE_AFTER, SWITCHBACK)
 
 FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
-"""Always the same, so that the same command writes the same bytes; a Monday."""
+"""The first day, a Monday; constant, so that the same command writes the same bytes."""
 
 SIZE_LIMIT_BYTES = 3_000_000
-"""Size below which objects have a completion time, and above which a throughput, as in Shah (2019)."""
+"""Size limit between completion times and throughputs, as in Shah (2019)."""
 
 MAX_DAYS = 366
 
@@ -37,19 +37,19 @@ class Settings:
 
     @property
     def activation(self) -> datetime | None:
-        """Start of the treatment, at midnight of the middle day; None: the design has no such moment."""
+        """Start of the treatment, at midnight of the middle day; None: the design has no activation."""
         return FIRST_DAY + timedelta(days=self.activation_day) if self.design == BEFORE_AFTER else None
 
     @property
     def activation_day(self) -> int:
-        """Number of the day from which on all connections have the treatment (before and after)."""
+        """Index of the day from which on all connections have the treatment (before-after)."""
         return self.days // 2
 
 
 def check(settings: Settings) -> None:
-    """Check that such records can be made.
+    """Check that the settings are valid.
 
-    Raises `ThalwegError` if there is no such truth or design, or the two cannot be combined.
+    Raises `ThalwegError` if the truth or the design is unknown, or they cannot be combined.
     """
     _one_of("--truth", settings.truth, TRUTHS)
     _one_of("--design", settings.design, DESIGNS)

@@ -13,13 +13,13 @@ from thalweg.synth.classes import CLASSES, PathClass
 from thalweg.synth.pool import Pool, pool_of
 
 FOLDER = "cdn"
-"""Folder of the scenarios, among the bundled ones."""
+"""Folder of the scenarios within the bundled ones."""
 
 QUICK = {"repetitions": 1, "flow.object.repeat.count": 2}
 """Overrides of a quick set: a third of the connections."""
 
 Runner = Callable[[PathClass, Plan, Path, Path], Outcome]
-"""Runs the plan of a class in a folder, with a binary."""
+"""Runs the plan of a class in a folder with a binary."""
 
 
 def silently(kind: PathClass, planned: Plan, folder: Path, binary: Path) -> Outcome:
@@ -28,10 +28,10 @@ def silently(kind: PathClass, planned: Plan, folder: Path, binary: Path) -> Outc
 
 
 def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str, Pool]:
-    """Run the scenario of each class into a folder below `runs`, and take its connections.
+    """Run the scenario of each class into a folder below `runs`, and return the pools of connections.
 
-    Raises `ThalwegError` if the simulator cannot run or an experiment fails, `KeyboardInterrupt` if it was interrupted;
-    the same call resumes.
+    Raises `ThalwegError` if the simulator cannot run or an experiment fails, `KeyboardInterrupt` if a run was
+    interrupted; the same call resumes.
     """
     capabilities = engine.capabilities()
     simulator = engine.choose(engine.DEFAULT, capabilities)

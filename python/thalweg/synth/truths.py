@@ -1,8 +1,8 @@
-"""The truth behind the records: the true differences of the two algorithms, by class.
+"""Computes the true differences between the algorithms in synthetic records, by class.
 
-It is not estimated from the rows but computed from what they are drawn from: every client, every hour, every size and
-every connection of the pool, each with its probability, and the exact lognormal factors. Both arms have the same
-probabilities: the result is the difference if the same connections had one algorithm or the other.
+The truth is not estimated from the rows but computed from their distribution: every client, hour, size and connection
+of the pool with its probability, and the exact lognormal factors. Both arms have the same probabilities, so the result
+is the difference if the same connections had one algorithm or the other.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Mixture:
-    """Lognormal distributions with the same width, each with a weight."""
+    """A weighted mixture of lognormal distributions with the same width."""
 
     weights: Floats
     medians: Floats
@@ -43,7 +43,7 @@ class Mixture:
         )
 
     def times(self, weight: float) -> "Mixture":
-        """Return a copy with another weight."""
+        """Return a copy with its weight multiplied by a factor."""
         return Mixture(self.weights * weight, self.medians, self.sd)
 
     @property
@@ -53,12 +53,12 @@ class Mixture:
 
     @property
     def mean(self) -> float:
-        """Mean of the whole."""
+        """Mean of the mixture."""
         return float(self.weights @ self.medians / self.weight * np.exp(self.sd**2 / 2))
 
     @property
     def median(self) -> float:
-        """Median of the whole."""
+        """Median of the mixture."""
         logs = np.log(self.medians)
         weights = self.weights / self.weight
         middle = brentq(
@@ -116,7 +116,7 @@ def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, JsonValue]:
 def _mixed(
     fleet: Fleet, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
 ) -> tuple[tuple[Mixture, Mixture], tuple[Mixture, Mixture]]:
-    """Mix all classes: by their true shares, and by the assignment of algorithms."""
+    """Return the mixtures of all classes: weighted by their true shares, and by the assignment of algorithms."""
     real: list[Mixture] = []
     apparent: list[Mixture] = []
     for arm in range(len(ARMS)):
@@ -135,7 +135,7 @@ def _sum(mixtures: Iterator[Mixture]) -> Mixture:
 
 
 def _mixtures(fleet: Fleet, number: int, metric: str) -> tuple[Mixture, Mixture]:
-    """Return the distributions of a class's transfers that a metric is about, without and with the treatment."""
+    """Return the distributions of a metric over a class's transfers, without and with the treatment."""
     spread = fleet.planted.spread
     sd = float(np.hypot(spread.hour, spread.transfer))
     mixtures = []
@@ -146,7 +146,7 @@ def _mixtures(fleet: Fleet, number: int, metric: str) -> tuple[Mixture, Mixture]
 
 
 def _parts(fleet: Fleet, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
-    """Iterate over a class's paths, hours and sizes: weights and values of the transfers there."""
+    """Yield the weights and values of transfers for each path, hour and size of a class."""
     kind, pool = CLASSES[number], fleet.pools[number]
     busy = float(LOAD[BUSY].sum() / LOAD.sum())
     continuation = kind.another ** np.arange(kind.transfers)
@@ -167,15 +167,16 @@ def _parts(fleet: Fleet, number: int, arm: int, metric: str) -> Iterator[tuple[F
 
 
 def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Merge equal values."""
+    """Merge equal values and add their weights."""
     distinct, index = np.unique(values, return_inverse=True)
     return distinct, np.bincount(index.ravel(), weights=weights).astype(np.float64)
 
 
 def _paths(fleet: Fleet, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
-    """Return the paths of a class's clients, with the weights and factors of those who have it.
+    """Yield the paths of a class's clients, with the weights and factors of these clients.
 
-    Clients with the same factor are one. What a client weighs in its PoP counts by the PoP's share of all connections.
+    Clients with the same factor are merged. A client's weight within its PoP is multiplied by the PoP's share of all
+    connections.
     """
     clients = fleet.clients
     class_clients = np.flatnonzero(clients.kind == number)

@@ -1,6 +1,4 @@
-"""The model behind the records: clients, the distributions of their connections, and the assignment of algorithms over
-time.
-"""
+"""The model from which records are drawn: clients, distributions of connections, and the assignment of algorithms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +16,13 @@ from thalweg.synth.settings import BEFORE_AFTER, SWITCHBACK, Settings
 
 HOURS = 24
 SLOT_HOURS = 6
-"""Hours of a file."""
+"""Hours of data in a file."""
 
 LOAD = 1 + 0.7 * np.cos((np.arange(HOURS) - 20) / HOURS * 2 * np.pi)
-"""Connections opened in an hour, relative to the day's mean: a wave with its top at eight in the evening."""
+"""Connections opened per hour, relative to the day's mean: a sine wave with its maximum at 20:00."""
 
 BUSY = (np.arange(HOURS) >= 18) & (np.arange(HOURS) < 23)
-"""Hours in which a client shares its access with others: it has the next lower rate of its class."""
+"""Busy hours, in which a client shares its access link: it has the next lower rate of its class."""
 
 
 @dataclass(frozen=True)
@@ -33,28 +31,28 @@ class Local:
 
     numbers: Integers
     cumulative: Floats
-    """Running sum of their shares of the PoP's connections."""
+    """Cumulative shares of the PoP's connections."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """The model behind the records."""
+    """The model from which records are drawn."""
 
     settings: Settings
     clients: Clients
     pools: tuple[Pool, ...]
-    """By the number of the class."""
+    """Pools, by the number of the class."""
     planted: Planted
-    """With a simulated truth: the remaining parameters."""
+    """The planted truth; for a simulated truth, only its remaining parameters."""
 
     @cached_property
     def shares(self) -> Floats:
-        """Probability of the treatment, by class, where the assignment is random."""
+        """Probability of the treatment by class, if the assignment is random."""
         return np.array([self.planted.shares.get(kind.name, 0.5) for kind in CLASSES])
 
     @cached_property
     def pop_shares(self) -> Floats:
-        """Share of each PoP in all connections."""
+        """Fraction of all connections at each PoP."""
         return np.array(list(POPS.values()))
 
     @cached_property
@@ -64,14 +62,16 @@ class Fleet:
         return tuple(Local(number, np.cumsum(self.clients.weight[number])) for number in numbers)
 
     def hour_effects(self, day: int, pop: int, slot: int) -> Floats:
-        """Return how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""
+        """Return the random effect of each hour of a slot on each client of a PoP: standard normal, by client
+        and hour.
+        """
         rng = stream(self.settings.seed, Purpose.HOUR_EFFECTS, day, pop, slot)
         return rng.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
 
     def arms(
         self, kind: Integers, hour_effects: Floats, day: int, hour: Integers, rng: np.random.Generator
     ) -> Integers:
-        """Return whether each connection gets the treatment (1) or not (0)."""
+        """Return the arm of each connection: 1 for the treatment, 0 for the control."""
         draws = rng.random(len(kind))
         is_treated: Booleans
         if self.settings.design == BEFORE_AFTER:
@@ -87,7 +87,7 @@ class Fleet:
 
 
 def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> Fleet:
-    """Draw the clients; `pools` come from the simulator, and a planted truth does not need them."""
+    """Create the model; `pools` come from the simulator and are not needed for a planted truth."""
     truth = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
     if pools is None:
         pools = {kind.name: planted_pool(kind, truth.ratios.get(kind.name, 1.0)) for kind in CLASSES}
@@ -96,5 +96,7 @@ def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> Fleet:
 
 
 def _coin(hour_effects: Floats) -> Booleans:
-    """Toss a coin for a client's hour, from low-order digits of its effect, which are independent of its size."""
+    """Return a random bit per client and hour, from low-order digits of its effect, which are independent of
+    its size.
+    """
     return np.asarray(np.floor(hour_effects * 1e6).astype(np.int64) % 2 == 1)

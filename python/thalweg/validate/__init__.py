@@ -1,4 +1,4 @@
-"""Two engines on the same grid of scenarios, compared cell by cell.
+"""Compares two engines on the same grid of scenarios, cell by cell.
 
     grid = load_grid([], quick=True)
     parts = [GridPart.plan(document, engines, known.engines) for document in grid.documents]
@@ -6,7 +6,7 @@
     comparison = EngineComparison.of(grid, parts)
     comparison.goals, comparison.disagreements
 
-The second engine is the reference: errors are those of the first. docs/reference/validation.md defines them.
+The second engine is the reference; errors are those of the first engine. docs/reference/validation.md defines them.
 """
 
 from thalweg.validate.compare import ComparedMeasure, GridCell, compare

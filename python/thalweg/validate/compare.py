@@ -1,6 +1,4 @@
-"""Cells of the grid: measurements of both engines for each flow at each point, and reasons why something is not
-compared.
-"""
+"""Cells of the grid: measurements of both engines for each flow at each point, and reasons for missing comparisons."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,22 +15,24 @@ from thalweg.validate.part import EngineSide, GridPart
 State = Literal["compared", "lacking", "failed", "untrustworthy", "not run"]
 
 PointKind = Literal["solo", "pair", "many", "transfers"]
-"""Flows at a point: one flow without a size alone, two of them, more of them, or also flows with a size."""
+"""Flows at a point: a single unlimited flow, two of them, more of them, or flows that include sized ones."""
 
 
 @dataclass(frozen=True)
 class ComparedMeasure:
-    """A measure on both engines, medians over repetitions, and the error of the first one."""
+    """A measure on both engines, as medians over repetitions, and the error of the first engine."""
 
     first: float | None
     second: float | None
     error: float | None
     noise: float | None = None
-    """Maximum random difference of both, in the unit of the measure; None: unknown without repetitions."""
+    """Maximum difference that random variation explains, in the unit of the measure; None: unknown without
+    repetitions.
+    """
 
     @property
     def within_noise(self) -> bool:
-        """Return whether the repetitions of each engine leave as much uncertain as both differ."""
+        """Return whether the difference is within the uncertainty of the repetitions."""
         if self.first is None or self.second is None or self.noise is None:
             return False
         return 0 < abs(self.first - self.second) <= self.noise
@@ -40,23 +40,23 @@ class ComparedMeasure:
 
 @dataclass(frozen=True)
 class GridCell:
-    """A flow at a point of a scenario, or all flows there together."""
+    """A flow at a point of a scenario, or all of its flows together."""
 
     scenario: str
     point: Assignment
-    """Sweep values there."""
+    """Sweep values of the point."""
     flow: str | None
-    """None: the path, with all flows."""
+    """Flow; None: the path, with all flows."""
     cc: str | None
     kind: PointKind
     state: State
     measures: dict[str, ComparedMeasure] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """Reasons why it is not compared, or not with all its repetitions."""
+    """Reasons why it is not compared, or not in all repetitions."""
 
 
 def compare(part: GridPart) -> list[GridCell]:
-    """Compare a scenario point by point, flow by flow, and where many share the path, the path."""
+    """Compare a scenario point by point: each flow, and also the path if many flows share it."""
     cells = []
     for point in part.points:
         sides = [_state(side, point.experiment) for side in part.sides]
@@ -85,7 +85,7 @@ def kind_of(point: Experiment) -> PointKind:
 
 
 def _measure_names(flow: Flow, *, has_share: bool) -> list[str]:
-    """Name the main measures of a flow: its rate if it never ends, its duration if it does."""
+    """Return the main measures of a flow: its rate if it is unlimited, otherwise its completion time."""
     is_endless = isinstance(flow.load, LoadUnlimited)
     measure_names = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
     return [*measure_names, "share"] if has_share else measure_names
@@ -107,7 +107,9 @@ def _measures(
 
 
 def _without_value(part: GridPart, flow: str | None, measures: dict[str, ComparedMeasure]) -> list[str]:
-    """Note values that only one of the engines has, such as the completion time of a flow that the other aborted."""
+    """Return notes on values that only one engine has, such as the completion time of a flow that the other one
+    aborted.
+    """
     notes = []
     for name, compared in measures.items():
         values = (compared.first, compared.second)
@@ -123,7 +125,7 @@ def _median(estimate: Estimate | None) -> float | None:
 
 def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str) -> Estimate | None:
     is_flow = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
-    assert side.summary is not None  # something was compared
+    assert side.summary is not None  # at least one measure was compared
     rows = side.summary.filter(pl.col("experiment") == experiment, is_flow, pl.col("measure") == measure)
     if not rows.height or rows["median"][0] is None:
         return None
@@ -156,7 +158,9 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
 
 
 def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
-    """Return failures by repetition: from the run directory if it has complete experiments, else from the events."""
+    """Return failures by repetition: from the run directory if it has complete experiments, otherwise from
+    the events.
+    """
     if side.status:
         return {
             failure.repetition: failure.message for failure in side.status.failures if failure.experiment == experiment

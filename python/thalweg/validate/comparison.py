@@ -17,24 +17,24 @@ class EngineComparison:
     """Two engines, compared."""
 
     engines: tuple[str, str]
-    """The one that is judged, and the reference."""
+    """The judged engine and the reference."""
     grid: Grid
     parts: Sequence[GridPart]
     cells: Sequence[GridCell]
     overall: Sequence[Overall]
     goals: Sequence[JudgedGoal]
     disagreements: Sequence[Disagreement]
-    """The largest first."""
+    """Disagreements, the largest first."""
     reasons: Sequence[KnownReason]
     """Known reasons for differences of these engines."""
     stale: Sequence[KnownReason]
-    """Those that no longer explain anything."""
+    """Known reasons that no longer explain a disagreement."""
 
     @classmethod
     def of(
         cls, grid: Grid, parts: Sequence[GridPart], known_reasons: Sequence[KnownReason] | None = None
     ) -> "EngineComparison":
-        """Compare the runs; reasons come from the file of thalweg unless they are passed."""
+        """Compare the runs; the known reasons are those of thalweg's file unless they are passed."""
         engines = (parts[0].sides[0].engine.name, parts[0].sides[1].engine.name)
         known_reasons = reasons.load(engines) if known_reasons is None else known_reasons
         cells = [cell for part in parts for cell in compare(part)]
@@ -49,5 +49,5 @@ class EngineComparison:
         return cls(engines, grid, parts, cells, overall(errors), judge(cells), listed, known_reasons, stale)
 
     def reason(self, disagreement: Disagreement) -> str | None:
-        """Return the reason of a disagreement, if it is known."""
+        """Return the known reason of a disagreement; None if there is none."""
         return reasons.explain(disagreement, self.reasons)

@@ -1,6 +1,6 @@
 """Errors between two engines, per measure, and their statistics.
 
-The second engine is the reference. docs/reference/validation.md tells the same to users.
+The second engine is the reference. docs/reference/validation.md documents them.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 
 MIN_RETRANSMIT_RATIO = 0.001
-"""Ratio of retransmits below which it counts as this much. One segment in a thousand costs no measurable goodput, and
-whether a drop-tail queue drops 2 or 8 packets of 20,000 is chance: their ratio would be the largest error of all."""
+"""Lower bound of retransmit ratios in errors. One segment in a thousand costs no measurable goodput, and whether a
+drop-tail queue drops 2 or 8 packets of 20,000 is random; without the bound, their ratio would be the largest of all
+errors.
+"""
 
 ErrorKind = Literal["relative", "points", "factor"]
 
@@ -21,19 +23,19 @@ class Error:
     """Definition of the error of a measure."""
 
     measure: str
-    """Name as in `thalweg.analysis.MEASURES`."""
+    """Name of the measure in `thalweg.analysis.MEASURES`."""
     title: str
     kind: ErrorKind
     of: Callable[[float, float], float | None]
-    """From the value and the reference's; None if the reference leaves nothing to compare with."""
+    """Function of the value and the reference; None if the reference does not permit a comparison."""
 
     def size(self, error: float) -> float:
-        """Return how large an error is, whatever its direction."""
+        """Return the magnitude of an error."""
         return max(error, 1 / error) if self.kind == "factor" else abs(error)
 
 
 def relative(value: float, reference: float) -> float | None:
-    """Return the difference as a share of the reference.
+    """Return the difference as a fraction of the reference.
 
     >>> relative(18.0, 20.0), relative(0.0, 0.0), relative(1.0, 0.0)
     (-0.1, 0.0, None)
@@ -44,7 +46,7 @@ def relative(value: float, reference: float) -> float | None:
 
 
 def points(value: float, reference: float) -> float | None:
-    """Return the difference of two shares.
+    """Return the difference of two fractions.
 
     >>> points(0.5, 0.75)
     -0.25
@@ -53,7 +55,7 @@ def points(value: float, reference: float) -> float | None:
 
 
 def factor(value: float, reference: float) -> float | None:
-    """Return the ratio of two ratios of retransmits, neither taken as less than `MIN_RETRANSMIT_RATIO`.
+    """Return the quotient of two retransmit ratios, with both raised to at least `MIN_RETRANSMIT_RATIO`.
 
     >>> factor(0.02, 0.01), factor(0.0, 0.0), factor(0.0, 0.0004), factor(0.0, 0.004)
     (2.0, 1.0, 1.0, 0.25)
@@ -76,7 +78,7 @@ ERRORS: dict[str, Error] = {
 
 @dataclass(frozen=True)
 class Overall:
-    """Summary of the errors of a measure over all cells that have one."""
+    """Summary of the errors of a measure over all cells with an error."""
 
     measure: str
     n: int
@@ -85,7 +87,7 @@ class Overall:
 
 
 def overall(errors: Iterable[tuple[str, float]]) -> list[Overall]:
-    """Return median and 90th percentile of the sizes of errors, from pairs of measure and error."""
+    """Return the median and the 90th percentile of the magnitudes of errors, from pairs of measure and error."""
     sizes: dict[str, list[float]] = {}
     for measure, error in errors:
         sizes.setdefault(measure, []).append(ERRORS[measure].size(error))

@@ -1,4 +1,4 @@
-"""The goals of agreement of two engines, declared once, and their verdicts.
+"""The goals for the agreement of two engines, and their verdicts.
 
 docs/reference/validation.md explains the choice of each goal's statistic.
 """
@@ -17,7 +17,7 @@ Statistic = Literal["median", "mean", "90th percentile"]
 GoalVerdict = Literal["met", "not met", "not enough"]
 
 FEWEST: dict[Statistic, int] = {"median": 4, "mean": 4, "90th percentile": 10}
-"""Minimum rows of a statistic: below ten, the 90th percentile is about the maximum."""
+"""Minimum number of errors for a statistic; below ten, the 90th percentile is nearly the maximum."""
 
 LARGE = {
     "goodput": 0.12,
@@ -27,7 +27,7 @@ LARGE = {
     "share": 0.07,
     "completion_time": 0.15,
 }
-"""Size from which a single error is a disagreement: the goals' limits for many, where they have one."""
+"""Minimum magnitude of an error that counts as a disagreement: the goal's limit, if the measure has a goal."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Goal:
     title: str
     measure: str
     kinds: frozenset[PointKind]
-    """Points that count."""
+    """Kinds of points that count."""
     statistic: Statistic
-    """Of the sizes of the errors."""
+    """Statistic of the magnitudes of errors."""
     limit: float
 
 
@@ -57,21 +57,21 @@ GOALS = (
 
 @dataclass(frozen=True)
 class JudgedGoal:
-    """A goal, and its result."""
+    """A goal and its result."""
 
     goal: Goal
     n: int
-    """Errors that it rests on."""
+    """Number of errors."""
     within_noise: int
-    """Errors among them that are within the uncertainty of the repetitions."""
+    """Number of errors that are within the uncertainty of the repetitions."""
     found: float | None
     p90: float | None
-    """The 90th percentile, independent of the goal's statistic."""
+    """The 90th percentile, regardless of the goal's statistic."""
     verdict: GoalVerdict
 
 
 def judge(cells: Sequence[GridCell]) -> list[JudgedGoal]:
-    """Return for each goal whether it is met."""
+    """Return whether each goal is met."""
     return [_judge(goal, cells) for goal in GOALS]
 
 
@@ -96,7 +96,7 @@ def _judge(goal: Goal, cells: Sequence[GridCell]) -> JudgedGoal:
 
 
 def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCell]:
-    """Of cells with shares, keep the first of each point with two: the other one's error mirrors it."""
+    """Return the cells with at most one per point with two shares, because the other error mirrors it."""
     if measure != "share":
         return list(cells)
     kept: dict[tuple[str, str], list[GridCell]] = {}
@@ -107,9 +107,9 @@ def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCel
 
 
 def _counts(measure: str, compared: ComparedMeasure) -> bool:
-    """Exclude cells without an error, and retransmits if both engines have almost none.
+    """Return whether a cell counts: it has an error, and the engines do not both have almost no retransmits.
 
-    These are equal by definition, and many of them would hide the size of the others.
+    Such retransmit ratios are equal by definition, and many of them would hide the magnitude of the others.
     """
     if compared.error is None:
         return False
@@ -120,19 +120,19 @@ def _counts(measure: str, compared: ComparedMeasure) -> bool:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A large error that is not within the uncertainty of the repetitions."""
+    """A large error that exceeds the uncertainty of the repetitions."""
 
     cell: GridCell
     measure: str
     compared: ComparedMeasure
     weight: float
-    """Its size in units of what is large for its measure, by which disagreements are ranked."""
+    """Magnitude relative to the limit of its measure, by which disagreements are ranked."""
 
 
 def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
-    """Return the errors that are large one by one, the largest first.
+    """Return the large errors, the largest first.
 
-    Where shares are compared, goodput says the same again, and of a starved flow as a huge percentage: it is left out.
+    If shares are compared, goodput is omitted: it is redundant, and its error is a huge percentage for a starved flow.
     """
     listed = []
     shares = {id(cell) for cell in one_share_per_point(cells, "share")}

@@ -1,7 +1,7 @@
-"""Which scenarios two engines are compared on.
+"""The scenarios on which two engines are compared.
 
-The ready-made grid is one scenario file per factor, around a centre of 20 Mbit/s, 40 ms, 1 BDP and no random loss: real
-engines take real time, and the full product of all factors would take days.
+The bundled grid has one scenario file per factor, around a centre of 20 Mbit/s, 40 ms, 1 BDP and no random loss. The
+full product of all factors would take days on real-time engines.
 """
 
 from collections.abc import Sequence
@@ -22,23 +22,23 @@ FOLDER = READY_MADE / "validate"
 """Folder of the bundled grid."""
 
 QUICK_DURATION = "10s"
-"""Longest duration of an experiment of a quick comparison."""
+"""Maximum duration of an experiment in a quick comparison."""
 
 FEW = 2
-"""Maximum number of values of a swept key in a quick comparison, which keeps the first and the last."""
+"""Number of values of a swept key in a quick comparison, which keeps the first and the last."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Checked scenarios, with the settings with which they run."""
+    """Checked scenarios, with the settings for the comparison."""
 
     documents: list[Document]
     left_out: int = 0
-    """Cells that a quick comparison does without."""
+    """Number of cells that a quick comparison omits."""
 
     @property
     def cells(self) -> int:
-        """Points of the sweeps of all scenarios."""
+        """Number of sweep points of all scenarios."""
         return sum(_points(document) for document in self.documents)
 
 
@@ -48,10 +48,10 @@ def ready_made() -> dict[str, Path]:
 
 
 def load_grid(names: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
-    """Load scenarios by the names of ready-made ones, or as files; all ready-made ones if none is wanted.
+    """Load scenarios by file or by the names of bundled ones; an empty list selects all bundled ones.
 
     `quick` keeps the ends of each swept range, and runs one repetition of at most `QUICK_DURATION`; `repetitions` takes
-    precedence. Raises `ThalwegError` if there is no such scenario, or it has mistakes.
+    precedence. Raises `ThalwegError` if a scenario does not exist or has mistakes.
     """
     files = [_file(name) for name in dict.fromkeys(names)] or list(ready_made().values())
     full_documents = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]
@@ -101,7 +101,7 @@ def _points(document: Document) -> int:
 
 
 def _check_names(documents: Sequence[Document]) -> None:
-    """Reject two scenarios with the same name: their cells could not be distinguished."""
+    """Reject two scenarios with the same name, because their cells could not be distinguished."""
     files: dict[str, Path] = {}
     for document in documents:
         name = str(document.raw["name"])

@@ -1,6 +1,6 @@
-"""A comparison as a page of Markdown, to be committed and read, and its rows as a CSV file beside it.
+"""Writes a comparison as a Markdown page for version control, with its rows in a CSV file.
 
-The same runs give the same bytes: dates and versions are those of the run directories.
+The output is reproducible: dates and versions are those of the run directories.
 """
 
 import csv
@@ -17,10 +17,10 @@ from thalweg.validate.errors import ERRORS
 Row = Sequence[str]
 
 MAX_COLUMNS = 116
-"""Columns of a line of text in the page."""
+"""Maximum columns of a line of text in the page."""
 
 UNITS = {"goodput": "bit/s", "rtt_mean": "s", "completion_time": "s"}
-"""Units of the values in the CSV file. Measures that are missing here are fractions of 1."""
+"""Units of the values in the CSV file; measures that are not listed are fractions of 1."""
 
 
 def page(comparison: EngineComparison, command: str, rows_name: str) -> str:

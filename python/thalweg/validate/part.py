@@ -1,4 +1,4 @@
-"""A scenario of the grid on both engines: the experiments that each is to run, and those that it cannot.
+"""A scenario of the grid on both engines: the experiments of each, and those that it cannot run.
 
 Experiments that an engine cannot run are reported with the reason; the others are compared.
 """
@@ -20,7 +20,7 @@ from thalweg.scenario import Document, overridden, values
 from thalweg.validate.errors import ERRORS
 
 KERNEL = "host.*.kernel="
-"""Prefix of the honoured generations of Linux."""
+"""Prefix of the Linux generations in the list of supported keys."""
 
 
 @dataclass(eq=False)
@@ -29,17 +29,17 @@ class EngineSide:
 
     engine: Engine
     plan: Plan | None
-    """None: the engine can run nothing of it."""
+    """The plan; None: the engine can run no point."""
     reasons: dict[int, str]
     """Points of the sweep that the engine cannot run, with the reasons."""
     directory: Path | None = None
-    """Its run directory, once something was run."""
+    """Run directory; None before the run."""
     outcome: Outcome | None = None
     summary: pl.DataFrame | None = None
-    """Result of `thalweg.analysis.measuring.summary`; None: nothing is complete."""
+    """Result of `thalweg.analysis.measuring.summary`; None: no experiment is complete."""
     status: analysis.Status | None = None
     meta: RunFile | None = None
-    """Content of its run.json, once something is complete."""
+    """Content of run.json; None: no experiment is complete."""
 
     @property
     def real_time_s(self) -> float:
@@ -47,7 +47,7 @@ class EngineSide:
         return (real_time_s(self.plan, self.engine) or 0.0) if self.plan else 0.0
 
     def place(self, folder: Path) -> Path:
-        """Return where its run directory is, under `folder`."""
+        """Return the path of the run directory below `folder`."""
         assert self.plan
         return default_directory(self.plan, self.engine, folder)
 
@@ -57,7 +57,7 @@ class EngineSide:
         try:
             run = open_run(directory)
         except ThalwegError as error:
-            if error.code not in ("empty-run", "no-run"):  # interrupted before there was anything
+            if error.code not in ("empty-run", "no-run"):  # the run was interrupted before an experiment was complete
                 raise
             return
         self.summary, self.status, self.meta = analysis.summary(run, ERRORS), analysis.status(run), run.meta
@@ -70,7 +70,7 @@ class GridPart:
     name: str
     about: str
     points: list[plan.Experiment]
-    """An experiment of each point of the sweep, as the scenario has them, whatever engines can do."""
+    """One experiment for each sweep point of the scenario, whether or not the engines can run it."""
     sides: tuple[EngineSide, EngineSide]
     sweep_keys: list[str] = field(default_factory=list)
 
@@ -78,9 +78,8 @@ class GridPart:
     def plan(cls, document: Document, engines: tuple[Engine, Engine], available: Mapping[str, Engine]) -> "GridPart":
         """Plan a scenario for both engines.
 
-        Where the engines have exactly one generation of Linux in common, hosts without a `kernel` get that one: a
-        simulated 6.18 beside a real 6.1 would differ for that alone. Raises `ThalwegErrors` if neither engine can run
-        any of it.
+        If the engines have exactly one generation of Linux in common, hosts without a `kernel` get that one, because a
+        simulated 6.18 and a real 6.1 differ in any case. Raises `ThalwegErrors` if neither engine can run any point.
         """
         document = _with_common_kernel(document, engines)
         planned: list[plan.Possible | None] = []

@@ -1,7 +1,7 @@
-"""Known reasons why engines disagree: entries of a file, joined with the disagreements they explain.
+"""Known reasons for disagreements of engines: entries of a file that are matched with disagreements.
 
-The file is python/thalweg/data/disagreements.toml; the generated page takes its reasons from there, so that making the
-page again does not lose them. An entry that no longer explains anything is stale, and the page reports it.
+The file is python/thalweg/data/disagreements.toml; the generated page includes the reasons, so that they are not lost
+when it is generated again. An entry that no longer explains a disagreement is stale; the page reports it.
 """
 
 import tomllib
@@ -37,13 +37,13 @@ class KnownReason:
     part: str
     reason: str
     point: Assignment = field(default_factory=dict)
-    """Sweep values there; unlisted keys may have any value."""
+    """Sweep values of the points; unlisted keys may have any value."""
     flow: str | None = None
     measures: tuple[str, ...] = ()
-    """Empty: all."""
+    """Names of the measures; empty: all."""
 
     def covers(self, cell: GridCell, measure: str | None = None) -> bool:
-        """Return whether it speaks of a cell, and of a measure there."""
+        """Return whether the reason applies to a cell, and to a measure of the cell."""
         return (
             cell.scenario == self.part
             and (self.flow is None or self.flow == cell.flow)
@@ -53,7 +53,7 @@ class KnownReason:
 
     @property
     def pattern(self) -> str:
-        """Its scope, in one line."""
+        """Scope of the reason, in one line."""
         words = [self.part, *(f"{key}={value}" for key, value in self.point.items())]
         words += [self.flow] if self.flow else []
         return " ".join([*words, *self.measures])
@@ -62,7 +62,7 @@ class KnownReason:
 def load(engines: tuple[str, str], file: Path = FILE) -> list[KnownReason]:
     """Read the known reasons for two engines.
 
-    Raises `ThalwegError` if an entry has an unknown key, or lacks one.
+    Raises `ThalwegError` if an entry has an unknown key or lacks a required one.
     """
     entries = tomllib.loads(file.read_text()).get("disagreement", [])
     keys = ReasonEntry.__required_keys__ | ReasonEntry.__optional_keys__
@@ -98,9 +98,9 @@ def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str |
 def stale(
     reasons: Sequence[KnownReason], disagreements: Sequence[Disagreement], cells: Sequence[GridCell], *, is_whole: bool
 ) -> list[KnownReason]:
-    """Return the entries that no longer explain anything.
+    """Return the entries that no longer explain a disagreement.
 
-    Only compared parts are considered: an entry is stale only if its whole part was compared.
+    Only compared parts are considered: an entry is stale only if its entire part was compared.
     """
     parts = {cell.scenario for cell in cells}
     compared = [cell for cell in cells if cell.state == "compared"]

@@ -1,4 +1,4 @@
-"""Notation of errors and values of a comparison, in tables and on the page."""
+"""Formats errors and values of a comparison, for tables and the page."""
 
 from thalweg import printable
 from thalweg.validate.compare import GridCell
@@ -6,14 +6,14 @@ from thalweg.validate.errors import ERRORS
 from thalweg.validate.goals import JudgedGoal
 
 ALL_FLOWS = "(all)"
-"""Name of the whole path in place of a flow."""
+"""Name of the path in place of a flow."""
 
 NOISE = "~"
 """Prefix of an error within the uncertainty of the repetitions."""
 
 
 def error(measure: str, value: float | None) -> str:
-    """Write an error with its direction.
+    """Return an error with its sign as text.
 
     >>> error("goodput", -0.123), error("share", 0.05), error("retransmit_ratio", 2.0), error("goodput", None)
     ('-12.3 %', '+5.0 pts', 'x2.00', '-')
@@ -26,7 +26,7 @@ def error(measure: str, value: float | None) -> str:
 
 
 def size(measure: str, value: float) -> str:
-    """Write the size of an error.
+    """Return the magnitude of an error as text.
 
     >>> size("rtt_mean", 0.1), size("retransmit_ratio", 1.5), size("share", 0.07)
     ('10.0 %', 'x1.50', '7.0 points')
@@ -35,7 +35,7 @@ def size(measure: str, value: float) -> str:
 
 
 def value(measure: str, number: float | None) -> str:
-    """Write a value with its unit.
+    """Return a value with its unit as text.
 
     >>> value("goodput", 19.25e6), value("rtt_mean", 0.0412), value("share", 0.512), value("completion_time", 1.5)
     ('19.2 Mbit/s', '41.2 ms', '51.2 %', '1.50 s')
@@ -52,7 +52,7 @@ def value(measure: str, number: float | None) -> str:
 
 
 def short(key: str) -> str:
-    """Write a swept key without its common prefix.
+    """Return a swept key without its common prefix.
 
     >>> short("path.buffer"), short("flow.solo.cc"), short("host.sender.cpu_share")
     ('buffer', 'solo.cc', 'host.sender.cpu_share')
@@ -61,24 +61,24 @@ def short(key: str) -> str:
 
 
 def place(cell: GridCell) -> str:
-    """Write where in the grid a cell is, in a line."""
+    """Return the position of a cell in the grid, in one line."""
     return " ".join(
         [cell.scenario, *(f"{short(key)}={printable.plain(swept_value)}" for key, swept_value in cell.point.items())]
     )
 
 
 def flow(cell: GridCell) -> str:
-    """Write the flow of a cell."""
+    """Return the flow of a cell as text."""
     return ALL_FLOWS if cell.flow is None else cell.flow
 
 
 def limit(judged: JudgedGoal) -> str:
-    """Write a goal."""
+    """Return the limit of a goal as text."""
     return f"{judged.goal.statistic} <= {size(judged.goal.measure, judged.goal.limit)}"
 
 
 def found(judged: JudgedGoal) -> str:
-    """Write the result of a goal."""
+    """Return the result of a goal as text."""
     return "-" if judged.found is None else size(judged.goal.measure, judged.found)
 
 
@@ -86,5 +86,5 @@ def _written(measure: str, number: float, sign: str) -> str:
     kind = ERRORS[measure].kind
     if kind == "factor":
         return f"x{number:.2f}"
-    hundredths = round(number * 100, 1) + 0.0  # -0.0 + 0.0 is 0.0: no sign before what is next to nothing
+    hundredths = round(number * 100, 1) + 0.0  # -0.0 + 0.0 is 0.0, which avoids the sign of a negative zero
     return f"{hundredths:{sign if hundredths else ''}.1f} {'%' if kind == 'relative' else 'pts'}"

@@ -47,8 +47,6 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
     """Return in which rows the receiver's window limited the sender for at least half of the time with data to send.
 
     Null where this is unknown.
-
-    Empty where that is not known.
     """
     busy_us = rows.busy_us.nullif(0).cast("float64")
     return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us

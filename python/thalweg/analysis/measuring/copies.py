@@ -37,8 +37,6 @@ def copied(run: Run) -> frozenset[int]:
     """Return the sweep points with several trustworthy repetitions whose transfers are identical.
 
     The result is cached for the latest runs, because it reads every table `flows` and has several callers.
-
-    This reads every table `flows`, and several callers need it for one run: it is kept for the latest runs.
     """
     if not any(experiment["repetition"] for experiment in run.plan["experiments"]):
         return frozenset()

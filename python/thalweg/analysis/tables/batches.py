@@ -15,8 +15,6 @@ def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> It
     """Yield batches of ids of complete, trustworthy experiments, with at most `max_bytes` in `tables` each.
 
     A larger experiment is a batch of its own.
-
-    An experiment with more is a batch of its own.
     """
     batch: list[str] = []
     total = 0

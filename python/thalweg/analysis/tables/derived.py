@@ -165,8 +165,6 @@ def mean_loss(loss: LossDocument) -> float:
 
     The two states of a Gilbert-Elliott model are weighted by the number of packets in them (Gilbert 1960, Elliott
     1963).
-
-    Of two states, each weighs as much as packets are in it (Gilbert 1960, Elliott 1963).
     """
     if loss["kind"] == "bernoulli":
         return float(loss["ratio"])

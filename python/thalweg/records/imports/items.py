@@ -170,8 +170,6 @@ class Lines:
     """The lines of a text, with their line ends. Their content is hashed as it is read.
 
     The rest of a line beyond `LONGEST` characters is skipped.
-
-    Of a line that is longer than `LONGEST` the rest is left out.
     """
 
     def __init__(self, stream: IO[str], digest: Digest) -> None:

@@ -1,8 +1,6 @@
 """Parses consecutive JSON values, or those of a list, from a text of any length; only one value is in memory at a time.
 
 `bq --format=json` prints a list of all rows in one line.
-
-The list that `bq --format=json` prints is one line of all rows.
 """
 
 import json

@@ -26,8 +26,6 @@ class LineColumns:
 
     A field must not contain the first character of the literal text that follows it, so the field ends at its first
     occurrence.
-
-    A field may not contain the first character of the literal text behind it: so it ends where that appears first.
     """
 
     def __init__(self, form: LineForm, conversions: Mapping[str, Sequence[Conversion]]) -> None:

@@ -3,9 +3,6 @@
 `ss` and `ss_fields` define the meaning of the fields. A regular socket has one line of addresses and one line of TCP
 fields, which extends to the receive buffer and shows that the kernel has all counters. An absent counter is therefore
 zero.
-
-A usual socket has one line of addresses and one of TCP, which goes on to the receive buffer, and shows that the kernel
-has all counters. So a counter that is absent is zero.
 """
 
 from collections.abc import Callable, Sequence

@@ -68,8 +68,6 @@ class CsvTable:
         """Create an importer from the map, the delimiter, and the notation of numbers and times.
 
         The default delimiter is that of a first line `sep=`, a tab in files named .tsv, otherwise a comma.
-
-        Without a delimiter it is what a first line `sep=` names, a tab in files named .tsv, else a comma.
         """
         self._mapped = with_time(mapped)
         self._delimiter = delimiter

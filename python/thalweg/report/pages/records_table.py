@@ -17,8 +17,6 @@ def cells(spreads: Sequence[Spread | None], unit: str, *, is_mean: bool = False)
     """Return medians with the range of the middle 80 %, or means, as text; and their common unit.
 
     `-` replaces a missing distribution.
-
-    Without a spread there is `-`.
     """
     present = [spread for spread in spreads if spread]
     middles = [spread.mean if is_mean else spread.quantile(0.5) for spread in present]

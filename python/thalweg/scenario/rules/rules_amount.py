@@ -1,8 +1,6 @@
 """Rules about the amount of data of an experiment: an experiment that exceeds any memory is rejected before it runs.
 
 Only predictable amounts are counted: samples of flows that last until the end, and random arrivals.
-
-Predictable amounts are counted: samples of flows that run to the end, and random arrivals.
 """
 
 from fractions import Fraction

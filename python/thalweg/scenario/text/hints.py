@@ -104,9 +104,7 @@ def quantity_hint(value: TomlValue, format_: str, keys: KeyPath = ()) -> str | N
     typed = text = str(value).strip()
     if format_ == "size-or-unlimited" and text.lower() in ENDLESS:
         return 'did you mean "unlimited"?'
-    text = re.sub(
-        r"^(\d+),(\d{1,2}|\d{4,})(?=\D|$)", r"\1.\2", text
-    )  # a decimal comma; 1,000 is ambiguous
+    text = re.sub(r"^(\d+),(\d{1,2}|\d{4,})(?=\D|$)", r"\1.\2", text)  # a decimal comma; 1,000 is ambiguous
     match = _NUMBER.match(text)
     if not match or (match[2] and abs(int(match[2])) > 18):
         return None

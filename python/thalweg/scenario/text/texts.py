@@ -1,4 +1,4 @@
-"""The types of the scenario's texts: strings that are checked to be quantities, by the formats of the JSON Schema."""
+"""String types of the scenario that are validated as quantities, according to the formats of the JSON Schema."""
 
 from collections.abc import Callable
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Parts of error messages: lists of words, and suggestions for misspelled ones."""
+"""Parts of error messages: lists of choices, and suggestions for misspelled words."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -24,14 +24,14 @@ ALIASES = {
     "hosts": "host",
     "bytes": "size",
 }
-"""Synonyms of keys that a spelling distance does not find."""
+"""Synonyms of keys that edit distance does not find."""
 
 NAMES = {"bbr1": "bbr", "bbrv1": "bbr", "newreno": "reno"}
-"""Other names of algorithms."""
+"""Alternative names of algorithms."""
 
 
 def one_of(choices: Iterable[str]) -> str:
-    """Write the choices.
+    """Return the choices as text.
 
     >>> one_of(["fifo"]), one_of(["fifo", "red"])
     ('fifo', 'one of fifo, red')
@@ -41,7 +41,7 @@ def one_of(choices: Iterable[str]) -> str:
 
 
 def closest(name: str, choices: Sequence[str]) -> str | None:
-    """Describe which of the choices was probably meant.
+    """Return the choice that was probably meant; None if none is similar.
 
     >>> closest("bufer", ["buffer", "rate"]), closest("Latency", ["rtt", "rate"]), closest("x", ["rtt"])
     ('buffer', 'rtt', None)
@@ -56,6 +56,6 @@ def closest(name: str, choices: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, choices: Sequence[str]) -> str | None:
-    """Suggest a similar choice, if there is one."""
+    """Return a hint with a similar choice; None if there is none."""
     guess = closest(name, choices)
     return f"did you mean `{guess}`?" if guess else None

@@ -1,1 +1,1 @@
-"""The claims of a study, as its files declare them."""
+"""The claims of a study, as declared in its files."""

@@ -1,7 +1,7 @@
-"""The answers of `thalweg advise` about records, as measures for claims.
+"""Results of `thalweg advise` as measures for claims.
 
-Gains are defined as in `thalweg advise`: for completion times the share that is saved, for throughputs the share that
-is added; below 0 the treatment loses.
+Gains are defined as in `thalweg advise`: the fraction of completion time that is saved, or of throughput that is added.
+A negative gain is a loss.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from thalweg.analysis import MEASURES as OF_RUNS
 from thalweg.analysis.measuring.measures import Unit
 
-if TYPE_CHECKING:  # it takes a second to load, and most studies do without
+if TYPE_CHECKING:  # importing it takes a second, and most studies do not need it
     from thalweg.advise import Answer, Arm, Comparison, Part
 
 
@@ -63,19 +63,19 @@ MEASURES: dict[str, AdviceMeasure] = {
         ),
     )
 }
-"""By name."""
+"""Measures by name."""
 
 TIME, RATE = "completion_time", "throughput"
 
 
 def unit_and_title(measure: str) -> tuple[Unit, str] | None:
-    """Return the unit and the title of a measure of runs or records; None for a study's own measure."""
+    """Return the unit and the title of a measure of runs or records; None for a measure that the study defines."""
     found_measure = OF_RUNS.get(measure) or MEASURES.get(measure)
     return (found_measure.unit, found_measure.title) if found_measure else None
 
 
 def values(answer: "Answer") -> "Iterator[tuple[Part, str, float]]":
-    """Yield every measure of every part that was judged, except those without a value."""
+    """Yield the measures of every part that was judged, except those without a value."""
     question = answer.question
     ranks = {step.part.names: rank for rank, step in enumerate(answer.rollout, 1)}
     for part in answer.parts:

@@ -1,4 +1,4 @@
-"""Rules between the keys of a claims.toml, and between it and its scenarios."""
+"""Rules between the keys of a claims.toml, and between a claims.toml and its scenarios."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ class _Study:
 
     claims: Claims
     shapes: Mapping[str, Shape]
-    """By the names of parts."""
+    """Shapes by the name of the part."""
     mistakes: Mistakes
 
 
 def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> None:
-    """Note every mistake."""
+    """Record all mistakes."""
     part_shapes = shapes(claims, documents, mistakes)
-    if mistakes.entries:  # of parts: what is said of them could not be understood
+    if mistakes.entries:  # mistakes in parts make the following checks meaningless
         return
     study = _Study(claims, part_shapes, mistakes)
     _ids("claims", [claim.id for claim in claims.claims], mistakes)
@@ -117,10 +117,10 @@ def _quantities(claim: Claim | PaperFigure | Tree, key_path: KeyPath, study: _St
 def _partners(
     claim: Claim | PaperFigure | Tree, compared: tuple[Quantity, Quantity], key_path: KeyPath, study: _Study
 ) -> None:
-    """Reject an ambiguous reference point."""
+    """Reject an ambiguous reference."""
     part = (claim.against and claim.against.part) or claim.part
     setup = study.claims.parts[part].engines.get(DEFAULT)
-    narrowed = setup.set if setup else {}  # what the simulator does not sweep, no study has to tell apart
+    narrowed = setup.set if setup else {}  # keys that the simulator does not sweep need not be unambiguous
     shape, other = study.shapes[claim.part], study.shapes[part]
     keys = ambiguous_keys(*compared, shape, other, is_same_part=part == claim.part)
     for key in keys:
@@ -164,7 +164,7 @@ def _measure(quantity: Quantity, key_path: KeyPath, shape: Shape, claims: Claims
 
 
 def _of_records(quantity: Quantity, key_path: KeyPath, shape: Shape, mistakes: Mistakes) -> None:
-    """Check a measure of records, which have neither flows nor a time that could be cut."""
+    """Check a measure of records, which have no flows and no time windows."""
     if quantity.measure not in shape.measures:
         mistakes.add_unknown((*key_path, "measure"), "measure of records", quantity.measure, shape.measures)
     for key in ("flow", "window"):
@@ -240,7 +240,7 @@ def _judge(judge: Judge, key_path: KeyPath, claim: Claim, shape: Shape, mistakes
 
 
 def _sample(judge: Judge, key_path: KeyPath, mistakes: Mistakes) -> None:
-    """Check settings that belong to points that are a sample."""
+    """Check the settings for points that are a sample of a population."""
     if judge.sample and (judge.along is not None or judge.over in ("every", "min", "max")):
         problem = (
             f"`{dotted(key_path)}`: `sample` goes with `over` as median, mean, share or total, and without `along`"

@@ -1,4 +1,4 @@
-"""Keys of points: those that a sweep sets, and those that follow from a point's path."""
+"""Keys of points: those of the sweep, and those derived from a point's path."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ DERIVED = tuple(analysis.DERIVED)
 """Keys that `thalweg.analysis.tables.derived` returns for every point."""
 
 DROPPED = "*"
-"""In `where` of `against`: the key is not inherited."""
+"""Marker in `where` of `against`: the key is not inherited."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """A condition with a range of numbers; None: it has no such end."""
+    """A condition with a range of numbers; None: no limit."""
 
     at_least: float | None
     at_most: float | None
 
 
 def range_of(condition: TomlValue) -> Range | None:
-    """Return the range of a condition; None: it lists values."""
+    """Return the range of a condition; None if it lists values."""
     if not isinstance(condition, dict):
         return None
     low, high = (end if isinstance(end, int | float) else None for end in map(condition.get, ("at_least", "at_most")))
@@ -31,22 +31,22 @@ def range_of(condition: TomlValue) -> Range | None:
 
 
 def values_of(condition: TomlValue) -> list[TomlValue]:
-    """Return the values that a condition asks for, if it is not a range."""
+    """Return the values that a condition lists; empty for a range."""
     return condition if isinstance(condition, list) else [condition]
 
 
 def is_one(condition: TomlValue) -> bool:
-    """Return whether a condition selects one value, so that nothing of its key is left open."""
+    """Return whether a condition selects exactly one value."""
     return not isinstance(condition, dict | list)
 
 
 def decides_derived(key: str) -> bool:
-    """Return whether derived keys follow from a key of the sweep."""
+    """Return whether derived keys depend on a key of the sweep."""
     return key.startswith(("path.", "host.")) or key.endswith(".count")
 
 
 def number(value: TomlValue | None) -> float | None:
-    """Read a value of a sweep as a number, quantities in base units (bit/s, B, s, or as many BDPs)."""
+    """Parse a value of a sweep as a number; quantities are in base units (bit/s, B, s, or BDPs)."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -68,9 +68,9 @@ def unit(key: str, value: Value | None) -> str:
 
 
 def sides(value: Quantity, against: Against | None, keys: Sequence[str]) -> tuple[Quantity, Quantity]:
-    """Return a quantity and the one it is compared with, which inherits missing settings.
+    """Return a quantity and its reference, which inherits unspecified settings.
 
-    Keys of `where` that are missing from another part's sweep (`keys`) are not inherited.
+    Keys of `where` that another part's sweep (`keys`) lacks are not inherited.
     """
     if against is None:
         return value, value

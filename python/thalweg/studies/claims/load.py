@@ -1,4 +1,4 @@
-"""Studies on disk: their list, and loading one."""
+"""Lists and loads studies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,13 +44,13 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Study:
-    """A study, read and checked."""
+    """A checked study."""
 
     name: str
     folder: Path
     claims: Claims
     documents: Mapping[str, Document] = field(default_factory=dict)
-    """The scenario of each part that has one, as it was written."""
+    """Scenario as written of each part that has one."""
 
     @cached_property
     def story(self) -> str:
@@ -65,7 +65,7 @@ def ready_made() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """Find a study by the name of a bundled one, or by its folder.
+    """Return the folder of a study, given by the name of a bundled one or by its folder.
 
     Raises `ThalwegError` if it does not exist.
     """
@@ -95,7 +95,7 @@ def find(name: str) -> Path:
 def load(folder: Path) -> Study:
     """Read and check a study.
 
-    Raises `ThalwegErrors` with every mistake of claims.toml, or with those of a scenario.
+    Raises `ThalwegErrors` with all mistakes in claims.toml, or in a scenario.
     """
     document = read(folder / CLAIMS)
     try:

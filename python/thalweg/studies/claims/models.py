@@ -1,6 +1,6 @@
 """Models of claims.toml: a study's parts, claims and figures.
 
-docs/reference/studies.md documents the same for authors of studies.
+docs/reference/studies.md documents them for authors of studies.
 """
 
 from typing import Annotated, Literal
@@ -40,7 +40,7 @@ Trace = Literal["cwnd", "rate", "inflight_bdp", "pacing_rate", "rtt", "bandwidth
 
 
 class ClaimsTable(BaseModel):
-    """A table of claims.toml: keys that are not declared are mistakes."""
+    """A table of claims.toml; undeclared keys are mistakes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -56,9 +56,9 @@ class Setup(ClaimsTable):
     """Set-up of an engine for a part."""
 
     set: UncheckedKeys = {}
-    """Laid over the scenario."""
+    """Overrides of the scenario."""
     quick: UncheckedKeys = {}
-    """Laid over it further, with --quick."""
+    """Additional overrides with --quick."""
     scaled: str | None = None
     """Differences from the paper's set-up, and the reason."""
     why_not: str | None = None
@@ -66,7 +66,7 @@ class Setup(ClaimsTable):
 
 
 class RecordsPart(ClaimsTable):
-    """Synthetic records from runs of the simulator, and judged by `thalweg advise`."""
+    """Synthetic records, drawn from runs of the simulator and judged by `thalweg advise`."""
 
     by: list[str] = Field(min_length=1)
     """Dimensions of the parts of the traffic."""
@@ -74,7 +74,7 @@ class RecordsPart(ClaimsTable):
     days: int = Field(7, ge=1)
     design: Literal["ab", "before-after", "switchback"] = "ab"
     repetitions: int = Field(10, ge=1)
-    """Each with a separate seed: other clients, other connections."""
+    """Number of repetitions, each with a different seed and therefore other clients and connections."""
 
 
 class StudyPart(ClaimsTable):
@@ -85,7 +85,7 @@ class StudyPart(ClaimsTable):
     records: RecordsPart | None = None
     about: str = ""
     quick: UncheckedKeys = {}
-    """Laid over the scenario, or over `records`, with --quick."""
+    """Overrides of the scenario, or of `records`, with --quick."""
     engines: dict[str, Setup] = {}
 
 
@@ -94,9 +94,9 @@ class StudyMeasure(ClaimsTable):
 
     about: str
     expression: str
-    """Arithmetic over measures of flows, and over `least_` and `most_` before their names."""
+    """Arithmetic over measures of flows; the prefixes `least_` and `most_` select the minimum and maximum."""
     among: list[str] = Field(min_length=1)
-    """Keys of the sweep: `least_` and `most_` are taken over the points that differ only in these."""
+    """Keys of the sweep: `least_` and `most_` are taken over points that differ only in these keys."""
 
 
 class Quantity(ClaimsTable):
@@ -109,7 +109,7 @@ class Quantity(ClaimsTable):
 
 
 class Against(ClaimsTable):
-    """Reference of a quantity: unspecified settings are the same."""
+    """Reference of a quantity; unspecified settings are those of the quantity."""
 
     measure: str | None = None
     flow: str | None = None
@@ -127,7 +127,7 @@ class Judge(ClaimsTable):
     level: float | None = None
     over: Over = "every"
     sample: bool = False
-    """Whether the points were drawn from a population: the interval then includes the variation of another draw."""
+    """Whether the points are a sample of a population; the interval then includes sampling variation."""
     at_least: float | None = None
     at_most: float | None = None
     at_least_share: float | None = Field(None, ge=0, le=1)
@@ -135,7 +135,7 @@ class Judge(ClaimsTable):
 
 
 class Claim(ClaimsTable):
-    """A sentence of the paper that can be checked."""
+    """A claim of the paper that can be checked."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     text: str
@@ -150,7 +150,7 @@ class Claim(ClaimsTable):
 
 
 class Curve(ClaimsTable):
-    """Theory that is drawn over a figure."""
+    """A theoretical curve that is drawn over a figure."""
 
     name: str
     y: str
@@ -158,7 +158,7 @@ class Curve(ClaimsTable):
 
 
 class PaperFigure(ClaimsTable):
-    """A figure of the paper, made from thalweg's runs."""
+    """A figure of the paper, reproduced from thalweg's runs."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     paper: str = ""
@@ -188,11 +188,11 @@ class Learn(ClaimsTable):
     features: list[str] = Field(min_length=1)
     """Derived keys as features."""
     depth: int = Field(3, ge=1, le=8)
-    """Maximum number of questions from the root to a leaf."""
+    """Maximum depth of the tree."""
 
 
 class Tree(ClaimsTable):
-    """Decision trees learned from the points of a part: on which side of a level a quantity is."""
+    """Decision trees learned from the points of a part; the label is the side of a level on which a quantity is."""
 
     part: str
     about: str = ""
@@ -203,7 +203,7 @@ class Tree(ClaimsTable):
     above: str
     """Label of points above the level."""
     below: str
-    """Label of the others."""
+    """Label of the other points."""
     folds: int = Field(5, ge=2)
     source: str = ""
     paper: str = ""
@@ -219,7 +219,7 @@ class PolicyRange(ClaimsTable):
 
 
 class PolicyRule(ClaimsTable):
-    """A rule of a policy; docs/reference/policy.md lists the parts that the agent reads."""
+    """A rule of a policy; docs/reference/policy.md lists the fields that the agent reads."""
 
     name: str
     algorithm: str
@@ -233,7 +233,7 @@ class PolicyRule(ClaimsTable):
 
 
 class Policy(ClaimsTable):
-    """The rules for servers that follow from a study."""
+    """The policy for servers that follows from a study."""
 
     about: str = ""
     default: str
@@ -241,7 +241,7 @@ class Policy(ClaimsTable):
 
 
 class Claims(ClaimsTable):
-    """A whole claims.toml."""
+    """The contents of claims.toml."""
 
     title: str
     about: str

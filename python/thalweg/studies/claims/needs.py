@@ -1,4 +1,4 @@
-"""Measures that a study uses, so that nothing else is computed."""
+"""Measures that a study uses, so that no others are computed."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,11 +9,11 @@ from thalweg.studies.claims.models import Claim, Claims, PaperFigure, Quantity, 
 from thalweg.studies.claims.study_measures import LEAST, MOST
 
 TYPICAL = "goodput"
-"""A figure over time shows the repetition whose goodput is the median."""
+"""Measure that selects the repetition of a figure over time: the one with the median value."""
 
 
 def needed(claims: Claims) -> frozenset[str]:
-    """Name the measures that claims, figures and the tree of a study are made of."""
+    """Return the measures that the claims, figures and trees of a study use."""
     measures = {TYPICAL}
     for quantity in _quantities(claims):
         measures |= sources(quantity.measure, claims.measures)

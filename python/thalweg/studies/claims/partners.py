@@ -1,4 +1,4 @@
-"""Keys that leave several reference points for a point: found before anything is run."""
+"""Finds keys with which a point would have several references, before anything is run."""
 
 from collections.abc import Sequence
 from math import prod
@@ -10,10 +10,10 @@ from thalweg.studies.claims.shapes import Shape
 
 
 def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape, *, is_same_part: bool) -> list[str]:
-    """Name the keys of the sweep in which the reference points of a point have several values.
+    """Return the sweep keys in which the references of a point have several values.
 
-    Keys that both sides leave open pair the points. The effect of a condition on a derived key depends on the paths, so
-    keys that it may concern are checked after the run; and so are keys of records.
+    Keys that both sides leave open match points with references. Keys that a condition on a derived key may restrict
+    are checked after the run, because its effect depends on the paths. Keys of records are also checked after the run.
     """
     paired = {key for key in own.sweep if _is_open(key, value)} & {key for key in other.sweep if _is_open(key, against)}
     has_derived = any(key in DERIVED for key in against.where)
@@ -36,7 +36,7 @@ def _is_open(key: str, quantity: Quantity) -> bool:
 
 
 def _matching(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
-    """Return the values of a key that fulfil a condition."""
+    """Return the values of a key that satisfy a condition."""
     if wanted is None:
         return values
     if (limits := range_of(wanted)) is not None:

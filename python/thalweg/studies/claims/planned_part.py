@@ -1,4 +1,4 @@
-"""A part of a study as one engine is to run it: the scenario with what claims.toml lays over it, and its plan."""
+"""A part of a study on one engine: the scenario with the overrides of claims.toml, and its plan."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,33 +19,33 @@ from thalweg.studies.claims.shapes import quick as quick_records
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """A part on an engine."""
+    """A part of a study, planned for an engine."""
 
     part: str
     engine: Engine
     plan: Plan | None = None
-    """None: the engine runs nothing of it."""
+    """The plan; None if the engine can run no point."""
     why_not: str = ""
-    """Reason why nothing of it is run."""
+    """Reason why no point is run."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """Excluded points of the sweep, with the reasons."""
     left_out: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
-    """Sweep values of these points."""
+    """Sweep values of the excluded points."""
     document: Document | None = None
     """The scenario with all overrides."""
     fixed: Mapping[str, TomlValue] = field(default_factory=dict)
-    """Keys that the scenario sweeps and that have one value here."""
+    """Keys that the scenario sweeps, but that have a single value here."""
     scaled: str = ""
     """Differences from the paper's set-up."""
     whole: "Callable[[], PlannedPart] | None" = None
-    """Plans the full set, where this is the quick one."""
+    """Plans the full set, if this is the quick one."""
     records: RecordsPart | None = None
-    """The synthetic records to be judged, instead of a plan; None: the part is a scenario."""
+    """The synthetic records to judge instead of a plan; None: the part is a scenario."""
     is_quick: bool = False
-    """For records: whether fewer connections are simulated to draw from."""
+    """For records: whether fewer connections are simulated."""
 
     def directory(self, folder: Path) -> Path:
-        """Return its run directory."""
+        """Return the run directory of the part."""
         assert self.plan
         return plan.folder_of(folder, self.part, self.engine, self.plan)
 
@@ -53,7 +53,8 @@ class PlannedPart:
 def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
     """Plan a part for an engine.
 
-    The result includes what the engine cannot do. Raises `ThalwegErrors` if the overrides of claims.toml are invalid.
+    The result includes the points that the engine cannot run. Raises `ThalwegErrors` if the overrides of claims.toml
+    are invalid.
     """
     table = study.claims.parts[part]
     setup = table.engines.get(engine.name)
@@ -106,7 +107,7 @@ def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str,
 
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
-    """Describe the changes of --quick, except keys of the sweep and repetitions, which reports state anyway."""
+    """Describe the overrides of --quick, except sweep keys and repetitions, which reports show in any case."""
     table, reported = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
     full, now = (_settings(table, setup, quick=is_quick) for is_quick in (False, True))
     changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in reported]
@@ -114,7 +115,7 @@ def _shortened(study: Study, part: str, setup: Setup | None) -> str:
 
 
 def _with_settings(study: Study, part: str, settings: Replacements) -> Document:
-    """Check the scenario with the settings; mistakes point to claims.toml."""
+    """Return the checked scenario with the settings; mistakes refer to claims.toml."""
     name = study.claims.parts[part].scenario
     assert name is not None, "parts without one are not planned"
     file = study.folder / name

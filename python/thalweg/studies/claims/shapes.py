@@ -1,4 +1,4 @@
-"""Names that claims and figures can use of a part: its keys with their values, its flows, its measures."""
+"""Names that claims and figures can use for a part: keys with their values, flows, and measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from thalweg.studies.claims.models import Claims, RecordsPart, StudyPart
 
 @dataclass(frozen=True)
 class Shape:
-    """Names in a part."""
+    """Valid names of a part."""
 
     sweep: Mapping[str, Sequence[Value] | None]
-    """Keys that distinguish points, with their values; None: they are known after the run."""
+    """Keys that distinguish points, with their values; None: the values are known only after the run."""
     flows: Sequence[str] = ()
     is_of_records: bool = False
     measures: Sequence[str] = tuple(analysis.MEASURES)
 
     @property
     def keys(self) -> list[str]:
-        """Keys that conditions may be about: those that follow from a path as well, where there is one."""
+        """Keys that conditions may use, including derived keys if the part has a path."""
         return [*self.sweep, *(() if self.is_of_records else DERIVED)]
 
 
 def shapes(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> dict[str, Shape]:
-    """Return the shape of every part; add the mistakes of malformed parts."""
+    """Return the shape of every part; record the mistakes of malformed parts."""
     return {name: _shape(name, part, documents.get(name), mistakes) for name, part in claims.parts.items()}
 
 
@@ -51,7 +51,7 @@ def _shape(name: str, part: StudyPart, document: Document | None, mistakes: Mist
         quick(part)
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
-        if details["type"] != "extra_forbidden":  # noted above
+        if details["type"] != "extra_forbidden":  # recorded above
             mistakes.add("wrong-type", ("parts", name, "quick", *details["loc"]), f"in parts.{name}: {details['msg']}")
     if part.engines:
         problem = f"`parts.{name}` sets up engines, but records are synthesised from runs of the simulator only"

@@ -1,7 +1,7 @@
-"""Measures of a study's own: arithmetic over measures of a flow, and over the best of them among like points.
+"""Measures defined by a study: arithmetic over measures of a flow, and over their best values among comparable points.
 
-bpftune's cost is one: how far an algorithm is from the smallest round-trip time and the largest delivery rate that any
-algorithm had on the same path.
+bpftune's cost is an example: the distance of an algorithm from the minimum round-trip time and the maximum delivery
+rate that any algorithm reached on the same path.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from thalweg.checks import expressions
 from thalweg.studies.claims.models import StudyMeasure
 
 LEAST, MOST = "least_", "most_"
-"""Before a measure's name: its smallest and its largest value among points that differ in the keys `among` only."""
+"""Prefixes of a measure: its minimum and maximum among points that differ only in the keys `among`."""
 
 NAMES = tuple(
     prefix + name for prefix in ("", LEAST, MOST) for name, measure in MEASURES.items() if measure.of == "flow"
@@ -24,8 +24,8 @@ NAMES = tuple(
 def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """Compute a measure from the values of others: experiment, repetition, value.
 
-    `values` are one flow's, with a row per experiment, repetition and measure. The best of a repetition is taken among
-    the comparable points of the same repetition, so that repetitions stay independent.
+    `values` are those of one flow, with a row per experiment, repetition and measure. Minimum and maximum are taken
+    over the comparable points within one repetition, so that repetitions remain independent.
     """
     known_names = [name for name in NAMES if name in MEASURES]
     wide = values.pivot(on="measure", index=["experiment", "repetition"], values="value")

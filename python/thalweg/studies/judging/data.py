@@ -1,4 +1,4 @@
-"""Measurements of a part's run, by points: the quantities of claims and figures are selected from it."""
+"""Measurements of a part's run, from which the quantities of claims and figures are selected."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,67 +21,67 @@ from thalweg.studies.claims.study_measures import compute
 WindowTexts = tuple[str, str] | None
 
 ROUNDING = 1e-4
-"""Relative: a derived key is a quotient of whole numbers, and 1 BDP may be there as 0.99999."""
+"""Relative tolerance of derived keys, which are quotients of integers: 1 BDP may be computed as 0.99999."""
 
 AT = ["experiment", "repetition"]
 
 
 class NotRun(Exception):
-    """A quantity has no point in the run; the message gives the reason."""
+    """No point of the run has the quantity; the message gives the reason."""
 
 
 class NotQuick(NotRun):
-    """A quantity has points in the full set, and none in the quick one, which is what was run."""
+    """The quantity has points in the full set, but not in the quick set, which was run."""
 
 
 @dataclass(frozen=True)
 class Picked:
-    """A quantity at the points that fulfil its conditions."""
+    """A quantity at the points that satisfy its conditions."""
 
     points: pl.DataFrame
-    """A row per point: experiment, the keys of the sweep, the derived keys."""
+    """One row per point: experiment, the keys of the sweep, the derived keys."""
     values: pl.DataFrame
-    """A row per repetition with a value: experiment, repetition, value."""
+    """One row per repetition with a value: experiment, repetition, value."""
     open_keys: Sequence[str]
-    """Keys of the sweep that the conditions leave open."""
+    """Sweep keys that the conditions do not fix."""
     part: str
 
 
 @dataclass
 class PartData:
-    """A part on an engine of which at least one experiment was run."""
+    """Measurements of a part on one engine."""
 
     planned: PlannedPart
     run: Run | None
-    """None: nothing is complete, or it is of records."""
+    """The run; None if no experiment is complete, or the part is of records."""
     measures: Mapping[str, StudyMeasure] = field(default_factory=dict)
     """Measures defined by the study."""
     needed: frozenset[str] | None = None
-    """Measures that are used; None: any."""
+    """Measures that are used; None: all."""
     _values: dict[WindowTexts, pl.DataFrame] = field(default_factory=dict)
     _points: pl.DataFrame | None = None
 
     @classmethod
     def of_records(cls, planned_part: PlannedPart, points: pl.DataFrame, values: pl.DataFrame) -> "PartData":
-        """Take the judged synthetic records: points (experiment, keys) and values (experiment, repetition,
+        """Create the data from judged synthetic records: points (experiment, keys) and values (experiment, repetition,
         flow, measure, value).
         """
         return cls(planned_part, None, _values={None: values}, _points=points)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is complete."""
+        """Whether no experiment is complete."""
         return self.run is None and self._points is None
 
     @property
     def sweep_keys(self) -> list[str]:
-        """Keys of the scenario's sweep, those included that have one value here; or those of records."""
+        """Sweep keys of the scenario, including those with a single value here, or the keys of records."""
         if self.planned.records is not None:
             return self.planned.records.by
         return [*(self.run.sweep_keys if self.run else ()), *self.planned.fixed]
 
     def points(self) -> pl.DataFrame:
-        """Return a row per point: experiment, the keys of the sweep, the derived keys."""
+        """Return one row per point: experiment, the keys of the sweep, the derived keys."""
         if self._points is None:
             assert self.run
             fixed = [pl.lit(value).alias(key) for key, value in self.planned.fixed.items()]
@@ -103,9 +103,9 @@ class PartData:
         return self._values[window]
 
     def pick(self, quantity: Quantity) -> Picked:
-        """Pick a quantity.
+        """Select the points and values of a quantity.
 
-        Raises `NotRun` if there is no such point.
+        Raises `NotRun` if no point satisfies its conditions.
         """
         if self.planned.why_not:
             raise NotRun(self.planned.why_not)
@@ -129,7 +129,7 @@ class PartData:
         return Picked(points, values, open_keys, self.planned.part)
 
     def not_recorded(self, measure: str) -> str | None:
-        """Return the inputs of a measure that the engine does not record, if any."""
+        """Return the inputs of a measure that the engine does not record; None if it records all of them."""
         if self.run is None:
             return None
         lacking = (
@@ -138,7 +138,7 @@ class PartData:
         return next(lacking, None)
 
     def _no_point(self, conditions: Mapping[str, TomlValue]) -> NotRun:
-        """Return the condition that no point fulfils."""
+        """Return an error with the condition that no point satisfies."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
             if chosen(frame, {key: condition for key, condition in conditions.items() if key in frame.columns}).height:
@@ -160,7 +160,7 @@ class PartData:
 
 
 def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
-    """Return a row per planned point: experiment, the keys of the sweep, the derived keys."""
+    """Return one row per planned point: experiment, the keys of the sweep, the derived keys."""
     assert planned_part.plan
     points = {experiment.experiment: experiment.sweep for experiment in planned_part.plan.experiments}
     rows = [{"experiment": number, **sweep, **planned_part.fixed} for number, sweep in points.items()]
@@ -170,14 +170,14 @@ def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
 
 
 def chosen(points: pl.DataFrame, conditions: Mapping[str, TomlValue]) -> pl.DataFrame:
-    """Keep the points that fulfil all conditions."""
+    """Return the points that satisfy all conditions."""
     for key, condition in conditions.items():
         points = points.filter(_meets(points[key], condition))
     return points
 
 
 def _meets(column: pl.Series, condition: TomlValue) -> pl.Series:
-    """Return which values of a key fulfil a condition."""
+    """Return which values of a key satisfy a condition."""
     if (limits := range_of(condition)) is not None:
         numbers = pl.Series([number(value) for value in column.to_list()], dtype=pl.Float64)
         low, high = limits.at_least, limits.at_most
@@ -187,7 +187,7 @@ def _meets(column: pl.Series, condition: TomlValue) -> pl.Series:
     values = values_of(condition)
     if not column.dtype.is_numeric():
         return column.is_in([value for value in values if isinstance(value, bool) == (column.dtype == pl.Boolean)])
-    close = pl.Series([False] * len(column), dtype=pl.Boolean)  # the type is said: there may be no row
+    close = pl.Series([False] * len(column), dtype=pl.Boolean)  # the type is explicit because there may be no rows
     for value in values:
         if isinstance(value, int | float):
             close |= ((column - value).abs() <= ROUNDING * abs(value)).fill_null(value=False)

@@ -1,6 +1,6 @@
-"""Quantities with their uncertainty: a value, or two sides held against one another, point by point.
+"""Quantities with their uncertainty, point by point: a single value, or a comparison of two sides.
 
-Repetitions are independent draws, so a mean has a Student interval; two sides are independent, too, unless they are
+Repetitions are independent, so a mean has a Student interval. The two sides are independent as well, unless they are
 two flows of the same experiments. The formulas and their sources are in docs/reference/studies.md.
 """
 
@@ -19,29 +19,29 @@ from thalweg.studies.judging.bounds import Flags
 from thalweg.studies.judging.data import AT, NotRun, Picked
 
 DRAWS = 4000
-"""Draws of the propagation of distributions: the ends of a 95 % interval have 100 of them beyond each."""
+"""Number of draws for the propagation of distributions; 100 of them lie beyond each end of a 95 % interval."""
 
 SEED = 20180913
-"""Seed of the draws: the same run produces the same interval. It is an arbitrary number."""
+"""Seed of the draws, an arbitrary constant, so that the same run produces the same interval."""
 
 MAX_EXPONENT = 60.0
-"""Bound of draws on a logarithmic scale: e to this power is beyond any measured number."""
+"""Maximum exponent of draws on a logarithmic scale, beyond any measured number."""
 
 
 class SeveralPartners(Exception):
-    """Several reference points match a point by the keys that both sides leave open; the message names the keys."""
+    """Several references match a point by the keys that both sides leave open; the message lists the keys."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Means of a quantity, an entry per point."""
+    """Means of a quantity, one entry per point."""
 
     experiment: npt.NDArray[np.int64]
     n: npt.NDArray[np.int64]
     mean: Numbers
-    """NaN: no repetition has a value."""
+    """Mean; NaN: no repetition has a value."""
     variance: Numbers
-    """Of the mean: s^2 / n; 0 for one repetition."""
+    """Variance of the mean: s^2 / n; 0 for one repetition."""
     part: str
 
     @property
@@ -50,7 +50,7 @@ class Side:
         return np.maximum(self.n - 1, 0).astype(np.float64)
 
     def only(self, keep: Flags) -> "Side":
-        """Keep some of the points."""
+        """Return a selection of the points."""
         return Side(self.experiment[keep], self.n[keep], self.mean[keep], self.variance[keep], self.part)
 
 
@@ -59,30 +59,30 @@ class Sides:
     """The two sides of a quantity at every point."""
 
     points: pl.DataFrame
-    """The points of the value's side."""
+    """Points of the quantity."""
     value: Side
     against: Side | None
     is_joint: Flags
-    """Points whose two sides are the same experiments."""
+    """Whether both sides of a point are from the same experiments."""
     covariance: Numbers
-    """Covariance of the means of the two sides."""
+    """Covariance of the means of both sides."""
 
     @classmethod
     def of_one(cls, points: pl.DataFrame, value: Side) -> "Sides":
-        """Make a quantity without a reference."""
+        """Create the sides of a quantity without a reference."""
         return cls(points, value, None, np.zeros(len(value.mean), dtype=np.bool_), np.zeros(len(value.mean)))
 
 
 @dataclass(frozen=True)
 class Centre:
-    """Estimates, before `finish` makes the quantity of them."""
+    """Estimates on the scale of their uncertainty, before `finish` converts them to the quantity."""
 
     values: Numbers
-    """On the scale on which the uncertainty is symmetric; NaN: no value."""
+    """Values on the scale on which the uncertainty is symmetric; NaN: no value."""
     slopes: tuple[Numbers, Numbers]
-    """Derivatives by the mean of the value, and by the mean of the other side, negated."""
+    """Derivatives with respect to the mean of the quantity, and to the mean of the reference, negated."""
     is_log: Flags
-    """Points whose centre is a logarithm."""
+    """Whether the centre of a point is a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -90,27 +90,27 @@ class Quantities:
     """A quantity with its uncertainty at every point."""
 
     points: pl.DataFrame
-    """The points of the value's side."""
+    """Points of the quantity."""
     value: Side
     against: Side | None
     centre: Numbers
-    """On the scale on which the uncertainty is symmetric; NaN: no value."""
+    """Values on the scale on which the uncertainty is symmetric; NaN: no value."""
     variance: Numbers
-    """On that scale."""
+    """Variance on the same scale."""
     df: Numbers
     """Degrees of freedom of the variance."""
     slopes: tuple[Numbers, Numbers]
-    """Derivatives of the centre by the mean of the value, and by the mean of the other side, negated."""
+    """Derivatives of the centre with respect to the mean of the quantity, and to the mean of the reference, negated."""
     is_log: Flags
-    """Points whose centre is a logarithm."""
+    """Whether the centre of a point is a logarithm."""
     is_joint: Flags
-    """Points whose two sides are the same experiments."""
+    """Whether both sides of a point are from the same experiments."""
     finish: Callable[[Numbers], Numbers]
-    """Conversion of the ratio, the difference or the mean to the quantity itself."""
+    """Converts the ratio, the difference or the mean to the quantity."""
 
     @classmethod
     def of(cls, sides: Sides, centre: Centre, finish: Callable[[Numbers], Numbers]) -> "Quantities":
-        """Propagate the uncertainty of the sides (delta method, Welch and Satterthwaite's degrees of freedom)."""
+        """Propagate the uncertainty of the sides (delta method; degrees of freedom by Welch and Satterthwaite)."""
         value, against, slopes = sides.value, sides.against, centre.slopes
         with np.errstate(invalid="ignore"):
             variance, df = value.variance * slopes[0] ** 2, value.df
@@ -120,7 +120,7 @@ class Quantities:
                 variance = np.maximum(first + second - 2 * sides.covariance * slopes[0] * slopes[1], 0)
                 df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
             min_df = np.minimum(value.df, against.df)
-            # Pairs have n - 1; two constants have no weights; one repetition has no variance.
+            # Pairs have n - 1 degrees of freedom; two constants have no weights; one repetition has no variance.
             df = np.where(sides.is_joint | ~np.isfinite(df) | (min_df < 1), min_df, df)
         return cls(
             points=sides.points,
@@ -137,12 +137,12 @@ class Quantities:
 
     @property
     def n(self) -> npt.NDArray[np.int64]:
-        """Number of repetitions behind each point: of the side that has fewer."""
+        """Number of repetitions behind each point, of the side with fewer repetitions."""
         return self.value.n if self.against is None else np.minimum(self.value.n, self.against.n)
 
     @property
     def estimate(self) -> Numbers:
-        """The quantity itself."""
+        """Values of the quantity."""
         return self._finished(self.centre)
 
     def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
@@ -153,7 +153,7 @@ class Quantities:
         return np.minimum(*ends), np.maximum(*ends)
 
     def on_log_scale(self) -> "Quantities":
-        """Return the same values with logarithmic centres, where they are above 0, for ratios."""
+        """Return the same values with logarithmic centres for positive values, for use in ratios."""
         if self.against is not None or not np.all(self.centre > 0):
             return self
         sides = Sides.of_one(self.points, self.value)
@@ -161,10 +161,10 @@ class Quantities:
         return Quantities.of(sides, centre, self.finish)
 
     def draws(self) -> Numbers | None:
-        """Draw values within the uncertainty of the repetitions: a row per draw, a column per point.
+        """Draw values within the uncertainty of the repetitions: one row per draw, one column per point.
 
-        None if a point has one repetition, so that its uncertainty is unknown. Points with the same reference
-        experiments share the draws of these.
+        None if a point has a single repetition, because its uncertainty is unknown. Points with the same reference
+        experiments share the reference's draws.
         """
         if np.any(self.df < 1):
             return None
@@ -176,7 +176,7 @@ class Quantities:
         return self._finished(np.where(self.is_joint, joint, self.centre + moved))
 
     def only(self, keep: Flags) -> "Quantities":
-        """Keep some of the points."""
+        """Return a selection of the points."""
         return Quantities(
             self.points.filter(pl.Series(keep)),
             self.value.only(keep),
@@ -196,7 +196,7 @@ class Quantities:
 
 
 def of_value(picked: Picked) -> Quantities:
-    """Use a quantity without a comparison."""
+    """Return a quantity without a comparison."""
     side = _side(picked, picked.points["experiment"])
     no_logs, zeros, ones = np.zeros(len(side.mean), dtype=np.bool_), np.zeros(len(side.mean)), np.ones(len(side.mean))
     centre = Centre(side.mean, (ones, zeros), no_logs)
@@ -204,10 +204,10 @@ def of_value(picked: Picked) -> Quantities:
 
 
 def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *, is_same: bool) -> Quantities:
-    """Compare a quantity with another one, point by point.
+    """Compare a quantity with a reference, point by point.
 
-    `is_same` says that both are the same measure of the same flow: a point is not compared with itself. Raises `NotRun`
-    if no points match, `SeveralPartners` if several of the others match one.
+    `is_same`: both are the same measure of the same flow, so a point is not compared with itself. Raises `NotRun` if no
+    points match, `SeveralPartners` if several references match one point.
     """
     points, partner = _partners(picked, other, is_same=is_same)
     value, against = _side(picked, points["experiment"]), _side(other, partner)
@@ -226,7 +226,7 @@ def _difference(value: Side, against: Side) -> Centre:
 
 
 def _ratio(value: Side, against: Side) -> Centre:
-    """Return the ratio's logarithm and its derivatives; the ratio itself where a mean is 0."""
+    """Return the logarithm of the ratio and its derivatives; the ratio itself where a mean is 0."""
     is_log = (value.mean > 0) & (against.mean > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(against.mean == 0, np.nan, value.mean / against.mean)
@@ -249,7 +249,7 @@ def _lost(ratio: Numbers) -> Numbers:
 
 
 def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataFrame, pl.Series]:
-    """Return the points that have a partner, and the partners' experiments."""
+    """Return the points that have a reference, and the experiments of the references."""
     keys = [key for key in picked.open_keys if key in other.open_keys and not _are_set_apart(picked, other, key)]
     partner = pl.col("experiment").alias("_partner")
     if keys:
@@ -268,13 +268,15 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
 
 
 def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
-    """Return whether each side has a single, different value of a key, chosen by a condition on a derived key."""
+    """Return whether each side has a single value of a key, and these differ because of a condition on a
+    derived key.
+    """
     own_values, other_values = picked.points[key].unique(), other.points[key].unique()
     return len(own_values) == len(other_values) == 1 and own_values[0] != other_values[0]
 
 
 def _side(picked: Picked, experiments: pl.Series) -> Side:
-    """Average over repetitions at the experiments, in their order."""
+    """Average the experiments over their repetitions; the order is unchanged."""
     stats_ = picked.values.group_by("experiment").agg(
         pl.len().alias("n"), pl.col("value").mean().alias("mean"), pl.col("value").var().alias("s2")
     )
@@ -286,7 +288,9 @@ def _side(picked: Picked, experiments: pl.Series) -> Side:
 
 
 def _paired(picked: Picked, other: Picked, value: Side, against: Side, is_joint: Flags) -> tuple[Side, Side, Numbers]:
-    """For points whose sides are the same experiments, use the repetitions that both have, and their covariance."""
+    """For points whose sides are from the same experiments, use the repetitions that both sides have, and their
+    covariance.
+    """
     both = picked.values.join(other.values, on=AT, how="inner", suffix="_other")
     rows = (
         pl.DataFrame({"experiment": value.experiment})
@@ -325,7 +329,7 @@ def _paired(picked: Picked, other: Picked, value: Side, against: Side, is_joint:
 
 
 def _draw(side: Side, rng: np.random.Generator) -> Numbers:
-    """Draw deviations from the mean; points of one experiment get the same ones."""
+    """Draw deviations from the mean; points of the same experiment share them."""
     _, first, index = np.unique(side.experiment, return_index=True, return_inverse=True)
     deviations = np.sqrt(side.variance[first]) * rng.standard_t(side.df[first], (DRAWS, len(first)))
     return np.asarray(deviations[:, index], dtype=np.float64)

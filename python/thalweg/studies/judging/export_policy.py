@@ -1,4 +1,4 @@
-"""A study's conclusion as a policy file: which algorithm for which path, as far as an engine bears it out.
+"""Writes a study's conclusion as a policy file, limited to the rules that an engine confirms.
 
 docs/reference/policy.md describes the file.
 """
@@ -19,12 +19,12 @@ class Decided:
 
     rule: PolicyRule
     fails: Sequence[str]
-    """Its claims that do not hold, each with its verdict; empty: the rule is in the file."""
+    """Claims that do not hold, each with its verdict; empty: the rule is written."""
     evidence: Sequence[str]
 
 
 def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
-    """Return the rules that an engine's verdicts confirm: those of which every claim holds."""
+    """Check for each rule whether all of its claims hold on an engine."""
     decided = []
     for rule in policy.rules:
         fails = [f"{claim}: {judged[claim].verdict}" for claim in rule.claims if judged[claim].verdict != "holds"]
@@ -36,14 +36,15 @@ def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
 def text(
     study: str, concluded: Policy, engine: str, version: str, judged: Mapping[str, Judged], *, is_quick: bool
 ) -> str:
-    """Write the policy file."""
+    """Return the text of the policy file."""
     size = "quick set" if is_quick else "full set"
     source = f"study {study}, {size}, engine {engine} (results {version}), thalweg {__version__}"
     return policy_file.text(source, concluded.default, [_written(rule) for rule in decide(concluded, judged)])
 
 
 def write(content: str, file: Path) -> None:
-    """Write a policy file into an existing folder: a mistyped path must not create a file that no server reads.
+    """Write a policy file into an existing folder. The folder is not created, because a mistyped path would not be read
+    by any server.
 
     Raises `ThalwegError` if it cannot be written.
     """

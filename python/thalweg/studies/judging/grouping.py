@@ -1,4 +1,4 @@
-"""Groups of points for a claim or a figure along a key."""
+"""Groups the points of a claim or a figure along a key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from thalweg.studies.claims.keys import DERIVED, decides_derived, number
 
 @dataclass(frozen=True)
 class Group:
-    """Points that become one number."""
+    """Points that are reduced to one number."""
 
     point: Mapping[str, Value | None]
     """Common values of the varying keys."""
     rows: npt.NDArray[np.intp]
-    """Their indices in the frame, along the key."""
+    """Indices of the points in the frame, in the order of the key."""
     key: npt.NDArray[np.float64]
-    """The key's numbers there, growing; the place among the values where they are texts."""
+    """Values of the key at the points, ascending; for texts, their index."""
 
 
 def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
     """Group points by all keys except `key`; without `key`, each point is a group.
 
-    A derived key represents the path, the hosts and the numbers of flows, so these keys do not group. Groups of a
-    single point are excluded if there is a key.
+    A derived `key` depends on keys of the path, the hosts and the numbers of flows, so these do not separate groups.
+    Groups with a single point are excluded if there is a key.
     """
     names = varying(points)
     if key is None:
@@ -51,7 +51,7 @@ def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
 
 
 def numbers(values: Sequence[Value | None]) -> list[float]:
-    """Return the numbers of a key's values; texts that are not numbers are numbered in order of appearance.
+    """Return a key's values as numbers; texts that are not numbers are numbered in order of appearance.
 
     >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
     ([2.0, 0.5], [0.0, 1.0, 0.0])
@@ -64,13 +64,13 @@ def numbers(values: Sequence[Value | None]) -> list[float]:
 
 
 def varying(points: pl.DataFrame) -> list[str]:
-    """Return the keys of the sweep that have several values among the points."""
+    """Return the sweep keys with several values among the points."""
     keys = [name for name in points.columns if name != "experiment" and name not in DERIVED]
     return [name for name in keys if points[name].n_unique() > 1]
 
 
 def point_text(point: Mapping[str, Value | None]) -> str:
-    """Name a point by what varies.
+    """Return the name of a point, from its values of the varying keys.
 
     >>> point_text({"path.buffer": "1bdp", "flow.large.cc": "bbr"})
     'buffer 1bdp, large bbr'

@@ -1,4 +1,4 @@
-"""A claim against what was measured: the number, how sure it is, and the verdict."""
+"""Judges a claim by measurements: the number, its interval, and the verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ CONFIDENCE = analysis.CONFIDENCE
 
 
 def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
-    """Judge a claim on the parts of one engine."""
+    """Judge a claim by the measurements of one engine."""
     try:
         estimated = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
     except NotQuick as why:
@@ -63,13 +63,13 @@ def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
         return False
     if judge.over == "every":
         return verdict == "does not hold"
-    # More points can only make a largest number larger, and a smallest one smaller.
+    # Additional points can only increase a maximum and decrease a minimum.
     end = {"max": judge.at_most, "min": judge.at_least}
     return judge.over in end and end[judge.over] is None and verdict == "holds"
 
 
 def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
-    """Describe which measure an engine does not record, where that is why no point has a value."""
+    """Return a text about a measure that an engine does not record, if this is why no point has a value."""
     other = (claim.against and claim.against.part) or claim.part
     compared = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
     for data, quantity in ((parts[part], item) for part, item in compared):
@@ -83,7 +83,7 @@ def quantities(
 ) -> Quantities:
     """Return a quantity at every point that matches its conditions.
 
-    Raises `NotRun` if no point matches.
+    Raises `NotRun` if no point satisfies its conditions.
     """
     data = parts[part]
     if against is None:
@@ -96,20 +96,20 @@ def quantities(
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Evaluated numbers: each is a point, or a reduction of several points along a key."""
+    """Numbers to judge: each is a point, or a reduction of several points along a key."""
 
     centre: Numbers
     draws: Numbers | None
-    """A row per draw; None with a single repetition, or where draws are not needed."""
+    """Draws, one row each; None with a single repetition, or if draws are not needed."""
     exact: Quantities | None
-    """If each number is a point: its interval is known without draws."""
+    """The quantities if each number is a point, because their intervals are known without draws."""
     groups: Sequence[Group]
     experiments: Sequence[Experiments]
-    """Of each number."""
+    """Experiments behind each number."""
     n: int
 
     def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
-        """Return the ends of each number's interval; the number itself with one repetition."""
+        """Return the ends of each number's interval; both are the number itself if there is one repetition."""
         if self.n < 2:
             return self.centre, self.centre
         if self.exact is not None:
@@ -180,13 +180,15 @@ def _judge(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
 
 
 def _every(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
-    """All must be inside; one outside decides, if its interval is significant for the number of points (Bonferroni)."""
+    """Judge all numbers: all must be inside the bounds. One number outside decides if its interval is significant for
+    the number of points (Bonferroni).
+    """
     bounds, count = Bounds.of(judge), len(numbers.centre)
     low, high = numbers.intervals(CONFIDENCE)
     outside = bounds.outside(*numbers.intervals(1 - (1 - CONFIDENCE) / count)) | np.isnan(numbers.centre)
     inside = bounds.inside(low, high) & ~np.isnan(numbers.centre)
     verdict: ClaimVerdict = "does not hold" if outside.any() else "holds" if inside.all() else "not settled"
-    # The displayed number: the one furthest outside, else the one whose interval is closest to a bound.
+    # The displayed number is the one furthest outside, otherwise the one whose interval is closest to a bound.
     margin = np.where(outside, bounds.margin(numbers.centre, numbers.centre), bounds.margin(low, high))
     rank = np.where(np.isnan(margin), -np.inf, margin)
     worst = int(np.where(outside == outside.any(), rank, np.inf).argmin())

@@ -1,4 +1,4 @@
-"""The verdict of an engine on a claim, and helpers of all ways to judge."""
+"""The verdict of an engine on a claim, and shared code of all methods of judging."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.judging.estimates import Quantities
 
 Experiments = frozenset[tuple[str, int]]
-"""Parts and numbers of points."""
+"""Names of parts with the indices of their points."""
 
 
 @dataclass(frozen=True)
@@ -20,23 +20,23 @@ class Judged:
     verdict: ClaimVerdict
     value: float | None = None
     low: float | None = None
-    """End of the 95 % interval; None with one repetition."""
+    """Lower end of the 95 % interval; None with one repetition."""
     high: float | None = None
     n: int | None = None
-    """Repetitions behind the number, of the point that has fewest; of a sample, its points."""
+    """Number of repetitions behind the number, at the point with the fewest; for a sample, the number of its points."""
     points: int = 0
-    """Numbers that were judged, or went into the one that was."""
+    """Number of points that were judged, or reduced to the judged number."""
     where: str = ""
-    """The point of the number, if there are several."""
+    """Name of the number's point, if there are several."""
     note: str = ""
     looked_at: Experiments = frozenset()
     """Points that the claim uses."""
     unsure: Experiments = frozenset()
-    """Those whose interval is wider than the claim's tolerance."""
+    """Points whose interval is wider than the claim's tolerance."""
 
 
 def experiments_of(estimated: Quantities, rows: Iterable[int]) -> list[Experiments]:
-    """Return the experiments behind each of some rows."""
+    """Return the experiments behind each of the rows."""
     listed = []
     for row in rows:
         at = {(estimated.value.part, int(estimated.value.experiment[row]))}
@@ -47,9 +47,10 @@ def experiments_of(estimated: Quantities, rows: Iterable[int]) -> list[Experimen
 
 
 def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
-    """Return the quantiles of draws; NaN if more of them than an interval leaves out have no number.
+    """Return the quantiles of draws; NaN if the fraction of draws without a value exceeds the tails of the interval.
 
-    The number itself is always between the ends: noise moves most draws of a share or a spread to one side of it.
+    The interval is extended to include the number itself, because noise shifts most draws of a share or a spread to one
+    side.
     """
     if np.isnan(draws).mean() > 1 - confidence:
         return float("nan"), float("nan")
@@ -59,5 +60,5 @@ def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, 
 
 
 def finite_or_none(value: float) -> float | None:
-    """Return a number; None for one that is not finite."""
+    """Return a number, or None if it is not finite."""
     return float(value) if np.isfinite(value) else None

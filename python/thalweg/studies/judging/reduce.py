@@ -1,4 +1,4 @@
-"""Reduction of several points to one number: along a key, then over the rest."""
+"""Reduces several points to one number: along a key, then over the remaining keys."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from thalweg.studies.claims.models import Over, Take
 
 
 def along(reduction: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:
-    """Reduce the last axis of `values`, whose entries have the positions `key`, in ascending order. NaN if undefined.
+    """Reduce the last axis of `values`, at the ascending positions `key`; NaN if undefined.
 
     >>> along("growth", np.array([1.0, 2.0]), np.array([4.0, 6.0])).item()
     1.5
@@ -39,13 +39,13 @@ def over(name: Over, values: Numbers) -> Numbers:
 
 
 def _slope(key: Numbers, values: Numbers) -> Numbers:
-    """Least squares."""
+    """Return the least-squares slope."""
     deviations = key - key.mean()
     return np.asarray((values * deviations).sum(axis=-1) / (deviations**2).sum())
 
 
 def _spearman(key: Numbers, values: Numbers) -> Numbers:
-    from scipy.stats import rankdata  # takes a second to be imported, and few claims rank
+    from scipy.stats import rankdata  # importing it takes a second, and few claims use ranks
 
     ranks, key_ranks = rankdata(values, axis=-1), rankdata(key)
     ranks, key_ranks = ranks - ranks.mean(axis=-1, keepdims=True), key_ranks - key_ranks.mean()
@@ -53,7 +53,9 @@ def _spearman(key: Numbers, values: Numbers) -> Numbers:
 
 
 def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
-    """Find the first crossing, between neighbours on a straight line over the key's logarithm (over the key from 0)."""
+    """Return the position of the first crossing of the level, interpolated linearly over the logarithm of the key, or
+    over the key itself if it starts at 0.
+    """
     above = values >= level
     crosses = above[..., 1:] != above[..., :-1]
     first = np.expand_dims(crosses.argmax(axis=-1), -1)

@@ -1,10 +1,10 @@
-"""Evaluates a claim whose points are a sample: paths that were drawn from a population.
+"""Judges a claim whose points are a sample of paths from a population.
 
-Every point is one observation, so a path must not have several. The interval of a share is Wilson's (Journal of the
-American Statistical Association 22, 1927), which also has a width at 0 and 1. Others are a percentile bootstrap over
-the points (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3): it includes the variation
-between paths and between repetitions of one path. Both sides of a comparison are on the same path, so a path is drawn
-with both.
+Every point is one observation, so a path must not have several points. The interval of a share is Wilson's (Journal of
+the American Statistical Association 22, 1927), which has a nonzero width at 0 and 1. Other intervals are a percentile
+bootstrap over the points (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3), which includes
+the variation between paths and between repetitions of one path. Both sides of a comparison are on the same path, and
+are resampled together.
 """
 
 import math
@@ -22,7 +22,7 @@ from thalweg.studies.judging.estimates import DRAWS, SEED, Quantities
 from thalweg.studies.judging.judged import Judged, experiments_of, finite_or_none, quantiles
 
 BATCH = 200
-"""Resamples that are computed at a time: it bounds the memory."""
+"""Number of resamples that are computed together, which bounds the memory."""
 
 
 def judge(estimated: Quantities, judge: Judge) -> Judged:
@@ -57,7 +57,7 @@ def judge(estimated: Quantities, judge: Judge) -> Judged:
 
 
 def _columns(estimated: Quantities, judge: Judge) -> Numbers:
-    """Return the values of each point: its number, or for a total the two sides."""
+    """Return the values of each point: its number, or for a total both sides."""
     if judge.over == "total" and estimated.against is not None:
         return np.stack([estimated.value.mean, estimated.against.mean])
     return estimated.estimate[np.newaxis]

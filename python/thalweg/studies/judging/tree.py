@@ -21,7 +21,7 @@ from thalweg.studies.judging.data import NotRun, PartData
 from thalweg.studies.judging.judge import quantities
 
 SEED = 1
-"""Seed of the division into folds, and of ties between equally good splits. It is an arbitrary number."""
+"""Seed of the folds and of ties between equally good splits, an arbitrary constant."""
 
 LEAF = -1
 """scikit-learn's index for the child of a leaf."""
@@ -29,14 +29,14 @@ LEAF = -1
 
 @dataclass(frozen=True)
 class Learned:
-    """A tree, and how good it is."""
+    """A learned tree and its accuracy."""
 
     name: str
     features: Sequence[str]
     rules: Sequence[str]
-    """Lines, indented by depth."""
+    """Lines of the tree, indented by depth."""
     accuracy: float
-    """Mean over the folds."""
+    """Mean accuracy over the folds."""
     folds: Sequence[float]
     """Accuracy of each fold."""
 
@@ -49,13 +49,13 @@ class Trees:
     labels: Mapping[str, int]
     """Number of points with each label."""
     guess: float
-    """Accuracy of always predicting the more frequent label: the baseline of a tree."""
+    """Accuracy of always predicting the more frequent label, the baseline of a tree."""
     learned: Sequence[Learned]
     note: str = ""
     """Reason why no tree was learned."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the object of --json."""
+        """Return the trees in the format of --json."""
         return asdict(self)
 
 
@@ -97,7 +97,7 @@ def _rules(
     keys: npt.NDArray[np.float64],
     is_above: npt.NDArray[np.bool_],
 ) -> Iterator[str]:
-    """Write a fitted tree as lines. A split with equal sides is one leaf."""
+    """Yield the lines of a fitted tree. A split with equal labels on both sides is merged into one leaf."""
     tree = model.tree_
 
     def leaf(rows: npt.NDArray[np.bool_]) -> str:
@@ -131,7 +131,7 @@ def _number(name: str, value: float) -> str:
 
 
 def section(table: Tree, trees_by_engine: Mapping[str, Trees]) -> str:
-    """Describe the trees of each engine's grid, compared with the paper, in Markdown."""
+    """Return a Markdown section that compares the trees of each engine with the paper's."""
     blocks = [table.about]
     if table.paper:
         blocks.append(f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}")

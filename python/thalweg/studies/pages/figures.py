@@ -1,4 +1,4 @@
-"""Figures of claims.toml as figures of the report: the same quantities that claims are judged on, drawn."""
+"""Converts figures of claims.toml to figures of the report, from the same quantities that claims use."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from thalweg.studies.pages.timelines import scaled, timelines
 from thalweg.studies.running.reproduce import Reproduced
 
 NUMBERS = ("lines", "points")
-"""Kinds of figures with a numeric x axis if the key is numeric; others have a position for each value."""
+"""Kinds of figures with a numeric x axis if the key is numeric; other kinds have one position per value."""
 
 TITLES = {
     "rate_bps": "Rate of the bottleneck",
@@ -46,15 +46,15 @@ TITLES = {
 
 @dataclass
 class DrawnFigures:
-    """Figures, and their missing parts."""
+    """Figures, and reasons for missing ones."""
 
     figures: list[Figure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """A sentence for figures that an engine has nothing for, and why."""
+    """Sentences about figures for which an engine has no data, with the reason."""
 
 
 def draw(study: Study, reproduced: Sequence[Reproduced]) -> DrawnFigures:
-    """Draw the figures of a study from the engines' measurements."""
+    """Return the figures of a study from the engines' measurements."""
     figures = DrawnFigures()
     missing: dict[tuple[str, str], list[str]] = {}
     times = Counter(planned.paper for planned in study.claims.figures)
@@ -111,7 +111,7 @@ def _rows(planned: Wanted, parts: dict[str, PartData], data: PartData) -> pl.Dat
 
 
 def _axis(planned: Wanted, column: pl.Series) -> pl.Series:
-    """Return an axis: numbers where all values are ordered numbers, else texts."""
+    """Return the values of an axis: numbers if all values are ordered numbers, otherwise texts."""
     values = column.to_list()
     numbers = [number(value) for value in values]
     if all(value_number is not None for value_number in numbers) and (
@@ -122,12 +122,14 @@ def _axis(planned: Wanted, column: pl.Series) -> pl.Series:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Round a place on an axis: a derived key is a quotient of whole numbers, so that half a BDP can be 0.49998."""
+    """Round a position on an axis: a derived key is a quotient of integers, so half a BDP may be computed as
+    0.49998.
+    """
     return None if value is None else float(f"{value:.4g}")
 
 
 def _grouped(planned: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Attach the names of lines and panels; texts are in the order of their keys' numbers."""
+    """Add the names of lines and panels; texts are in the order of their keys' numbers."""
     added: list[pl.Series] = []
     for name, keys in (("series", planned.series), ("panel", planned.panels)):
         if keys:
@@ -140,7 +142,9 @@ def _grouped(planned: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.Da
 
 
 def _curves(planned: Wanted, data: PartData) -> pl.DataFrame | None:
-    """Compute theory at the points of the figure; a curve that differs between series has one for each."""
+    """Return theoretical curves at the points of the figure; a curve that differs between series is computed
+    for each.
+    """
     if not planned.curves or planned.kind not in NUMBERS or planned.value is None:
         return None
     value = Quantity(**{**dict(planned.value), "where": {**planned.where, **planned.value.where}})
@@ -214,7 +218,7 @@ def _key_axis(
 
 
 def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, AxisUnit]:
-    """Return the units of keys' numbers; a key whose values have different units is excluded."""
+    """Return the units of keys; keys whose values have different units are excluded."""
     by_key: dict[str, AxisUnit] = {}
     for key in filter(None, keys):
         values = (value for result in reproduced if result.parts.get(part) for value in result.parts[part].column(key))

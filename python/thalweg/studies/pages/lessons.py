@@ -12,11 +12,11 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> list[Section]:
-    """Return the sections of a study's page about these results; engines that ran nothing are excluded."""
+    """Return the sections of a study's page about trees and policies; engines without results are excluded."""
     judged = [result for result in reproduced if result.judged and result.directories]
     listed = []
     if study.claims.tree is not None and judged:
-        from thalweg.studies.judging import tree  # scikit-learn takes a second to load
+        from thalweg.studies.judging import tree  # importing scikit-learn takes a second
 
         trees = {result.engine.name: tree.learn(study.claims.tree, result.parts) for result in judged}
         listed.append(Section("Decision trees", tree.section(study.claims.tree, trees)))
@@ -30,18 +30,18 @@ def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> 
 
 
 def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
-    """Return an engine's decision trees as in --json; None if the study has none."""
+    """Return an engine's decision trees in the format of --json; None if the study has none."""
     if study.claims.tree is None or not reproduced.parts:
         return None
-    from thalweg.studies.judging import tree  # scikit-learn takes a second to load
+    from thalweg.studies.judging import tree  # importing scikit-learn takes a second
 
     return tree.learn(study.claims.tree, reproduced.parts).to_json()
 
 
 def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
-    """Write the policy that follows from an engine's results.
+    """Return the policy that follows from an engine's results, as TOML.
 
-    Raises `ThalwegError` if no policy belongs to the study.
+    Raises `ThalwegError` if the study has no policy.
     """
     if study.claims.policy is None:
         raise no_policy(study)
@@ -52,7 +52,7 @@ def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
 
 
 def no_policy(study: Study) -> ThalwegError:
-    """Return that a study has no policy."""
+    """Return the error that a study has no policy."""
     return ThalwegError(
         "no-policy",
         f"no policy follows from the study `{study.name}`",

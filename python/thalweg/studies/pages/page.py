@@ -1,4 +1,4 @@
-"""A reproduced study as the page that shows it."""
+"""Converts a reproduced study to its page."""
 
 import shlex
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
-    """Collect the content of the page of a study."""
+    """Return the content of the page of a study."""
     claims = study.claims
     drawn_figures = figures.draw(study, reproduced)
     return report.StudyPage(
@@ -81,7 +81,7 @@ def _machine(reproduced: Reproduced) -> str:
 
 
 def _cautions(reproduced: Reproduced) -> list[str]:
-    """Describe the cautions for the reader."""
+    """Return the cautions for the reader."""
     cautions = []
     for part, data in reproduced.parts.items():
         if data.run is None:

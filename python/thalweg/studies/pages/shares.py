@@ -1,4 +1,4 @@
-"""Distributions for cumulative figures: of transfers if a measure is a mean over them, else of repetitions."""
+"""Distributions for cumulative figures: over transfers if a measure is a mean over them, otherwise over repetitions."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from thalweg.studies.claims.models import Quantity
 from thalweg.studies.judging.data import PartData, Picked
 
 OF_TRANSFERS = ("completion_time", "transfer_goodput")
-"""Measures that have a value per transfer."""
+"""Measures with one value per transfer."""
 
 
 def pooled(data: PartData, picked: Picked, quantity: Quantity) -> pl.DataFrame:
-    """Return experiment and value, with all repetitions of a point together."""
+    """Return experiment and value, pooled over the repetitions of each point."""
     if quantity.measure not in OF_TRANSFERS or quantity.window is not None or data.run is None:
         return picked.values.select("experiment", "value")
     return (
@@ -27,7 +27,7 @@ def pooled(data: PartData, picked: Picked, quantity: Quantity) -> pl.DataFrame:
 
 
 def with_shares(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Attach to each value the share of the values of its group that are at most this."""
+    """Add to each value the fraction of values in its group that are at most as large."""
     group_keys = [*by, pl.lit(0)]
     rank, count = pl.col("value").rank("max").over(group_keys), pl.len().over(group_keys)
     return values.sort(*by, "value").with_columns(share=rank / count)

@@ -1,4 +1,4 @@
-"""Numbers and conditions of claims as text."""
+"""Formats numbers and conditions of claims."""
 
 from thalweg.report.text import numbers
 from thalweg.studies.claims.advice_measures import unit_and_title
@@ -12,7 +12,7 @@ DIGITS = 3
 def unit(claim: Claim) -> str:
     """Return the unit of a claim's number, as in `thalweg.report.text.numbers`; `number` without a unit.
 
-    A ratio of two quantities stays a number (0.9), a gain or a harm is read in per cent.
+    A ratio of two quantities is a plain number (0.9); a gain or a harm is a percentage.
     """
     judge = claim.judge
     if judge.over == "share":
@@ -28,7 +28,7 @@ def unit(claim: Claim) -> str:
 
 
 def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:
-    """Write a number with its unit.
+    """Return a number with its unit, as text.
 
     >>> number(0.5, "number"), number(0.5, "ratio"), number(4.2e7, "bit/s")
     ('0.5', '50 %', '42 Mbit/s')
@@ -42,7 +42,7 @@ def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:
 
 
 def with_interval(judged: Judged, unit_: str) -> str:
-    """Write the number of an engine with its interval, and where it is."""
+    """Return an engine's number with its interval and its point, as text."""
     if judged.n is None:
         return ""
     text = number(judged.value, unit_)
@@ -52,12 +52,12 @@ def with_interval(judged: Judged, unit_: str) -> str:
 
 
 def ours(judged: Judged, unit_: str) -> str:
-    """Write the same with the repetitions behind it."""
+    """Return an engine's number with its interval, point and number of repetitions, as text."""
     return f"{with_interval(judged, unit_)}, n = {judged.n}" if judged.n is not None else ""
 
 
 def asked(claim: Claim) -> str:
-    """Describe the required value of a claim."""
+    """Return the required value of a claim as text."""
     judge, unit_ = claim.judge, unit(claim)
     if judge.over == "share":
         unit_ = _unit_of_points(claim)
@@ -79,14 +79,14 @@ def asked(claim: Claim) -> str:
 
 
 def paper(claim: Claim) -> str:
-    """Describe the paper's result."""
+    """Return the paper's result as text."""
     return (
         claim.paper if isinstance(claim.paper, str) else "" if claim.paper is None else number(claim.paper, unit(claim))
     )
 
 
 def _of_key(key: str) -> str:
-    """Return the unit in which a key's numbers are written; `number` without a unit, as for BDPs.
+    """Return the unit in which a key's numbers are displayed; `number` without a unit, as for BDPs.
 
     >>> _of_key("path.rtt"), _of_key("rate_bps"), _of_key("path.loss"), _of_key("path.buffer")
     ('s', 'bit/s', 'ratio', 'number')
@@ -101,7 +101,7 @@ def _unit_of_points(claim: Claim) -> str:
 
 
 def _level(claim: Claim) -> str:
-    """Write the level of a crossing in the unit of what crosses it."""
+    """Return the level of a crossing as text, in the unit of the quantity that crosses it."""
     at_a_point = {"take": None, "along": None, "over": "every"}
     crossing = claim.model_copy(update={"judge": claim.judge.model_copy(update=at_a_point)})
     return number(claim.judge.level, unit(crossing))

@@ -1,4 +1,4 @@
-"""Time series for figures: of one experiment, the one that is typical of its point."""
+"""Time series for figures, from the experiment that is typical of its point."""
 
 import polars as pl
 
@@ -9,7 +9,7 @@ from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 
 def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
-    """Return t_s, value and flow of the quantity at the first point that fulfils the figure's conditions.
+    """Return t_s, value and flow of the quantity at the first point that satisfies the figure's conditions.
 
     Raises `NotRun` if no point does.
     """
@@ -34,7 +34,7 @@ def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
 
 
 def scaled(figure: PaperFigure) -> Scaled:
-    """Describe the axis of the quantity."""
+    """Return the axis of the quantity."""
     assert figure.quantity
     return quantity_axis(analysis.QUANTITIES[figure.quantity])
 

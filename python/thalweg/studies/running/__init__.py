@@ -1,1 +1,1 @@
-"""Runs of a study, and their recorded results."""
+"""Runs studies, and records their results."""

@@ -1,7 +1,7 @@
-"""Parts of records: synthetic records from runs of the simulator, which `thalweg advise` evaluates in every repetition.
+"""Parts of records: `thalweg advise` evaluates synthetic records from runs of the simulator, once per repetition.
 
-Each repetition has a separate seed: other clients, other connections. All are drawn from the same runs of the
-simulator, so results apply to similar clients on similar paths, and an interval does not include the variation between
+Each repetition has a different seed, and therefore other clients and connections. All are drawn from the same runs of
+the simulator, so results apply to similar clients on similar paths, and intervals do not include the variation between
 runs of the simulator.
 """
 
@@ -21,20 +21,20 @@ from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.running.rounds import ExperimentKey
 
-if TYPE_CHECKING:  # they take a second to load, and most studies do without
+if TYPE_CHECKING:  # importing these takes a second, and most studies do not need them
     from thalweg.advise import Answer, Question
     from thalweg.synth import PathClass, Settings
     from thalweg.synth.pool import Pool
 
 SIMULATED = "simulated"
-"""Folder of the simulator's runs, beside those of the parts."""
+"""Folder of the simulator's runs, beside the folders of the parts."""
 ANSWERS = "answers.json"
 
 Simulate = Callable[[PlannedPart, Path, Sequence[ExperimentKey]], Outcome]
 """Runs experiments of a plan in a directory."""
 
 Teller = Callable[[str], None]
-"""Receives the progress."""
+"""Callback for progress messages."""
 
 VALUES = {
     "experiment": pl.UInt64,
@@ -48,9 +48,9 @@ VALUES = {
 def simulated(
     planned_part: PlannedPart, directory: Path, simulate: Simulate, outcomes: list[Outcome]
 ) -> "dict[str, Pool]":
-    """Run the simulations that records are drawn from below `directory`, and collect the outcome of each run.
+    """Run the simulations from which records are drawn, below `directory`; append the outcome of each run.
 
-    Raises `KeyboardInterrupt` if it was interrupted, `ThalwegError` if an experiment failed.
+    Raises `KeyboardInterrupt` if a run was interrupted, `ThalwegError` if an experiment failed.
     """
     from thalweg import synth
 
@@ -65,9 +65,9 @@ def simulated(
 def judged(
     parts: Mapping[str, PlannedPart], pools: "Mapping[str, Pool]", directory: Path, report: Teller
 ) -> dict[str, PartData]:
-    """Synthesise the records of parts for every seed, judge them, and write the answers below `directory`.
+    """Generate the records of parts for every seed, judge them, and write the answers below `directory`.
 
-    Parts that ask for the same records share them.
+    Parts with the same settings share their records.
     """
     settings_by_part = {part: _settings(planned_part) for part, planned_part in parts.items()}
     answers: dict[str, list[Answer]] = {part: [] for part in parts}
@@ -100,7 +100,7 @@ def _settings(planned_part: PlannedPart) -> "list[Settings]":
 
 
 def _answers(settings: "Settings", parts: Sequence[PlannedPart], pools: "Mapping[str, Pool]") -> "list[Answer]":
-    """Synthesise records and judge them; the records are deleted, since the same seed reproduces them."""
+    """Generate records and judge them; the records are deleted, because the seed reproduces them."""
     from thalweg import advise, synth
 
     with Scratch("thalweg-study-") as folder:
@@ -120,7 +120,7 @@ def _question(planned_part: PlannedPart, settings: "Settings") -> "Question":
 
 
 def _data(planned_part: PlannedPart, answers: "Sequence[Answer]") -> PartData:
-    """Convert the answers to the tables of claims and figures: a point for each part of the traffic."""
+    """Convert the answers to the tables of claims and figures, with one point for each part of the traffic."""
     assert planned_part.records
     rows = [(repetition, part, name, value) for repetition, answer in enumerate(answers)
             for part, name, value in advice_measures.values(answer)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Latest results of a study, per engine and size: found.json beside its claims.toml, in version control."""
+"""Latest results of a study, per engine and set: found.json beside its claims.toml, under version control."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 FORMAT = 1
 DIGITS = 6
-"""Significant digits that are kept."""
+"""Significant digits of stored numbers."""
 
 HELD = "holds"
 
@@ -33,7 +33,7 @@ class RecordedClaim(TypedDict):
 
 
 class RecordedSet(TypedDict):
-    """An engine's results with the full set, or with the quick one."""
+    """An engine's results for the full set or the quick set."""
 
     result_version: str
     seconds: float | None
@@ -42,7 +42,7 @@ class RecordedSet(TypedDict):
 
 
 Recorded = dict[str, dict[str, RecordedSet]]
-"""By engine, then by size."""
+"""Results by engine, then by set."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def size(*, quick: bool) -> str:
 
 
 def read(study: Study) -> Recorded:
-    """Read the latest results: by engine, then by size; empty if nothing was recorded.
+    """Return the latest results by engine, then by set; empty if nothing was recorded.
 
     Raises `ThalwegError` if the file is damaged.
     """
@@ -88,9 +88,10 @@ def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> RecordedSe
 
 
 def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
-    """Write the current results; those of other engines stay. Returns the file.
+    """Write the current results, and keep those of other engines. Returns the file.
 
-    If some experiments existed before, the earlier duration is kept, if it was for the same number of experiments.
+    If some experiments already existed, the earlier duration is kept, provided that it is for the same number of
+    experiments.
     """
     engines, name = read(study), size(quick=quick)
     before = engines.get(reproduced.engine.name, {}).get(name)

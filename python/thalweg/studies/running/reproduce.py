@@ -27,7 +27,7 @@ RUNS = Path("runs") / "studies"
 
 
 class PartRunner(Protocol):
-    """Runs experiments of a part, and shows how far it is."""
+    """Runs experiments of a part, and shows the progress."""
 
     def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[ExperimentKey]) -> Outcome:
         """Run the due experiments in the directory."""
@@ -35,29 +35,29 @@ class PartRunner(Protocol):
 
 @dataclass
 class Reproduced:
-    """A study on an engine."""
+    """Results of a study on one engine."""
 
     study: Study
     engine: Engine
     planned_parts: Mapping[str, PlannedPart]
     judged: dict[str, Judged] = field(default_factory=dict)
-    """By the ids of claims."""
+    """Results by the id of the claim."""
     parts: dict[str, PartData] = field(default_factory=dict)
     directories: dict[str, Path] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     experiments: int = 0
-    """Requested or existing experiments: the basis of the verdicts."""
+    """Number of requested or existing experiments, on which the verdicts are based."""
     seconds: float = 0.0
     """Wall-clock time of this run."""
 
     @property
     def exit_code(self) -> Exit:
-        """Whether everything was run: FINE, FAILED (an experiment did), INTERRUPTED."""
+        """Exit code: FINE if everything was run, FAILED if an experiment failed, or INTERRUPTED."""
         return max((outcome.exit_code for outcome in self.outcomes), default=Exit.FINE)
 
     @property
     def failed(self) -> int:
-        """Experiments that failed now."""
+        """Number of experiments that failed in this run."""
         return sum(len(outcome.failed) for outcome in self.outcomes)
 
     @property
@@ -67,26 +67,26 @@ class Reproduced:
 
     @property
     def evidence(self) -> list[Evidence]:
-        """Usable evidence of each part that is a run; the sentences name the directory."""
+        """Usable evidence of each part with a run; the sentences name the directory."""
         runs = [data.run for data in self.parts.values() if data.run]
         evidence_by_path = [(run.path, evidence(run)) for run in runs]
         return [Evidence(item.extent, item.caution and f"in {path}: {item.caution}") for path, item in evidence_by_path]
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences about exclusions, and about repetitions that are copies; they name the directory."""
+        """Sentences about excluded experiments and about repetitions that are copies; they name the directory."""
         runs = [data.run for data in self.parts.values() if data.run]
         copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
         return [*(item.caution for item in self.evidence if item.caution), *copies]
 
     @property
     def is_fresh(self) -> bool:
-        """Whether everything was run now, without existing results."""
+        """Whether everything was run now, without reusing results."""
         return bool(self.outcomes) and not any(outcome.present for outcome in self.outcomes)
 
 
 def plan(study: Study, engine: Engine, capabilities: Capabilities, *, quick: bool) -> Reproduced:
-    """Return the planned parts.
+    """Plan all parts of a study.
 
     Raises `ThalwegErrors` if the overrides of claims.toml are invalid.
     """
@@ -97,7 +97,7 @@ def plan(study: Study, engine: Engine, capabilities: Capabilities, *, quick: boo
 
 
 def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
-    """Name the folder of a study's run directories on an engine."""
+    """Return the folder of a study's run directories on an engine."""
     return out / study.name / (f"{engine}-quick" if quick else engine)
 
 
@@ -108,11 +108,11 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run the missing experiments of every part into `directory`, and evaluate; Ctrl-C stops the run, but not the
-    evaluation.
+    """Run the missing experiments of every part into `directory`, and judge the claims; Ctrl-C stops the run, but not
+    the evaluation.
 
-    A point whose claims all have a tolerance stops repeating once these claims are settled. `report` receives the
-    progress of the parts of records.
+    A point gets no further repetitions once its claims are settled, if all of them have a tolerance. `report` receives
+    the progress of the parts of records.
     """
     start, claims = clock(), planned.study.claims.claims
     planned.parts = {part: _data(planned, part, None) for part in planned.planned_parts}
@@ -134,7 +134,7 @@ def run(
     else:
         for part, schedule in schedules.items():
             schedule.note(planned.directories[part])
-    if not planned.judged:  # this engine runs nothing of the study
+    if not planned.judged:  # this engine runs no part of the study
         planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
     finished_pairs = {part: finished(planned.parts[part].run) for part in schedules}
     planned.experiments = drawn_from + sum(
@@ -144,7 +144,7 @@ def run(
 
 
 def _judge_records(planned: Reproduced, directory: Path, runner: PartRunner, report: Callable[[str], None]) -> int:
-    """Synthesise and judge the records of all parts of records; return the number of simulated experiments."""
+    """Generate and judge the records of all parts of records; return the number of simulated experiments."""
     parts = {
         part: planned_part for part, planned_part in planned.planned_parts.items() if planned_part.records is not None
     }
@@ -187,6 +187,6 @@ def _opened(directory: Path) -> Run | None:
     try:
         return open_run(directory)
     except ThalwegError as error:
-        if error.code not in ("empty-run", "no-run"):  # nothing is complete yet
+        if error.code not in ("empty-run", "no-run"):  # no experiment is complete yet
             raise
         return None

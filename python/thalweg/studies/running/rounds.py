@@ -1,5 +1,6 @@
-"""Repeats each point until every claim on it is settled, or the scenario's number of repetitions is reached.
-The plan is not changed: repetitions that were not needed are listed in the run directory, so that they do not count as
+"""Repeats each point until every claim on it is settled, or the maximum number of repetitions is reached.
+
+The plan is not changed. Repetitions that were not needed are listed in the run directory, so that they do not count as
 missing.
 """
 
@@ -15,7 +16,7 @@ from thalweg.studies.claims.models import Claim
 from thalweg.studies.judging.judged import Judged
 
 FIRST = 3
-"""Minimum number of repetitions: with fewer, an interval is hardly informative."""
+"""Minimum number of repetitions; an interval of fewer is too wide."""
 
 GROWTH = 1.5
 """Growth factor of the repetitions of a point from round to round."""
@@ -23,12 +24,12 @@ GROWTH = 1.5
 WHY = "the claims' intervals are narrower than their tolerances"
 
 ExperimentKey = tuple[int, int]
-"""An experiment's point and repetition."""
+"""Point and repetition of an experiment."""
 
 
 @dataclass
 class Schedule:
-    """The due part of a plan."""
+    """Determines which experiments of a plan to run next."""
 
     plan: Plan
     asked: set[ExperimentKey] = field(default_factory=set)
@@ -42,12 +43,12 @@ class Schedule:
         return [(experiment.experiment, experiment.repetition) for experiment in self.plan.experiments]
 
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
-        """Request the first repetitions of every point, or all."""
+        """Return the first repetitions of every point, or all repetitions."""
         counts = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
         return self._schedule(counts)
 
     def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
-        """Request more for claims with too wide intervals; empty if all are narrow enough."""
+        """Return further repetitions for claims whose intervals are too wide; empty if all are narrow enough."""
         judged_points: set[int] = set()
         open_: set[int] = set()
         without_end: set[int] = set()
@@ -57,7 +58,8 @@ class Schedule:
             judged_points |= points
             open_ |= {point for name, point in judgement.unsure if name == part}
             if claim.judge.tolerance is None or claim.value.measure not in MEASURES:
-                # A measure of the study's own compares points repetition by repetition: all need the same ones.
+                # A measure defined by the study compares points repetition by repetition, so all points need the same
+                # repetitions.
                 without_end |= points
         planned = self._planned()
         counts = {}
