@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measure the cost of `bbr_cpu`, `bbr3`, `bbr_tuned` and `bbr_auto` per ACK, with the kernel's own statistics.
+"""Measures the cost per ACK of `bbr_cpu`, `bbr3`, `bbr_tuned` and `bbr_auto`, with the kernel's own statistics.
 
     make bench                              with the others, as root
     .venv/bin/python bench/acks.py          a quarter of a minute
     ... --transfers 2 --out FILE
 
 A sender paces 400 Mbit/s over loopback in a separate network namespace. The algorithms alternate, a transfer each, so
-that all run under the same load; medians are reported. The numbers of all but `bbr3` include the kernel's BBR, and all
-include the two clock reads of the kernel's measurement. `bbr_tuned` with its defaults only calls the kernel's BBR: the
-others are compared with it. "All hooks" adds the programs that TCP calls before it sends.
+that all run under the same load; medians are reported. All numbers except that of `bbr3` include the kernel's BBR, and
+all include the two clock reads of the kernel's measurement. `bbr_tuned` with its defaults only calls the kernel's BBR,
+so it is the reference for the others. "All hooks" adds the programs that TCP calls before it sends.
 """
 
 import argparse
@@ -41,10 +41,10 @@ ALGORITHMS = {
 """Measured algorithms, and the arguments of `cc load`."""
 TRANSFERS = 8
 REFERENCE = "bbr_tuned"
-"""Only calls the kernel's BBR."""
+"""Reference of the comparison, which only calls the kernel's BBR."""
 SIZE = 50_000_000
 RATE = 50_000_000
-"""Bytes a second: 400 Mbit/s."""
+"""Pacing rate in bytes per second: 400 Mbit/s."""
 SO_MAX_PACING_RATE = 47
 CLONE_NEWNET = 0x40000000
 
@@ -63,11 +63,11 @@ def main() -> None:
     if why_not:
         print(f"bench: bbr_cpu, bbr3, bbr_tuned and bbr_auto are left out: {why_not}", file=sys.stderr)
         return
-    # For the sockets below; Python knows `unshare` from 3.12 on.
+    # The sockets below need the namespace; Python has `unshare` only from 3.12 on.
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         raise SystemExit(f"bench: there is no network namespace to be had: {os.strerror(ctypes.get_errno())}")
     run("ip", "link", "set", "lo", "up", "mtu", "1500")
-    # As many ACKs as with a network card without offloads.
+    # Offloads are disabled, so that there are as many ACKs as with a network card without them.
     run("ethtool", "-K", "lo", "gso", "off", "tso", "off", "gro", "off")
     costs: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
     totals: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
@@ -109,7 +109,7 @@ def loaded(algorithm: str, options: Sequence[str]) -> Iterator[None]:
 
 
 def transfer(algorithm: str) -> None:
-    """Send with an algorithm, and receive."""
+    """Transfer data with an algorithm over one connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         taker = threading.Thread(target=take, args=(listening,))
         taker.start()
@@ -130,10 +130,12 @@ def take(listening: socket.socket) -> None:
 
 
 def account(algorithm: str) -> tuple[int, int, int]:
-    """Return an algorithm's number of ACKs since it was loaded, their nanoseconds, and those of all calls."""
+    """Return an algorithm's number of ACKs since it was loaded, their total time in ns, and the total time of all
+    calls.
+    """
     prefix = "bbr_tuned" if algorithm == "bbr_auto" else algorithm
     programs = json.loads(run("bpftool", "--json", "prog", "show"))
-    # If connections still use an earlier version, the kernel has both: the newest has the highest id.
+    # If connections still use an earlier version, the kernel has both; the newest has the highest id.
     programs.sort(key=lambda program: program["id"])
     newest = {program["name"]: program for program in programs if program.get("name", "").startswith(f"{prefix}_")}
     main = newest[f"{prefix}_main"]

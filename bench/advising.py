@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure `thalweg advise`: time and memory for a hundred million rows that are not in the system's file cache.
+"""Measures time and memory of `thalweg advise` for a hundred million rows that are not in the page cache.
 
     make bench                                    with the others: many minutes
     .venv/bin/python bench/advising.py --quick    a smoke test: 200,000 rows
     ... --records DIR                             existing records instead of synthetic ones
     ... --json FILE                               all measurements, for programs
 
-The records are those of `thalweg synth cdn`. Before each run the system's file cache is emptied, which needs root;
-otherwise the output states that the runs were warm. Memory is the largest resident set of the process.
+The records are those of `thalweg synth cdn`. The page cache is dropped before each run, which needs root; otherwise the
+output states that the runs were warm. Memory is the largest resident set of the process.
 """
 
 import argparse
@@ -29,7 +29,7 @@ THALWEG = [sys.executable, "-m", "thalweg"]
 
 @dataclass(frozen=True)
 class Run:
-    """One judgement."""
+    """One run of `thalweg advise`."""
 
     by: str
     seconds: float
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def judged(records: Path, by: str) -> Run:
-    """Evaluate once, in a separate process."""
+    """Run `thalweg advise` once, in a separate process."""
     is_cold = emptied()
     start = time.monotonic()
     process = subprocess.Popen(
@@ -88,7 +88,7 @@ def judged(records: Path, by: str) -> Run:
 
 
 def emptied() -> bool:
-    """Drop the page cache, if that is permitted."""
+    """Drop the page cache, if permitted; return whether it was dropped."""
     os.sync()
     try:
         CACHES.write_text("3")

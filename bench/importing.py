@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure the speed of `thalweg import` in lines per second, and that of goaccess if installed.
+"""Measures the speed of `thalweg import` in lines per second, and that of goaccess if installed.
 
     make bench                                 with the others: some minutes
     .venv/bin/python bench/importing.py --quick    a smoke test: 20,000 lines of each format, once
@@ -7,11 +7,11 @@
     ... --before DIR                           alternating with the version in another checkout
     ... --out FILE                             all measurements, for programs
 
-The logs are synthetic, from a seed; one row in a thousand is malformed (bench/measuring/logs.py). Seconds and memory
-are those of the whole process, its start included. goaccess counts requests of the same nginx log and writes JSON: it
-keeps sums where `thalweg import` keeps every request.
+The logs are synthetic, from a seed; one row in a thousand is malformed (bench/measuring/logs.py). Time and memory are
+those of the entire process, including its start. goaccess counts the requests of the same nginx log and writes JSON; it
+stores sums, while `thalweg import` stores every request.
 
-At the end comes the table of docs/reference/performance.md, in Markdown.
+The last output is the table of docs/reference/performance.md, in Markdown.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from measuring import child, logs
 
 RUNS = 5
 LINES = {"nginx": 200_000, "varnish": 100_000, "csv": 100_000, "ndt": 100_000, "ss": 40_000}
-"""Lines of each log."""
+"""Number of lines of each log."""
 QUICK_LINES = 20_000
 OURS, BEFORE, PEER = "thalweg import", "before", "goaccess"
 """Programs that are measured."""
 GOAL = 250_000
-"""Lines of nginx per second, on all cores."""
+"""Required speed for nginx logs, in lines per second on all cores."""
 PEER_FORMAT = '%h %^ %^ %^ %^ %^ [%d:%t %^] "%r" %s %b %^ %T %^ %^ %^ "%R" "%u"'
-"""The format of logs.NGINX, as goaccess writes it."""
+"""The format of logs.NGINX in the notation of goaccess."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def measure(log: Log, runs: int, goaccess: str | None, before: Path | None) -> list[Run]:
-    """Import a log, and have the version before and the peer read it, in turn."""
+    """Import a log alternately with this version, the earlier version and the peer."""
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         file = Path(folder) / f"{log.form}.log"
         written = logs.write(log.form, file, log.lines, log.seed)
@@ -113,7 +113,7 @@ def measure(log: Log, runs: int, goaccess: str | None, before: Path | None) -> l
 
 
 def text(runs: Sequence[Run]) -> str:
-    """Describe the runs of one program: medians, and in brackets the range."""
+    """Describe the runs of one program: medians, with ranges in brackets."""
     first = runs[0]
     walls, cpus = sorted(run.lines / run.wall_s for run in runs), sorted(run.lines / run.cpu_s for run in runs)
     peak = max(run.peak_bytes for run in runs)
@@ -125,7 +125,7 @@ def text(runs: Sequence[Run]) -> str:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return medians of lines per CPU second as a table in Markdown, with the version before where it was measured."""
+    """Return the median lines per CPU second as a Markdown table, including the earlier version if it was measured."""
     has_before = any(run.program == BEFORE for run in runs)
     columns = ["lines per CPU second before", "after", "ratio"] if has_before else ["lines per CPU second"]
     head = ["Format", "lines", *columns]

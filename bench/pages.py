@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measure the opening time of a large report, and of the page that Vega-Altair writes for one of its figures.
+"""Measures the opening time of a large report, and of the page that Vega-Altair writes for one of its figures.
 
     make bench                               with the others: a minute
     .venv/bin/python bench/pages.py --quick  a smoke test: four points, once
     ... --json FILE                          all measurements, for programs
 
-The report is that of 640 experiments with 100 samples a second (bench/pages/grid.toml). The peer is one line for each
-of them, the congestion window over time, as `Chart.to_html(inline=True)` writes it: the file that most people would
-share. Both are opened in Chromium, each time in a new context without a cache, alternating. A page counts as open when
-the visible part is drawn; the peer's, when its figure is.
+The report covers 640 experiments with 100 samples per second (bench/pages/grid.toml). The peer is a chart of the
+congestion window over time with one line per experiment, written by `Chart.to_html(inline=True)`. Both are opened in
+Chromium, each time in a new context without a cache, alternating. The report counts as open when its visible part is
+drawn; the peer's page, when its figure is drawn.
 """
 
 import argparse
@@ -32,7 +32,7 @@ GOAL_S = 2.0
 GOAL_BYTES = 5_000_000
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 FEW = ['path.rate="10Mbps"', 'path.rtt="20ms"', 'path.buffer="1bdp"']
-"""Settings that replace a sweep: the remaining sweep has two points."""
+"""Settings that reduce the sweep to two points."""
 OPENED = "html[data-drawn]"
 PEER_OPENED = ".vega-embed canvas, .vega-embed svg"
 LONGEST_MS = 120_000
@@ -47,7 +47,7 @@ class Page:
 
     @property
     def typical_s(self) -> float:
-        """The median."""
+        """Return the median opening time."""
         return median(self.opened_s)
 
 
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
-    """Run the grid; return its report and the peer's page."""
+    """Run the grid; return the paths of its report and of the peer's page."""
     run, ours, theirs = folder / "run", folder / "report.html", folder / "peer.html"
     command = [sys.executable, "-m", "thalweg", "run", str(HERE / "pages" / "grid.toml"), "--out", str(run)]
     for setting in settings:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure the cost of `thalweg-agent record`: thousands of short connections a second, and very many open ones.
+"""Measures the cost of `thalweg-agent record` with thousands of short connections per second, and with many open ones.
 
     make bench                                         with the simulator's: half an hour, as root
     .venv/bin/python bench/recording.py --quick        a smoke test
@@ -9,9 +9,9 @@
     ... --out FILE                                    all measurements, for programs
 
 Connections run between two network namespaces over veth: a request of 200 bytes, an answer of 4 kB, then the server
-closes. Only the server's end is recorded: the other one represents a different machine. Servers are nginx with and
-without TLS, where the system has it or `tools/bootstrap nginx` has fetched it, and a bare one that does nothing but
-answer. What is measured how, and why so, stands in recorder/slowdown.py, price.py and memory.py.
+closes. Only the server's end is recorded, because the client represents a different machine. The servers are nginx with
+and without TLS, if it is installed or `tools/bootstrap nginx` has fetched it, and a bare server that only answers.
+recorder/slowdown.py, price.py and memory.py describe the methods.
 """
 
 import argparse

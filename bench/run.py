@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure the speed of the simulator, and of ns-3 if installed.
+"""Measures the speed of the simulator, and of ns-3 if installed.
 
     make bench                            everything: some minutes
     .venv/bin/python bench/run.py --quick a smoke test: half a second of two cases
     ... --out FILE                       all measurements, for programs
 
-Packets are those that the bottleneck sends, data and ACKs; CPU seconds are those of the whole process, tables with 100
-samples a second written. Both sides alternate, so that other load of the machine affects both. ns-3 writes no samples
-and simulates less time, since it would take hours.
+Packets are those that the bottleneck sends, data and ACKs; CPU seconds are those of the entire process, including
+writing tables with 100 samples per second. Both simulators alternate, so that other load of the machine affects both.
+ns-3 writes no samples and simulates less time, since it would take hours.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from measuring.table import Row, Side
 RUNS = 5
 """Number of runs of a case."""
 PER_CORE = 4
-"""Experiments per core in the case with all cores: the last ones to finish then matter little."""
+"""Experiments per core in the case with all cores: enough that the last ones to finish matter little."""
 LENGTHS_S = (60.0, 600.0)
-"""Simulated times whose memory is compared."""
+"""Simulated durations whose memory is compared."""
 
 
 def main() -> None:
@@ -62,12 +62,12 @@ def main() -> None:
 
 
 def is_due(case: cases.Case, is_quick: bool) -> bool:
-    """Whether the case is measured."""
+    """Return whether the case is to be measured."""
     return not is_quick or case.name in cases.QUICK
 
 
 def measure(case: cases.Case, program: Path | None, runs: int, is_quick: bool) -> Row:
-    """Run a case on both sides, alternating."""
+    """Run a case on both simulators, alternating."""
     print(f"bench: {case.name}", file=sys.stderr)
     plan = cases.plan_of(case.name, cases.QUICK_SECONDS if is_quick else None)
     peer_seconds = cases.QUICK_SECONDS if is_quick else case.peer_seconds
@@ -81,14 +81,14 @@ def measure(case: cases.Case, program: Path | None, runs: int, is_quick: bool) -
 
 
 def cores(seconds: float | None) -> tuple[Side, Side]:
-    """Run the same experiments on one core and on all."""
+    """Run the same experiments on one core and on all cores."""
     count = os.cpu_count() or 1
     plan = cases.plan_of("one-cubic", seconds, repetitions=PER_CORE * count)
     return ours.run(plan, threads=1), ours.run(plan, threads=count)
 
 
 def unsampled(seconds: float) -> Side:
-    """Simulate a long experiment without samples, so that memory can grow with time only."""
+    """Simulate a long experiment without samples, so that memory would grow only with simulated time."""
     return ours.run(cases.plan_of("one-cubic", seconds, is_sampled=False), threads=1)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measure the growth of costs with size: per packet over flows, per row over records, per experiment over a run.
+"""Measures how costs grow with size: per packet over the number of flows, per row over the number of records, and per
+experiment over the size of a run.
 
     make bench                                   with the others: most of an hour
     .venv/bin/python bench/scaling.py --quick    a smoke test: the smallest two sizes of each curve, once
@@ -7,7 +8,7 @@
     ... --page FILE                              the Markdown page; its figures are in a folder beside it
     ... --out FILE                               all measurements, for programs
 
-Costs are CPU seconds of whole processes, their start included, divided by the number of packets, rows or experiments;
+Costs are CPU seconds of entire processes, including their start, divided by the number of packets, rows or experiments;
 memory is the largest resident set. Sizes alternate, and medians are shown. If a cost grows by more than a factor of two
 over its range, the page states the reason.
 """
@@ -47,7 +48,7 @@ def main() -> None:
 
 
 def _command(chosen: argparse.Namespace) -> str:
-    """Return the command that repeats the measurement."""
+    """Return the command that reproduces the measurement."""
     words = ["bench/scaling.py", "--quick"] if chosen.quick else ["bench/scaling.py", "--runs", str(chosen.runs)]
     for option in ("largest", "curve"):
         words += [word for value in getattr(chosen, option) or () for word in (f"--{option}", value)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure the effect of `thalweg-agent tune` on connections: on paths with losses, small buffers, or changes.
+"""Measures the effect of `thalweg-agent tune` on connections over paths with losses, small buffers, or changes.
 
     .venv/bin/python bench/tuning.py                   about a quarter of an hour, as root
     .venv/bin/python bench/tuning.py --quick           half a minute: a smoke test
@@ -7,15 +7,14 @@
     ... --policy bpftune                               another policy; also epsilon-greedy, ucb ...
     ... --out FILE                                    all measurements, for programs
 
-A client fetches from a server, one connection after the other. The server's default is reno, and no application sets
-anything: any gain is due to the agent's choice among reno, cubic and bbr. The same path is also measured with each
-algorithm as the only one. Loss is made where the client receives (nftables), the buffer by a token bucket in the
-middle, delay by a program that forwards packets later: all on one machine, whose speed is the limit of paths without a
-rate.
+A client fetches from a server over consecutive connections. The server's default is reno, and no application sets an
+algorithm, so any gain is due to the agent's choice among reno, cubic and bbr. The same path is also measured with each
+algorithm alone. The client's nftables drops packets, a token bucket limits the rate and the buffer, and a program
+delays packets. All run on one machine, whose speed limits paths without a configured rate.
 
-What it is held against: after the 20th connection on lossy paths 80 % use BBR, and their mean goodput is within 5 % of
-BBR alone; without loss that of all is within 3 % of the best; a path that turns lossy is followed within 30
-connections. Connections that are held out do not count; what is spent on exploring is told apart.
+Requirements: after the 20th connection on lossy paths, 80 % use BBR, and their mean goodput is within 5 % of BBR alone.
+Without loss, the mean goodput of all connections is within 3 % of the best. If a path becomes lossy, the agent adapts
+within 30 connections. Held-out connections do not count; the cost of exploration is reported separately.
 """
 
 import argparse
@@ -35,23 +34,23 @@ from tuner.network import Fetched, Network, Road
 
 ARMS = ("reno", "cubic", "bbr")
 SETTLED = 20
-"""The connections before are for learning."""
+"""Number of initial connections for learning, which are not judged."""
 FOLLOWED = 30
-"""Connections after a change in which the policy must detect it."""
+"""Maximum number of connections after a change until the policy must have adapted."""
 ROOM_BYTES = 300_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A path, and the requests over it."""
+    """A path, and the connections over it."""
 
     name: str
     road: Road
     size: int
     wanted: str | None
-    """Algorithm that most connections should get; None: none is better than the rest."""
+    """Algorithm that most connections should use; None: no algorithm is better."""
     turns: Road | None = None
-    """Change of the path half-way."""
+    """Path after the change, half-way through the connections; None: no change."""
 
 
 CASES = (
@@ -68,18 +67,18 @@ class Found:
     """Results of a case."""
 
     alone_bps: dict[str, float] = field(default_factory=dict)
-    """Mean goodput where all connections have the algorithm."""
+    """Mean goodput if all connections use one algorithm, by algorithm."""
     untuned: list[Fetched] = field(default_factory=list)
     tuned: list[Fetched] = field(default_factory=list)
     held_out: list[bool] = field(default_factory=list)
     status: str = ""
 
     def judged(self, case: Case) -> list[Fetched]:
-        """Return the connections that count."""
+        """Return the connections that are judged."""
         return self._treated(self._first(case) + (FOLLOWED if case.turns else SETTLED))
 
     def learning(self, case: Case) -> list[Fetched]:
-        """Return all connections, those that the tuner learned from included, from the start or from the change on."""
+        """Return all connections from the start or from the change on, including those from which the tuner learned."""
         return self._treated(self._first(case))
 
     def _first(self, case: Case) -> int:
@@ -100,7 +99,7 @@ def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]
             network.lose(case.turns.loss)
         for arm in ARMS if alone else ():
             with network.only(",".join(ARMS), arm):
-                # For slow ones, few measurements are enough.
+                # A few measurements are sufficient for slow algorithms.
                 times = alone if arm == "bbr" or not case.wanted else max(alone // 8, 3)
                 goodput_bps.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
         if case.turns:
@@ -143,14 +142,14 @@ def report(case: Case, result: Found) -> dict[str, Any]:
 
 
 def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
-    """Measure what the program in the kernel costs that records and chooses, for short connections, part by part."""
+    """Measure the cost for short connections of the eBPF program that records and chooses, part by part."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-bench-")))
         settings = folder / "cubic.toml"
         settings.write_text('policy = "static"\nholdout = 0.0\n[static]\ncubic = 1.0\n')
 
         def tune(name: str, *more: str) -> price.Kind:
-            # The learned state of this machine's own agent is not touched.
+            # The agent uses a private state, so that the learned state of this machine's own agent is unchanged.
             options = ("--private", "--state", str(folder / f"{name}.json"), "--grace", "0s", "--arms", ",".join(ARMS))
             return price.Kind(name, "tune", (*options, *more))
 
@@ -182,7 +181,7 @@ TITLES = {
 
 
 def beside(one: price.Price, other: price.Price) -> str:
-    """Describe the difference between two costs, window by window."""
+    """Describe the difference between two costs, from the differences per window."""
     more = [mine - theirs for mine, theirs in zip(one.ns_per_connection, other.ns_per_connection, strict=True)]
     if len(more) < 2:
         return f"{more[0]:.0f} ns"

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Measure the choices of `thalweg-agent tune` among cubic, bbr, htcp and dctcp, compared with bpftune's policy.
+"""Measures the choices of `thalweg-agent tune` among cubic, bbr, htcp and dctcp, compared with bpftune's policy.
 
     .venv/bin/python bench/tuning_guest.py             some minutes; no root, no KVM
     .venv/bin/python bench/tuning_guest.py --quick     a smoke test
     ... --out FILE                                    all measurements, for programs
 
-bpftune-tcp-conn(8) shows two tables: what its tuner chose for connections between two network namespaces, with a tenth
-of the packets lost (netem) and with none. Few machines have all four algorithms; a distribution's kernel has, so a
-guest with the kernel that `thalweg kernel fetch` has fetched does the same here. Its default is cubic, and the
-application sets nothing. Each table is there three times: by `bayes`, which is the agent's default; by `bpftune`, which
-does what bpftune does; and by `bpftune` without its rule that moves destinations with losses above 1/64 to BBR at
-once, so that it has to learn.
+bpftune-tcp-conn(8) shows two tables with the choices of its tuner for connections between two network namespaces, with
+10 % loss (netem) and without. Few machines have all four algorithms, but a distribution's kernel does, so the
+measurement runs in a guest with a kernel from `thalweg kernel fetch`. Its default is cubic, and the application does
+not set an algorithm. Each table is measured with three policies: `bayes`, the agent's default; `bpftune`, which
+implements bpftune's policy; and `bpftune` without the rule that switches destinations with losses above 1/64 to BBR
+immediately, so that it has to learn.
 
-The path is declared to be a data centre: elsewhere the agent does not choose dctcp, which has no brakes without ECN.
+The path is declared as a data centre, because elsewhere the agent does not choose dctcp, which does not back off
+properly without ECN.
 """
 
 import argparse
@@ -38,12 +39,14 @@ POLICIES = {
     "bpftune": ("bpftune", ""),
     "bpftune's learning alone": ("bpftune", "[bpftune]\nhas_loss_rule = false\n"),
 }
-"""Their names, and settings."""
+"""Names and settings of the policies."""
 QUICK = ("bayes", "bpftune")
 SENDER, RECEIVER = "198.51.100.1", "198.51.100.2"
 PORT = 8080
 PAUSE_MS = 300
-"""Between connections: a row is written again a fifth of a second after one has closed."""
+"""Pause between connections: longer than the delay of a fifth of a second until the row of a closed connection is
+written.
+"""
 MODULES = (
     *("drivers/net/veth.ko", "net/sched/sch_netem.ko"),
     *("net/ipv4/tcp_bbr.ko", "net/ipv4/tcp_htcp.ko", "net/ipv4/tcp_dctcp.ko"),
@@ -85,7 +88,7 @@ wait $agent
 
 @dataclass(frozen=True)
 class Pushed:
-    """One connection."""
+    """Result of one connection."""
 
     cc: str
     assignment: str
@@ -94,7 +97,7 @@ class Pushed:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table."""
+    """A row of a table."""
 
     cc: str
     metric: str
@@ -124,7 +127,7 @@ def pushed(file: Path, size: int, assignments: dict[int, str]) -> list[Pushed]:
 
 
 def measure(kernel: GuestKernel, policy: tuple[str, str], netem: str, count: int, size: int) -> Found:
-    """Boot a guest, and have a policy choose in it."""
+    """Boot a guest, and run connections with a policy in it."""
     name, settings = policy
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         place = Path(folder)
@@ -142,7 +145,7 @@ def measure(kernel: GuestKernel, policy: tuple[str, str], netem: str, count: int
 
 
 def read(results: Path, size: int) -> Found:
-    """Make a table of the results of the guest."""
+    """Return the table of a guest's results."""
     closed = pl.scan_parquet(results / "records" / "*.parquet").filter(
         pl.col("kind") == "close", pl.col("direction") == "out"
     )
@@ -179,7 +182,7 @@ def read(results: Path, size: int) -> Found:
 
 
 def report(condition: str, policy: str, result: Found) -> None:
-    """Print a table as the manual page does, with two columns more."""
+    """Print a table in the format of the manual page, with two additional columns."""
     held_out = sum(one.assignment == "held_out" for one in result.connections)
     print(
         f"{condition}, {policy}: {result.mean_bps / 1e6:.1f} Mbit/s in the mean of all that were chosen for, ", end=""
@@ -193,7 +196,7 @@ def report(condition: str, policy: str, result: Found) -> None:
 
 
 def why_not(kernel: GuestKernel | None) -> str | None:
-    """Describe what guests lack here, if anything."""
+    """Return the missing requirement for running guests, as text; None if there is none."""
     missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}"

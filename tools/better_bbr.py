@@ -1,14 +1,14 @@
-"""Make the files of the study better-bbr that are not written by hand: its paths, and the results of its searches.
+"""Generates the files of the study better-bbr: its paths, and the results of its searches.
 
     python tools/better_bbr.py paths             write paths and comparisons; with --check, compare the files
     python tools/better_bbr.py search RUNS       run the searches that RUNS lacks, and write winners.csv and *-best.toml
 
-Each question has 200 separate paths, of which every second one is held out: the search uses `NAME-seen.csv`, the study
-evaluates `NAME-held-out.csv`. `NAME-quick.csv` has the first of these.
+Each question has 200 paths, of which every second one is held out: the search uses `NAME-seen.csv`, the study evaluates
+`NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths.
 
 The winner of a search is the candidate of its Pareto front that is best in the first objective among those that are not
-worse than the default (Linux's BBR) in the second by more than `SLACK`. Without such a candidate it is
-the default itself.
+worse than the default (Linux's BBR) in the second by more than `SLACK`. If there is no such candidate, the winner is
+the default.
 """
 
 import argparse
@@ -31,17 +31,17 @@ from thalweg.scenario.toml_text import toml  # noqa: E402
 
 STUDY = ROOT / "studies" / "better-bbr"
 SEED = 2018_09229
-"""An arbitrary number; the study's files were drawn with it."""
+"""Seed with which the study's files were drawn, an arbitrary constant."""
 COUNT = 200
 QUICK_COUNT = 8
-"""Paths of the quick set."""
+"""Number of paths in the quick set."""
 KERNEL_COUNTS = {"kernel-held-out": (16, 8), "kernel-quick": (4, 2)}
-"""Held-out paths that a real kernel repeats, beside CUBIC and alone with random loss."""
+"""Numbers of held-out paths that a real kernel repeats: beside CUBIC, and alone with random loss."""
 SLACK = 0.01
-"""A candidate may be worse than the default in the second objective by this part of the default's value."""
+"""Maximum loss of a candidate in the second objective, as a fraction of the default's value."""
 
 SEARCHES = ("gentle", "converge", "fair", "windows", "auto-share", "auto", "class-shallow", "class-deep", "class-lossy")
-"""Scenarios with a table [search]."""
+"""Scenarios with a `[search]` table."""
 
 ALGORITHMS = {"flow.ours.cc": ["bbr", "bbr3", "cubic"]}
 COMPARED: Mapping[str, tuple[str, dict[str, list[Any]]]] = {
@@ -50,7 +50,7 @@ COMPARED: Mapping[str, tuple[str, dict[str, list[Any]]]] = {
     "fixed-held-out": ("gentle", {"flow.ours.cc_params.probe_gain": [1.05, 1.1, 1.25, 1.5]}),
     "windows-held-out": ("windows", {"host.receiver.rcvbuf_max": ["64kB", "256kB", "1MB", "4MB"]}),
 }
-"""Scenarios that winners are compared with: the search's, and what they sweep over."""
+"""Scenarios with which winners are compared, each with the search's scenario and the swept keys."""
 
 HEAD = "#:schema ../../docs/schema/scenario.schema.json\n# Written by tools/better_bbr.py: do not edit.\n"
 
@@ -58,7 +58,7 @@ Row = dict[str, str]
 
 
 def main() -> int:
-    """Write the files, or compare them."""
+    """Write the files, or compare them with the existing ones."""
     parser = argparse.ArgumentParser(description="Make files of the study better-bbr.")
     parser.add_argument("what", choices=("paths", "search"))
     parser.add_argument("runs", nargs="?", type=Path, help="directory of the searches")
@@ -102,7 +102,7 @@ def paths() -> dict[str, str]:
 
 
 def text(rows: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as CSV.
+    """Return rows as CSV.
 
     >>> text([{"path.rate": "1Mbps", "path.loss": "0"}])
     'path.rate,path.loss\\n1Mbps,0\\n'
@@ -124,7 +124,7 @@ def _path(random: Random, rtt: tuple[float, float] = (10, 100)) -> Row:
 
 
 def _step(random: Random) -> Row:
-    """Draw a path whose rate grows or shrinks: its buffer is in BDPs of the first rate."""
+    """Draw a path whose rate increases or decreases; its buffer is in BDPs of the first rate."""
     path = _path(random)
     before, factor = float(path.pop("path.rate")[:-4]), _log(random, 1.3, 4)
     after = before * factor if random.random() < 0.7 else before / factor
@@ -141,7 +141,7 @@ def _window(random: Random) -> Row:
 
 
 def _mixed(random: Random) -> Row:
-    """Draw a path beside CUBIC in three of five, else one with losses: there CUBIC has 10 kB to send."""
+    """Draw a path: three in five are shared with CUBIC; the others have losses, and there CUBIC sends only 10 kB."""
     path, is_beside = _path(random), random.random() < 0.6
     loss = "0" if is_beside else f"{_log(random, 0.003, 0.18):.3g}"
     return {**path, "path.loss": loss, "flow.theirs.size": "unlimited" if is_beside else "10kB"}
@@ -156,7 +156,7 @@ KINDS: Mapping[str, Callable[[Row], bool]] = {
     "deep": lambda row: row["path.loss"] == "0" and _buffer(row) > 2,
     "lossy": lambda row: row["path.loss"] != "0",
 }
-"""Classes of the mixed paths: with CUBIC in a shallow or a deep buffer, or alone with random loss."""
+"""Classes of the mixed paths: shared with CUBIC with a shallow or a deep buffer, or alone with random loss."""
 
 
 # --- searches --------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _search(runs: Path) -> int:
 
 
 def winner(search: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the winner of a search (see above)."""
+    """Return the winner of a search, as defined in the module's docstring."""
     first, second = (entry for entry in search["quantities"] if "goal" in entry)
 
     def score(candidate: Mapping[str, Any], quantity: Mapping[str, Any]) -> float:
@@ -206,7 +206,9 @@ def _rows(name: str, search: Mapping[str, Any], best: Mapping[str, Any]) -> list
 
 
 def compared() -> dict[str, str]:
-    """Return the scenarios that winners are compared with, by file: those of searches, over algorithms or settings."""
+    """Return the scenarios with which winners are compared, by file name: those of searches, swept over algorithms or
+    settings.
+    """
     document = {}
     for name, (search, sweep) in COMPARED.items():
         scenario = _held_out(search)
@@ -217,7 +219,7 @@ def compared() -> dict[str, str]:
 
 
 def _held_out(name: str) -> dict[str, Any]:
-    """Return the scenario of a search at the points that it does not see."""
+    """Return the scenario of a search at its held-out points."""
     scenario = tomllib.loads((STUDY / f"{name}.toml").read_text(encoding="utf-8"))
     del scenario["search"]
     scenario["sweep"] = {"rows": scenario["sweep"]["rows"][1:]}

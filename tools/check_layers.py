@@ -1,13 +1,13 @@
-"""Checks that every part of thalweg uses only the parts below it, inside crates too, and that pure crates are pure.
+"""Checks that every layer of thalweg imports only lower layers, also within crates, and that pure crates are pure.
 
-ARCHITECTURE.md draws the layers; the tables below are their one machine-readable form. A pure crate reads no clock, no
-operating system's randomness, no file and no socket, starts no thread, and never iterates over a hash table: time,
-randomness and order are arguments, so that the same plan produces the same bytes everywhere. Tests of a pure crate may
-do all of this.
+ARCHITECTURE.md describes the layers; the tables below are their only machine-readable form. A pure crate reads no
+clock, no operating system's randomness, no file and no socket, starts no thread, and never iterates over a hash table:
+time, randomness and order are arguments, so that the same plan produces the same bytes everywhere. Tests of pure crates
+are exempt.
 
     python tools/check_layers.py        prints every violation, and fails when there is one
 
-Not detected: a path hidden in a macro of another crate, and calls into C (the workspace denies `unsafe`).
+Limitations: paths in macros of other crates and calls into C are not detected (the workspace denies `unsafe`).
 """
 
 import json
@@ -42,7 +42,7 @@ RUST: Mapping[str, set[str]] = {
     "fuzz": {"units", "plan", "policy", "lab"},
     "engine": {"units", "netns", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
 }
-"""Which of our crates each crate may use, outside its tests."""
+"""Crates of the workspace that each crate may use, except in tests."""
 
 PURE = {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy"}
 
@@ -58,8 +58,8 @@ PURE_DEPENDENCIES = {
     "smallvec",
     "thiserror",
 }
-"""The third-party crates that a pure crate may use: none of them accesses the outside world unless it is passed a
-handle.
+"""Third-party crates that a pure crate may use; none of them accesses the outside world without a handle from the
+caller.
 """
 
 PYTHON: Mapping[str, set[str]] = {
@@ -91,7 +91,7 @@ PYTHON: Mapping[str, set[str]] = {
     "cli": {"studies", "validate", "search", "kernel", "synth", "executors"},
     "__main__": {"cli"},
 }
-"""Layers directly below each layer of `python/thalweg`; the layers below those may be imported as well."""
+"""Layers directly below each layer of `python/thalweg`; the layers below those are permitted as well."""
 
 PYTHON_SHARED = {"errors", "printable", "engine", "engine_output", "files", "processes", "scratch", "collector"}
 """Modules that every layer may import."""
@@ -118,7 +118,7 @@ def crate_violations(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def purity_violations(crates: Path) -> Iterator[str]:
-    """Yield every place under `crates/*/src` where a pure crate reaches for the outside world."""
+    """Yield every position under `crates/*/src` where a pure crate accesses the outside world."""
     for crate in sorted(PURE):
         for file in rust_source.files_without_tests(crates / crate / "src"):
             for line, impurity, why in rust_source.impurities(file.read_text()):
@@ -134,7 +134,7 @@ def module_violations(crates: Path) -> Iterator[str]:
 
 
 def python_violations(package: Path) -> Iterator[str]:
-    """Yield every import between the layers of the Python package that goes up or sideways."""
+    """Yield every import of a layer of the Python package that is not below the importing layer."""
     for imported in python_imports.between_layers(package):
         place = f"{imported.file.relative_to(package.parent.parent)}:{imported.line}"
         unknown = {imported.importer, imported.imported} - PYTHON.keys()
@@ -146,7 +146,7 @@ def python_violations(package: Path) -> Iterator[str]:
 
 
 def below(layer: str) -> set[str]:
-    """Return every layer that `layer` may import."""
+    """Return all layers that `layer` may import."""
     direct = PYTHON[layer]
     shared = set() if layer in PYTHON_SHARED else PYTHON_SHARED
     return direct | shared | {deeper for one in direct for deeper in below(one)}

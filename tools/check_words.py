@@ -1,11 +1,11 @@
 """Checks that new text is written in plain, standard English.
 
 `tools/words.toml` lists rejected patterns, each with its replacement, and the files where one is allowed with a reason.
-A pattern whose uses are not all rewritten yet has a limit: the number of uses that are left. The limit can only fall:
-more uses fail the check, and so do fewer, until the limit is lowered.
+A pattern may have a limit: the number of remaining uses. Limits can only decrease: the check fails if there are more
+uses, and also if there are fewer, until the limit is lowered.
 
-    python tools/check_words.py            prints every violation, and fails when there is one
-    python tools/check_words.py --lower    lowers limits to the number of uses that are left
+    python tools/check_words.py            prints all violations; fails if there are any
+    python tools/check_words.py --lower    lowers limits to the number of remaining uses
 """
 
 import re
@@ -29,27 +29,27 @@ SKIPPED = (
     "bpf/include/",
     "fuzz/seeds/",
 )
-"""Files, or beginnings of their paths, that are not checked."""
+"""Path prefixes of files that are not checked."""
 LINES = "long line"
-"""The pattern of long lines, which does not apply to code blocks of Markdown and to markup."""
+"""Name of the pattern for long lines, which does not apply to markup and to code blocks of Markdown."""
 MARKUP = (".j2", ".css")
 MAX_SHOWN = 10
-"""Uses that are printed for a pattern."""
+"""Maximum number of uses that are printed for a pattern."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A refused pattern."""
+    """A rejected pattern."""
 
     name: str
     regex: re.Pattern[str]
     instead: str
     suffixes: Sequence[str]
-    """Suffixes of the files where it is refused; empty: all."""
+    """Suffixes of the files in which it is rejected; empty: all files."""
     limit: int
-    """Uses that are left to rewrite."""
+    """Number of remaining uses that are tolerated."""
     allowed: frozenset[str]
-    """Files where it is allowed; the list gives the reasons."""
+    """Files in which it is allowed; words.toml gives the reasons."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ def patterns(file: Path = FILE) -> list[Pattern]:
 
 
 def texts(root: Path = ROOT) -> dict[str, list[str]]:
-    """Return the lines of every checked file by its path."""
+    """Return the lines of every checked file, by path."""
     listed = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout
     names = [name for name in listed.splitlines() if Path(name).suffix in SUFFIXES and not name.startswith(SKIPPED)]
     return {name: (root / name).read_text(errors="replace").splitlines() for name in names if (root / name).is_file()}
 
 
 def uses(pattern: Pattern, files: dict[str, list[str]]) -> Iterator[Use]:
-    """Yield the uses of a pattern outside of the files where it is allowed."""
+    """Yield the uses of a pattern, except in files where it is allowed."""
     for name, lines in files.items():
         if pattern.name == LINES and name.endswith(MARKUP):
             continue
@@ -102,7 +102,7 @@ def uses(pattern: Pattern, files: dict[str, list[str]]) -> Iterator[Use]:
 
 
 def violations(listed: Sequence[Pattern], files: dict[str, list[str]]) -> Iterator[str]:
-    """Yield a message for each pattern whose number of uses is not its limit."""
+    """Yield a message for each pattern whose number of uses differs from its limit."""
     for pattern in listed:
         matches = list(uses(pattern, files))
         if len(matches) > pattern.limit:
@@ -114,7 +114,7 @@ def violations(listed: Sequence[Pattern], files: dict[str, list[str]]) -> Iterat
 
 
 def lower(listed: Sequence[Pattern], files: dict[str, list[str]], file: Path = FILE) -> None:
-    """Lower the limits in the list to the number of uses that are left."""
+    """Lower the limits in the file to the number of remaining uses."""
     text = file.read_text()
     for pattern in listed:
         count = sum(1 for _ in uses(pattern, files))

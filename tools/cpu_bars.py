@@ -1,21 +1,21 @@
-"""Measure the difference of bbr_cpu from cubic on senders that share a CPU, and from bbr on those that do not.
+"""Measures bbr_cpu against cubic on senders with a shared CPU, and against bbr on senders with a dedicated CPU.
 
     python tools/cpu_bars.py                 on the simulator: a minute
     python tools/cpu_bars.py --engine vm     in guests, in real time: most of an hour, as root
     python tools/cpu_bars.py --engine kernel --only whole     a dedicated CPU with this machine's own kernel
     ... --only 10/20 --json FILE
 
-Runs scenarios/cpu with each slice and period, three times each (nine times on a dedicated CPU, where a tenth must be
-detected), takes medians, and reports which of these limits are met:
+Runs scenarios/cpu with each slice and period, three times each (nine times on a dedicated CPU, where a difference of a
+tenth must be detected), takes medians, and reports which of these limits are met:
 
 - bbr gets less than a third of cubic's goodput at 10/20 ms;
 - bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;
-- with 1 % of random loss, at least three times cubic's;
+- with 1 % of random loss, it gets at least three times cubic's goodput;
 - on a whole CPU, within 2 % of bbr's goodput; no more than 10 % worse in the 95th percentile of the queue, in what is
   sent again and in what a cubic neighbour gets.
 
-With `--engine vm` a whole CPU is the host's, under the engine `kernel`: a guest without KVM is short of CPU anyway
-at times, and bbr with it. For that bbr_cpu is loaded into the host's kernel meanwhile.
+With `--engine vm`, a dedicated CPU is measured on the host with the engine `kernel`, because a guest without KVM
+sometimes lacks CPU time even then. bbr_cpu is loaded into the host's kernel for that measurement.
 """
 
 import argparse
@@ -35,17 +35,17 @@ import polars as pl
 ROOT = Path(__file__).resolve().parent.parent
 AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent"))))
 FREE = {"vm": "kernel"}
-"""The engine that has a whole CPU, where that is another one."""
+"""Engine for the dedicated CPU, if it differs from the requested engine."""
 CELLS = ("1/4", "10/14.3", "10/20", "10/25", "10/40", "20/80")
-"""Milliseconds on CPU of each period in milliseconds."""
+"""Slices and periods in milliseconds, as SLICE/PERIOD."""
 LOSSY = ("10/20", "10/40")
-"""Points that are also run with 1 % of random loss."""
+"""Slices and periods that are also run with 1 % of random loss."""
 RANDOM_LOSS = 0.01
 SETTLED_S = 2.0
-"""Queues count from here on: Startup is over."""
+"""Start of the evaluation of queues, after Startup."""
 
 Point = dict[str, float]
-"""Results of one point: medians over its repetitions."""
+"""Results at one point: medians over its repetitions."""
 
 
 def main() -> None:
@@ -80,12 +80,12 @@ class Runner:
     """Runs scenarios and reads their results."""
 
     def __init__(self, engine: str, options: list[str], folder: Path) -> None:
-        """`given` are KEY=VALUE; run directories go into `folder`."""
+        """Create a runner with KEY=VALUE options; run directories are created in `folder`."""
         self.engine, self.given, self.folder = engine, options, folder
         self.count = 0
 
     def __call__(self, scenario: str, keys: dict[str, Any]) -> dict[str, Point]:
-        """Return a point for each algorithm that the scenario sweeps."""
+        """Return a point for each algorithm of the scenario's sweep."""
         self.count += 1
         out = self.folder / str(self.count)
         command = [sys.executable, "-m", "thalweg", "run", str(ROOT / "scenarios" / "cpu" / f"{scenario}.toml")]
@@ -146,7 +146,7 @@ def contended(run: Runner, cell: str) -> Iterator[tuple[str, dict[str, Point], l
 
 @contextmanager
 def loaded() -> Iterator[None]:
-    """Have bbr_cpu registered in this machine's kernel, until the end."""
+    """Register bbr_cpu in the host's kernel for the duration of the context."""
     loader = subprocess.Popen([AGENT, "cc", "load", "bbr_cpu"], stdout=subprocess.PIPE, text=True)
     assert loader.stdout
     try:

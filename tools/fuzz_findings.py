@@ -1,9 +1,9 @@
-"""Writes docs/concepts/fuzz-findings.md: the findings of `thalweg fuzz` in each algorithm.
+"""Writes docs/concepts/fuzz-findings.md: the findings of `thalweg fuzz` for each algorithm.
 
     python tools/fuzz_findings.py                 runs every search that has not run yet, and writes the page
     python tools/fuzz_findings.py --runs DIR      keeps the searches in DIR instead of runs/fuzz-findings
 
-Finished searches are read, not run again. Delete their directory to repeat them.
+Finished searches are not run again. Delete their directory to repeat them.
 """
 
 import json
@@ -49,7 +49,7 @@ beside a BBR flow, whose bursts drain the bucket.""",
 CUBIC starves beside BBR version 1 in a shallow buffer, because BBR does not react to the losses that halve CUBIC's
 rate. Version 3 and CUBIC leave it more than the bound.""",
 }
-"""Cause of the findings of a scenario, as their time series show."""
+"""Causes of a scenario's findings, from their time series."""
 
 KERNEL = """\
 ## On a real kernel
@@ -64,7 +64,7 @@ on the machine, without untrustworthy repetitions:
 | `bbr_cpu` | stall, out from 13s to 15.2s | 18 % | 18.6 %, 22.4 % | in 1 of 2 |
 | `bbr_cpu` | retransmits, policer of 5Mbps and 200kB | 9.04 % | 9.16 %, 2.73 % | in 1 of 2 |
 """
-"""What was confirmed with programs that the agent loads."""
+"""Findings that were confirmed with programs that the agent loads."""
 
 
 def main() -> int:
@@ -110,12 +110,12 @@ def _page(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]
 
 
 def _brief(sentence: str) -> str:
-    """Return a finding's sentence without the algorithms at its beginning, which the table has in columns."""
+    """Return a finding's sentence without the algorithms at its beginning, which are in columns of the table."""
     return sentence.partition(", ")[2] if sentence.startswith("With ") else sentence
 
 
 def _confirmed(confirmed: Mapping[str, Any] | None) -> str:
-    """Return whether a real engine repeats a finding; empty where it cannot run."""
+    """Return whether a real engine reproduces a finding, as text; empty if it cannot run."""
     if confirmed is None or confirmed["why_not"]:
         return ""
     failing, repetitions = confirmed["failing"], confirmed["repetitions"]

@@ -4,8 +4,8 @@ pages of studies from their claims and results.
     python tools/generate.py            writes the files
     python tools/generate.py --check    prints the files that are stale, and fails if there are any
 
-The declarations come from `thalweg-engine schema`; the binary is the one that THALWEG_ENGINE names, else the one beside
-this Python, else the one on the PATH.
+The declarations come from `thalweg-engine schema`; the binary is that of THALWEG_ENGINE, otherwise the one beside this
+Python, otherwise the one on the PATH.
 """
 
 import json
@@ -24,7 +24,7 @@ from thalweg.search.schema import with_searches  # noqa: E402
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
-    """Return every generated file with its content."""
+    """Yield every generated file with its content."""
     scenario, plan, tables = engine.schema("scenario"), engine.schema("plan"), engine.schema("columns")
     package = ROOT / "python" / "thalweg"
     docs = ROOT / "docs"
@@ -55,7 +55,7 @@ def _json(schema: dict[str, Any]) -> str:
 
 
 def _formatted(file: Path, code: str) -> tuple[Path, str]:
-    """Format and sort imports as `make format` does."""
+    """Return the code after formatting and sorting imports as `make format` does."""
     for command in (["check", "--quiet", "--fix", "--select=I"], ["format"]):
         ruff = [sys.executable, "-m", "ruff", *command, f"--stdin-filename={file}", "-"]
         code = subprocess.run(ruff, cwd=ROOT, input=code, capture_output=True, text=True, check=True).stdout

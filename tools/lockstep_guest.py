@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Record the DCTCP of a guest's kernel, as fixtures for crates/cc/tests/lockstep.
+"""Records the DCTCP of a guest's kernel as fixtures for crates/cc/tests/lockstep.
 
     .venv/bin/python tools/lockstep_guest.py           some minutes; no root, no KVM
     .venv/bin/python tools/lockstep_guest.py --scene lossy
 
-The recorder calls functions of the kernel's DCTCP, and few machines have its module. So the recorder and the engine
-run in a guest with the kernel that `thalweg kernel fetch` has fetched. Its time is virtual: load of the machine does
-not affect the recordings. docs/concepts/fidelity.md describes them.
+The recorder calls functions of the kernel's DCTCP module, which few machines have. The recorder and the engine
+therefore run in a guest with a kernel from `thalweg kernel fetch`. Its time is virtual, so that load of the machine
+does not affect the recordings. docs/concepts/fidelity.md describes them.
 """
 
 import argparse
@@ -33,11 +33,11 @@ thalweg-lockstep --algorithm dctcp --engine /bin/thalweg-engine --out /results @
     touch /results/failed
 """
 INSTRUCTION_NS = 1
-"""At 4 ns, the path of the scene `fast` takes longer than its packets allow."""
+"""Virtual nanoseconds per instruction. At 4 ns, forwarding in the scene `fast` takes longer than its packets allow."""
 
 
 def why_not(kernel: GuestKernel | None, programs: list[Path]) -> str | None:
-    """Describe what guests lack here, if anything."""
+    """Return the missing requirement for running guests, as text; None if there is none."""
     missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}: tools/bootstrap vm"

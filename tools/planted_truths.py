@@ -1,14 +1,14 @@
-"""Tests `thalweg advise` on planted truths: tests/vectors/planted_truths.json, and its table in advice.md.
+"""Tests `thalweg advise` on planted truths; writes tests/vectors/planted_truths.json and the table in advice.md.
 
     python tools/planted_truths.py               every truth, a hundred seeds each, in one process
     python tools/planted_truths.py --truth tiny  one of them
-    python tools/planted_truths.py --seeds 3     a first look: prints the table, writes nothing
+    python tools/planted_truths.py --seeds 3     a quick test: prints the table, writes nothing
     python tools/planted_truths.py --table       writes the table again, from the stored numbers
 
 A trial is one seed: records as `thalweg synth cdn --truth NAME --seed N --days 1` writes them, judged as `thalweg
-advise --by class` does. The overhead of a command exceeds the counting of so few rows, so several seeds are evaluated
-at once: each seed is a machine, and parts are by machine and class. Nothing of one seed is compared with another, and
-the p-values of each are adjusted among themselves, so that each trial is judged as if it had been alone.
+advise --by class` does. Starting a command takes longer than counting the rows of one seed, so several seeds are
+evaluated together: each seed is a machine, and parts are by machine and class. Seeds are not compared with each other,
+and the p-values of each seed are adjusted separately, so that each trial is judged as if it were alone.
 """
 
 import argparse
@@ -42,7 +42,7 @@ FORMAT = 1
 
 SEEDS = 100
 TOGETHER = 4_000_000
-"""Rows that are counted at once: those of some thirty seeds."""
+"""Maximum number of rows that are counted together: those of about thirty seeds."""
 ROWS = {
     "none": 40_000,
     "none-by-path": 40_000,
@@ -51,49 +51,50 @@ ROWS = {
     "paradox": 40_000,
     "correlated": 120_000,
 }
-"""With 322,000 rows each algorithm has 100,000 transfers; with 40,000 seven of twelve classes and metrics can be
-evaluated. In those of `correlated`, clusters have to be so large that ignoring them does harm.
+"""Number of rows per truth. With 322,000 rows each algorithm has 100,000 transfers; with 40,000, seven of twelve
+combinations of class and metric can be evaluated. The clusters of `correlated` must be so large that ignoring them
+causes errors.
 """
 BY_PATH = {"none-by-path": "none"}
-"""Truths that are queried by round-trip time and retransmissions, which depend on the records of a seed: so
-each seed is run alone.
+"""Truths that are evaluated by round-trip time and retransmissions. These classes depend on the records of a seed, so
+each seed is run separately.
 """
 OF_THE_WHOLE = ("tiny", "paradox")
-"""Truths that also concern everything together."""
+"""Truths for which the verdict on the total is evaluated as well."""
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Look:
-    """The verdict on a class and metric that could be evaluated, and the truth."""
+    """The verdict on a combination of class and metric that could be evaluated, and the truth."""
 
     is_within: bool
     """Whether the interval contains the truth."""
     named: str | None
-    """The algorithm that is named as better."""
+    """Algorithm that the verdict names as better, if any."""
     better: str | None
     """The algorithm that is better; None if they do not differ."""
 
     @property
     def is_false(self) -> bool:
-        """Whether an algorithm is named that is not better."""
+        """Whether the verdict names an algorithm that is not better."""
         return self.named is not None and self.named != self.better
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Results of a seed."""
+    """Results of one seed."""
 
     looks: Sequence[Look]
     least: int
-    """Transfers of the algorithm that has fewer."""
+    """Number of transfers of the algorithm with fewer transfers."""
     whole: str = ""
-    """The verdict on everything together, where requested."""
+    """Verdict on the total, if requested."""
     is_called_paradox: bool = False
 
 
 def main() -> int:
-    """Compute the numbers and the table."""
+    """Compute the results and the table."""
     parser = argparse.ArgumentParser(description="Test the advice on planted truths.")
     parser.add_argument("--truth", choices=[*ROWS], action="append", help="this one alone; the others' numbers stay")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of each truth; those of {SEEDS} are kept")
@@ -114,20 +115,20 @@ def main() -> int:
 
 
 def read() -> dict[str, Any]:
-    """Return the numbers that are there, by truth."""
+    """Return the stored results, by truth."""
     truths: dict[str, Any] = json.loads(NUMBERS.read_text(encoding="utf-8"))["truths"]
     return truths
 
 
 def with_table(page: str, results: Mapping[str, Any]) -> str:
-    """Insert the table into the page."""
+    """Return the page with the table inserted."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table(results)}\n\n{END}{after}"
 
 
 def trials(truth: str, seeds: Sequence[int], rows: int | None = None, *, verbose: bool = False) -> list[Trial]:
-    """Try a truth with some seeds."""
+    """Run the trials of a truth with some seeds."""
     results: list[Trial] = []
     rows = rows or ROWS[truth]
     together = max(1, TOGETHER // rows)
@@ -143,7 +144,7 @@ def trials(truth: str, seeds: Sequence[int], rows: int | None = None, *, verbose
 
 
 def _write(settings: synth.Settings, folder: Path) -> None:
-    """Write the records of a seed into one file, all of them from a machine that has the seed's name."""
+    """Write the records of a seed into one file, with the seed as the machine's name."""
     world = synth.make(settings)
     frame = pa.concat_tables(table for piece in pieces(settings) for table in fleet.tables(world, piece))
     machine = pa.array([_machine(settings.seed)] * len(frame), pa.string())
@@ -193,7 +194,7 @@ def _trial(truth: str, parts: Sequence[Part], question: Question) -> Trial:
 
 
 def _engine() -> DuckDb:
-    """One thread: two are hardly faster with so few rows, and need more of the processors."""
+    """Return an engine with one thread, because a second thread saves little time with so few rows."""
     return DuckDb(threads=1)
 
 
@@ -211,7 +212,7 @@ def _looks(truth: str, part: Part, question: Question) -> Iterator[Look]:
 
 
 def summed_up(truth: str, tried: Sequence[Trial]) -> dict[str, Any]:
-    """Count over all seeds."""
+    """Return the counts over all seeds."""
     looks = [look for trial in tried for look in trial.looks]
     real = [look for look in looks if look.better is not None]
     return {
@@ -229,7 +230,7 @@ def summed_up(truth: str, tried: Sequence[Trial]) -> dict[str, Any]:
 
 
 def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
-    """Count the verdicts on everything together."""
+    """Return the counts of verdicts on the total."""
     wholes = [trial.whole for trial in tried]
     return {
         "whole": {verdict: wholes.count(verdict) for verdict in sorted(set(wholes))},
@@ -238,13 +239,15 @@ def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
 
 
 def false_share(trial: Trial) -> float:
-    """Return the share of false ones among the named; 0 if none is named. The documented bound applies to its mean."""
+    """Return the fraction of false verdicts among those that name an algorithm; 0 if none does. The documented bound
+    applies to its mean.
+    """
     named = sum(look.named is not None for look in trial.looks)
     return sum(look.is_false for look in trial.looks) / named if named else 0.0
 
 
 def at_least(hits: int, of: int) -> float:
-    """Return the lower end of the 95 % interval of a share (Clopper and Pearson 1934).
+    """Return the lower end of the 95 % interval of a fraction (Clopper and Pearson 1934).
 
     >>> round(at_least(100, 100), 3), at_least(0, 100)
     (0.964, 0.0)
@@ -253,7 +256,7 @@ def at_least(hits: int, of: int) -> float:
 
 
 def at_most(hits: int, of: int) -> float:
-    """Return the upper end.
+    """Return the upper end of the 95 % interval of a fraction (Clopper and Pearson 1934).
 
     >>> round(at_most(0, 100), 3), at_most(100, 100)
     (0.036, 1.0)
@@ -262,7 +265,7 @@ def at_most(hits: int, of: int) -> float:
 
 
 def table(results: Mapping[str, Any]) -> str:
-    """Write the table."""
+    """Return the table as Markdown."""
     heads = (
         "Truth",
         "Transfers per algorithm",

@@ -1,13 +1,12 @@
-"""Make the table of outcomes from which `thalweg policy simulate` draws: crates/policy/data/outcomes.json.
+"""Generates the table of outcomes from which `thalweg policy simulate` draws: crates/policy/data/outcomes.json.
 
     python tools/policy_outcomes.py              all of it, with the simulator: some minutes
     python tools/policy_outcomes.py --check      a cell of each kind of path, compared with the file
 
-The kinds of paths, the arms and the sizes are those of crates/policy/data/population.json. On each kind, with each arm
-and size, an object is sent again and again beside other users' traffic, on a host that has its CPU and on one that
-shares it.
-Each transfer is a row of its cell: completion time, segments, retransmissions and round-trip times belong together.
-A second experiment measures the effect of an arm on others: one endless connection beside one of CUBIC.
+The kinds of paths, the arms and the sizes are those of crates/policy/data/population.json. For each kind, arm and size,
+an object is sent repeatedly beside other users' traffic, on a host with a dedicated CPU and on one with a shared CPU.
+Each transfer is a row of its cell: completion time, segments, retransmissions and round-trip times belong together. A
+second experiment measures the effect of an arm on others: one unlimited connection beside one of CUBIC.
 """
 
 import argparse
@@ -33,22 +32,22 @@ DATA = ROOT / "crates" / "policy" / "data"
 FORMAT = 1
 REPETITIONS = 4
 OBJECTS = 8
-"""Consecutive transfers of an experiment."""
+"""Number of consecutive transfers in an experiment."""
 DURATION_S = 60
-"""An object that takes longer counts with the rate that it had reached."""
+"""Duration of an experiment; an incomplete object counts with the rate that it has reached."""
 MIN_US = 10e6
-"""For how long it has to have run for that."""
+"""Minimum duration of an incomplete object for its rate to count."""
 DUEL_S = 30
 DUELS = 3
 TOLERANCE = 1e-9
-"""Of --check: the simulator produces the same bytes for the same plan."""
+"""Relative tolerance of --check, although the simulator is deterministic."""
 COLUMNS = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_p95_us")
 
 Document = dict[str, Any]
 
 
 def main() -> int:
-    """Make the table, or compare a part of it."""
+    """Generate the table, or check a part of it."""
     parser = argparse.ArgumentParser(description="Make the table of outcomes that policies are played against.")
     parser.add_argument("--check", action="store_true", help="run one cell of each kind, and compare")
     chosen = parser.parse_args()
@@ -61,7 +60,7 @@ def main() -> int:
 
 
 def outcomes(population: Mapping[str, Any], folder: Path) -> Document:
-    """Run everything."""
+    """Run all experiments and return the table."""
     kinds = {}
     for kind in population["kinds"]:
         print(kind["name"], file=sys.stderr, flush=True)
@@ -79,7 +78,7 @@ def outcomes(population: Mapping[str, Any], folder: Path) -> Document:
 
 
 def cells(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> Iterator[Document]:
-    """Return a cell for each CPU, arm and size."""
+    """Yield a cell for each combination of CPU, arm and size."""
     for cpu in ("whole", "shared"):
         sweep = {
             "flow.object.cc": population["arms"],
@@ -96,7 +95,7 @@ def cells(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) 
 def objects(
     population: Mapping[str, Any], kind: Mapping[str, Any], cpu: str, sweep: Mapping[str, list[Any]]
 ) -> Document:
-    """Write the scenario in which objects are sent beside other traffic."""
+    """Return the scenario in which objects are sent beside other traffic."""
     cross = population["cross_traffic"]
     load = f"{scaled(kind['rate'], cross['load'])}bps"
     host = population["cpu"]
@@ -134,7 +133,9 @@ def objects(
 
 
 def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> dict[str, float]:
-    """Return the throughput of a CUBIC connection beside an endless one of each arm, relative to that beside CUBIC."""
+    """Return the throughput of a CUBIC connection beside an unlimited one of each arm, relative to that
+    beside CUBIC.
+    """
     result = run(
         {
             "name": f"policy-{kind['name']}-duel",
@@ -155,12 +156,12 @@ def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Pa
 
 
 def path(kind: Mapping[str, Any]) -> Document:
-    """Return the path of a kind, as a scenario has it."""
+    """Return the path of a kind in the notation of scenarios."""
     return {key: kind[key] for key in ("rate", "rtt", "buffer", "loss")}
 
 
 def scaled(rate: str, factor: float) -> int:
-    """Return a part of a rate, in bits per second.
+    """Return a rate in bits per second, multiplied by a factor.
 
     >>> scaled("40Mbps", 0.3)
     12000000
@@ -205,7 +206,7 @@ def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
 
 
 def check(population: Mapping[str, Any]) -> int:
-    """Run the smallest cell of each kind, and say which ones differ from the file."""
+    """Run the smallest cell of each kind, and report which cells differ from the file."""
     recorded = json.loads((DATA / "outcomes.json").read_text(encoding="utf-8"))
     stale = []
     with tempfile.TemporaryDirectory(prefix="thalweg-outcomes-") as folder:
@@ -230,7 +231,7 @@ def check(population: Mapping[str, Any]) -> int:
 
 
 def write(document: Document) -> None:
-    """Write the table, a cell on a line."""
+    """Write the table with one cell per line."""
     kinds = document.pop("kinds")
     lines = [f'"{key}": {json.dumps(value)}' for key, value in document.items()]
     parts = []
@@ -242,7 +243,7 @@ def write(document: Document) -> None:
 
 
 def toml(document: Mapping[str, Any]) -> str:
-    """Write a scenario as TOML: tables inline, which is all that a machine needs.
+    """Return a scenario as TOML with inline tables only.
 
     >>> print(toml({"name": "x", "path": {"rate": "1Mbps", "loss": 0.1}, "flow": [{"cc": "bbr"}]}))
     "name" = "x"
@@ -254,7 +255,7 @@ def toml(document: Mapping[str, Any]) -> str:
 
 
 def value_of(value: Any) -> str:
-    """Write a value as TOML."""
+    """Return a value as TOML."""
     if isinstance(value, Mapping):
         inner = ", ".join(f"{json.dumps(key)} = {value_of(item)}" for key, item in value.items())
         return f"{{ {inner} }}" if inner else "{}"

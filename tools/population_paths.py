@@ -1,12 +1,12 @@
-"""Draw paths from the population of `thalweg policy simulate`, for the study bbr1-bbr3.
+"""Draws paths from the population of `thalweg policy simulate` for the study bbr1-bbr3.
 
     python tools/population_paths.py             write studies/bbr1-bbr3/paths.csv and paths-quick.csv
     python tools/population_paths.py --check     compare these with the generated content
 
-crates/policy/data/population.json has eleven kinds of paths with their shares, and one path of each kind. 1,000 draws
-would be these eleven again and again. So each draw takes a kind, with the probability of its share, and multiplies the
-kind's rate, round-trip time, buffer and loss by independent factors between 1/2 and 2, uniform on a logarithmic scale.
-The shares are those of the population; the factors are specific to this tool. A loss of 0 stays 0.
+crates/policy/data/population.json has eleven kinds of paths with their shares, and only one path per kind. So each draw
+selects a kind, with the probability of its share, and multiplies the kind's rate, round-trip time, buffer and loss by
+independent factors between 1/2 and 2, uniform on a logarithmic scale. The shares are those of the population; the
+factors are specific to this tool. A loss of 0 stays 0.
 """
 
 import argparse
@@ -25,17 +25,17 @@ from thalweg.scenario.text import quantities  # noqa: E402
 POPULATION = ROOT / "crates" / "policy" / "data" / "population.json"
 STUDY = ROOT / "studies" / "bbr1-bbr3"
 SEED = 2505_07741
-"""An arbitrary number; the study's files were drawn with it."""
+"""Seed with which the study's files were drawn, an arbitrary constant."""
 COUNT = 1000
 QUICK_COUNT = 16
-"""Paths of the quick set: the first of the others."""
+"""Number of paths in the quick set, the first ones of the full set."""
 FACTOR = 2.0
-"""A number of a kind is multiplied by at most this, and by at least one over this."""
+"""Maximum factor of a kind's numbers; the minimum is its inverse."""
 HEADER = "path.rate,path.rtt,path.buffer,path.loss"
 
 
 def main() -> int:
-    """Write the files, or compare them."""
+    """Write the files, or compare them with the existing ones."""
     parser = argparse.ArgumentParser(description="Draw paths from the population of `thalweg policy simulate`.")
     parser.add_argument("--check", action="store_true", help="compare with the files, and write nothing")
     options = parser.parse_args()
@@ -51,14 +51,14 @@ def main() -> int:
 
 
 def draw(kinds: list[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return the paths, in the order in which they were drawn."""
+    """Return the paths in the order of the draws."""
     random = Random(SEED)
     drawn = random.choices(kinds, [kind["share"] for kind in kinds], k=COUNT)
     return [_path(kind, random) for kind in drawn]
 
 
 def text(paths: Iterable[Mapping[str, str]]) -> str:
-    """Write paths as CSV.
+    """Return paths as CSV.
 
     >>> text([{"path.rate": "1Mbps", "path.rtt": "9ms", "path.buffer": "1bdp", "path.loss": "0"}])
     'path.rate,path.rtt,path.buffer,path.loss\\n1Mbps,9ms,1bdp,0\\n'

@@ -1,4 +1,6 @@
-"""Finds the imports between the layers of a Python package: the modules and sub-packages right under its root."""
+"""Finds the imports between the layers of a Python package, which are the modules and sub-packages directly below its
+root.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +19,9 @@ class Import:
 
 
 def between_layers(package: Path) -> Iterator[Import]:
-    """Yield the imports between layers in all files of `package`, those for type checkers and inside functions too."""
+    """Yield the imports between layers in all files of `package`, including those for type checkers and inside
+    functions.
+    """
     for file in sorted(package.rglob("*.py")):
         inside = file.relative_to(package).with_suffix("").parts
         if inside == ("__init__",):
@@ -28,12 +32,14 @@ def between_layers(package: Path) -> Iterator[Import]:
 
 
 def is_layer(package: Path, name: str) -> bool:
-    """Distinguish a layer from another name that the package's `__init__` exports, such as its version."""
+    """Return whether a name is a layer, and not another name that the package's `__init__` exports, such as its
+    version.
+    """
     return (package / name).is_dir() or (package / f"{name}.py").is_file()
 
 
 def imported_modules(tree: ast.AST, package: str, inside: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield line and path, counted from the package's root, of every import of something in the package itself."""
+    """Yield the line and the path, relative to the package's root, of every import from the package itself."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,9 +1,9 @@
 """Reads the dependencies between the modules of a crate, and finds import cycles.
 
-A module is a file; modules written inside a file belong to it. `use` statements and paths in code that begin with
-`crate::`, `super::` or `self::` count, and so do paths that begin with a child module. A name that a parent module
-re-exports counts as a use of the module that defines it, as far as the `use` statements of the parent show it; the
-re-export itself is not a use.
+A module is a file; inline modules belong to their file. `use` statements and paths in code that begin with `crate::`,
+`super::` or `self::` count, and so do paths that begin with a child module. A name that a parent module re-exports
+counts as a use of the module that defines it, as far as the `use` statements of the parent show it; the re-export
+itself is not a use.
 """
 
 import re
@@ -24,7 +24,7 @@ CHILD = re.compile(r"(?<![\w:])([a-z]\w*)::\w")
 def cycle(source: Path) -> list[Module]:
     """Return the modules of one import cycle of a crate, sorted; empty without a cycle.
 
-    A module and the modules inside it are a cycle only if they use one another's items: `mod child;` is not a use.
+    A module and its child modules form a cycle only if they use one another's items: `mod child;` is not a use.
     """
     try:
         TopologicalSorter(uses(source)).prepare()
@@ -34,7 +34,7 @@ def cycle(source: Path) -> list[Module]:
 
 
 def uses(source: Path) -> dict[Module, set[Module]]:
-    """Return which modules each module of a crate uses; `source` is its folder `src`."""
+    """Return the modules that each module of a crate uses; `source` is its folder `src`."""
     files = {_module(file, source): file for file in rust_source.files_without_tests(source)}
     code = {module: _code(file) for module, file in files.items()}
     exported = {module: dict(_reexports(module, text, files)) for module, text in code.items()}
@@ -54,7 +54,7 @@ def _code(file: Path) -> str:
 
 
 def _paths(module: Module, text: str, files: Mapping[Module, Path]) -> Iterator[Module]:
-    """Yield the full path, below the crate, of everything that a module names."""
+    """Yield the full path, below the crate, of every item that a module names."""
     for statement in USE.finditer(text):
         if statement["public"]:
             continue

@@ -1,7 +1,7 @@
 """Reads Rust source to find accesses to the outside world.
 
 This is not a parser. It blanks comments, string literals and `#[cfg(test)]` items, expands nested `use` lists, and
-searches for names. That suffices because the names it looks for are distinctive.
+searches for names. That suffices because these names are distinctive.
 """
 
 import re
@@ -41,7 +41,7 @@ def files_without_tests(source: Path) -> Iterator[Path]:
 
 
 def test_modules(file: Path) -> Iterator[Path]:
-    """Yield where the modules live that `file` declares for tests only: as a file, and as a folder."""
+    """Yield the paths at which the test-only modules of `file` may be: as a file, and as a folder."""
     folder = file.parent if file.stem in {"lib", "main", "mod"} else file.with_suffix("")
     for name in TEST_MODULE_FILE.findall(file.read_text()):
         yield folder / f"{name}.rs"
@@ -65,7 +65,7 @@ def impurities(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def blank(match: re.Match[str]) -> str:
-    """Replace the match by spaces, line by line."""
+    """Replace a match by spaces, preserving line breaks."""
     return re.sub(r"[^\n]", " ", match[0])
 
 
@@ -84,7 +84,7 @@ def blank_tests(code: str) -> str:
 
 
 def spell_out(statement: re.Match[str]) -> str:
-    """Write a `use` with nested lists as full paths, on the line where the statement ends."""
+    """Return a `use` with nested lists as full paths, on the line where the statement ends."""
     lines = statement[0].count("\n")
     paths = "; ".join(f"use {path}" for path in paths_of(re.sub(r"\s+", " ", statement[1])))
     return "\n" * lines + paths + ";"

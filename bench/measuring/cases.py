@@ -1,4 +1,4 @@
-"""The measured cases: a scenario each, in `bench/cases`."""
+"""The measured cases, each a scenario in `bench/cases`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "cases"
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario and how long the peer, which is much slower, simulates it."""
+    """A scenario, and the time that the much slower peer simulates."""
 
     name: str
     target: float | None
@@ -32,7 +32,7 @@ CASES = [
 QUICK = ["one-cubic", "lossy-cubic"]
 """The cases of a smoke test."""
 QUICK_SECONDS = 0.5
-"""Duration of the cases, on both sides."""
+"""Duration of the cases in a smoke test, on both sides."""
 
 
 def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
@@ -54,7 +54,7 @@ def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sa
 def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:
     """Return the arguments of `bench/ns3/dumbbell.cc` for the same dumbbell."""
     link = experiment.forward
-    # The cases contain nothing else; later additions must not be compared with something different.
+    # The cases contain no other kind of capacity, which the peer would not simulate.
     assert isinstance(link.capacity, CapacitySteps)
     assert isinstance(link.buffer, BufferBytes)
     assert isinstance(link.loss, LossBernoulli)

@@ -26,9 +26,9 @@ def run(command: Sequence[str | Path]) -> Cost:
     child = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stderr is not None
-    # The system's own peak starts with the parent's memory, not with the child's: sample the child meanwhile. The last
-    # few milliseconds are missed. A child whose output exceeds a pipe's capacity would block forever; the children here
-    # print a few lines.
+    # The kernel's own peak starts with the parent's memory, so the child is sampled while it runs. The last few
+    # milliseconds are missed. A child whose output exceeds a pipe's capacity would block forever, but the children here
+    # print a few lines only.
     peak = 0
     while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         peak = max(peak, _peak_bytes(child.pid))

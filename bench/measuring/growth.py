@@ -24,7 +24,7 @@ duration = "10s"
 sample_interval = "{interval}"
 path = {{ rate = "1Gbps", rtt = "40ms", buffer = "1bdp" }}
 """
-"""A bottleneck whose number of packets hardly depends on the number of flows."""
+"""A bottleneck whose number of packets is nearly independent of the number of flows."""
 
 EXPERIMENTS = """
 name = "experiments"
@@ -45,13 +45,13 @@ REPETITIONS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """One process at one size: medians over its repetitions."""
+    """Costs of one process at one size: medians over its repetitions."""
 
     curve: str
     series: str
     size: int
     units: int
-    """Packets, rows or experiments that the cost is divided by."""
+    """Number of packets, rows or experiments by which the cost is divided."""
     cpu_s: float
     peak_bytes: int
 
@@ -61,7 +61,7 @@ class Measured:
         return self.cpu_s / self.units
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything as JSON."""
+        """Return the measurement as JSON."""
         return asdict(self) | {"cost_s": self.cost_s}
 
 
@@ -81,14 +81,14 @@ class Curve:
     title: str
     unit: str
     size: str
-    """What grows."""
+    """Quantity that is varied."""
     sizes: Sequence[int]
     steps: Callable[[int, Path], Iterator[Step]]
-    """Processes to run in this order, for a size, in a folder of their own."""
+    """Returns the processes to run in order, for a size, in a separate folder."""
 
 
 def measure(name: str, sizes: Sequence[int], runs: int) -> list[Measured]:
-    """Measure a curve at some sizes, which alternate."""
+    """Measure a curve at several sizes, which alternate."""
     costs: dict[tuple[str, int], list[tuple[int, child.Cost]]] = {}
     for number in range(runs):
         for size in sizes:
@@ -112,7 +112,7 @@ def _measured_once(curve: Curve, size: int) -> Iterator[tuple[str, int, child.Co
 
 
 def _flows(size: int, folder: Path) -> Iterator[Step]:
-    """Run the same bottleneck with a number of flows, with samples and without."""
+    """Run the same bottleneck with a number of flows, with and without samples."""
     for series, interval in (("without samples", "0s"), ("100 samples a second", "10ms")):
         scenario, plan, out = (folder / f"{series}.{suffix}" for suffix in ("toml", "json", "run"))
         counts = {"cubic": size - size // 2, "bbr": size // 2}
@@ -142,7 +142,7 @@ def _rows(size: int, folder: Path) -> Iterator[Step]:
 
 
 def _experiments(size: int, folder: Path) -> Iterator[Step]:
-    """Make a plan, run it and write its report: the work of `thalweg run`, process by process."""
+    """Create a plan, run it and write its report: the steps of `thalweg run`, as separate processes."""
     scenario, plan, out = folder / "experiments.toml", folder / "plan.json", folder / "run"
     points = max(1, size // REPETITIONS)
     rtts = ", ".join(f'"{20_000 + 10 * point}us"' for point in range(points))

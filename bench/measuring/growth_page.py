@@ -11,7 +11,7 @@ from thalweg.report.drawing.paper import save
 from measuring.growth import CURVES, Measured
 
 LIMIT = 2.0
-"""Growth of a cost over its range that needs a reason."""
+"""Growth of a cost over its range above which the page must state a reason."""
 
 REASONS = {
     (
@@ -31,7 +31,7 @@ MEMORY_REASONS = {
     ("experiments", "engine"): "the plan names every experiment, and is read as a whole",
     ("experiments", "report"): "the page shows the measures of all experiments, and is made as a whole",
 }
-"""Reasons why memory grows by more than `LIMIT`: same keys."""
+"""Reasons why memory grows by more than `LIMIT`, by curve and series."""
 
 Series = dict[tuple[str, str], list[Measured]]
 
@@ -55,7 +55,7 @@ def growth(values: Sequence[float]) -> float:
 
 
 def write(measurements: Sequence[Measured], page: Path, command: str) -> None:
-    """Write the page in Markdown, and its figures as SVG into a folder beside it that has the page's name."""
+    """Write the Markdown page, and its figures as SVG into a folder with the same name."""
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     figures = list(_figures(_by_series(measurements)))

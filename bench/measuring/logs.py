@@ -44,7 +44,7 @@ class _Traffic:
         self.at_s = float(START_S)
 
     def client(self) -> str:
-        """Return a client's address: one in eight is IPv6; few networks send most requests."""
+        """Return a client's address: one in eight is IPv6, and few networks send most requests."""
         network = int(self.random.paretovariate(0.3)) % 40_000
         if network % 8 == 7:
             return f"2001:db8:{network:x}:{self.random.randrange(256):x}::{self.random.randrange(1, 65_536):x}"
@@ -61,7 +61,7 @@ class _Traffic:
         return int(self.random.lognormvariate(10.2, 0.8))
 
     def tick(self) -> float:
-        """Return the next UNIX time in seconds: on average 200 lines a second."""
+        """Return the next UNIX time in seconds; on average 200 lines per second."""
         self.at_s += self.random.expovariate(200)
         return self.at_s
 
@@ -187,7 +187,7 @@ def _blocks(form: str, seed: int) -> Iterator[str]:
 
 
 def _damaged(row: str, traffic: _Traffic) -> str:
-    """Cut a row off or replace its first digits, once in a thousand rows."""
+    """Return the row; one in a thousand is truncated or its first digits are replaced."""
     if traffic.random.random() >= MALFORMED_SHARE:
         return row
     if traffic.random.random() < 0.5:

@@ -1,4 +1,4 @@
-"""A plan on our engine."""
+"""Runs a plan on thalweg's engine."""
 
 import json
 import tempfile

@@ -1,4 +1,4 @@
-"""The same dumbbell on ns-3: our own program, `bench/ns3/dumbbell.cc`, on the library that Debian packages."""
+"""The same dumbbell on ns-3: the program `bench/ns3/dumbbell.cc` with Debian's ns-3 library."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ LIBRARIES = ["applications", "internet", "point-to-point", "traffic-control", "n
 
 
 def why_not() -> str | None:
-    """Describe why ns-3 cannot be measured here; `None` if it can."""
+    """Return why ns-3 cannot be measured here; `None` if it can."""
     if not HEADER.exists():
         return "ns-3 is not installed: sudo apt-get install libns3-dev"
     if shutil.which("g++") is None:
@@ -25,7 +25,7 @@ def why_not() -> str | None:
 
 
 def compile_into(folder: Path) -> Path:
-    """Compile the program; returns where it is."""
+    """Compile the program and return its path."""
     program = folder / "dumbbell"
     libraries = [f"-lns3-{name}" for name in LIBRARIES]
     done = subprocess.run(
@@ -37,7 +37,7 @@ def compile_into(folder: Path) -> Path:
 
 
 def run(program: Path, experiment: Experiment, seconds: float) -> Side:
-    """Run one experiment for a while."""
+    """Simulate one experiment for a number of seconds."""
     cost = child.run([program, *cases.peer_arguments(experiment, seconds)])
     document = json.loads(cost.stdout)
     return Side.of(cost, packets=document["packets"], simulated_s=seconds, payload=document["received_bytes"])

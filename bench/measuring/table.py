@@ -10,10 +10,10 @@ from measuring.child import Cost
 
 @dataclass(frozen=True)
 class Side:
-    """One run of one side."""
+    """One run of one simulator."""
 
     packets: int
-    """Packets that the bottleneck has sent, data and ACKs together."""
+    """Number of packets that the bottleneck has sent, both data and ACKs."""
     cpu_s: float
     wall_s: float
     peak_bytes: int
@@ -27,14 +27,14 @@ class Side:
 
     @staticmethod
     def of(cost: Cost, packets: int, simulated_s: float, payload: int) -> "Side":
-        """Collect the cost and the traffic of a run; `payload` is in bytes."""
+        """Create a result from the cost and the traffic of a run; `payload` is in bytes."""
         goodput_bps = 8 * payload / simulated_s
         return Side(packets, cost.cpu_s, cost.wall_s, cost.peak_bytes, goodput_bps, simulated_s)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A case, run several times on each side; without runs of the peer if it is not installed."""
+    """A case with several runs of each simulator; no runs of the peer if it is not installed."""
 
     case: str
     target: float | None
@@ -42,7 +42,7 @@ class Row:
     peer: Sequence[Side]
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything that was measured, and the medians that the table shows."""
+        """Return all measurements, and the medians of the table."""
         values: dict[str, Any] = {"case": self.case, "target_packets_per_cpu_s": self.target}
         for name, runs in (("ours", self.ours), ("peer", self.peer)):
             values[name] = {"speed_packets_per_cpu_s": _median(runs), "runs": [asdict(run) for run in runs]}
@@ -56,7 +56,7 @@ class Row:
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Set the rows as a table: medians, and in brackets the range."""
+    """Return the rows as a table: medians, with ranges in brackets."""
     head = ("case", "packets", "per CPU second", "target", "goodput", "memory", "ns-3", "goodput", "memory", "ratio")
     lines = [head, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]

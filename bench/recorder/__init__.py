@@ -1,1 +1,1 @@
-"""Parts of bench/recording.py: a machine with connections on it, and a file for each measurement."""
+"""Parts of bench/recording.py: a machine with connections, and a module for each measurement."""

@@ -1,4 +1,4 @@
-"""Two hosts with a cable between, programs that make connections, and a recorder at work."""
+"""Two hosts connected by veth, programs that make connections, and a running recorder."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 PORT = 8080
 LIBRARIES = ("-l:libssl.so.3", "-l:libcrypto.so.3")
-"""For connections.c."""
+"""Libraries with which connections.c is linked."""
 PAGE_BYTES = 4000
 """Size of a fetched page: RESPONSE_BYTES in connections.c."""
 NGINX = """\
@@ -40,14 +40,14 @@ http {{
     }}
 }}
 """
-"""A page from a file, and a line in a log for each request, as Debian's own settings have it."""
+"""Configuration of nginx: a page from a file, and a log line per request, as in Debian's default."""
 CERTIFICATE = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -days 1"
 SOURCES = Path(__file__).resolve().parent.parent / "agent"
 AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent"))))
 
 
 class Machine:
-    """Two network namespaces with a cable between, two cgroups, and the program that makes connections."""
+    """Two network namespaces connected by veth, two cgroups, and the program that makes connections."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self.stack = folder, stack
@@ -58,7 +58,7 @@ class Machine:
         server, client = str(self.server), str(self.client)
         run("ip", "link", "add", "cable", "netns", server, "type", "veth", "peer", "cable", "netns", client)
         for place, end in ((self.server, 1), (self.client, 2)):
-            # Enough addresses for more connections than there are ports.
+            # There must be more addresses than one, because each has a limited number of ports.
             for more in range(8):
                 self.inside(place, "ip", "addr", "add", f"10.9.{more}.{end}/24", "dev", "cable")
             self.inside(place, "ip", "link", "set", "cable", "up")
@@ -101,12 +101,14 @@ class Machine:
         return [nginx(), "-c", settings, "-e", folder / "errors"]
 
     def ask(self, seconds: float, port: int, cpu: int) -> None:
-        """Make connections for a number of seconds, from a CPU."""
+        """Make connections from a CPU for a number of seconds."""
         self.inside(self.client, "taskset", "--cpu-list", cpu, self.program, "ask", "10.9.0.1", port, seconds)
 
 
 def nginx() -> Path | None:
-    """Return nginx's program, of the system or as `tools/bootstrap nginx` keeps it."""
+    """Return the path of nginx: the system's, or the one that `tools/bootstrap nginx` has fetched; None
+    without either.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     installed = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     kept = cache / "thalweg" / "nginx" / "nginx"
@@ -114,7 +116,7 @@ def nginx() -> Path | None:
 
 
 class Agent:
-    """A running recorder on the machine's cgroup for it, or on another; with `tune`, it also chooses algorithms."""
+    """A running recorder for the machine's cgroup or another one; with `tune`, it also chooses algorithms."""
 
     def __init__(self, machine: Machine, *options: str, command: str = "record", cgroup: Path | None = None) -> None:
         watched = cgroup or machine.recorded
@@ -122,7 +124,7 @@ class Agent:
         line = [str(AGENT), command, "--out", str(machine.folder / f"{watched.name}-records"), *self.at]
         line += ["--listen", "127.0.0.1:0", "--cgroup", str(watched), *options]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
-        # Stopped even if the measurement fails.
+        # The agent is stopped even if the measurement fails.
         machine.stack.callback(self.stop)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith(("recording", "tuning")):
@@ -151,7 +153,7 @@ def run(*words: str) -> str:
 
 @contextmanager
 def ended(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
-    """Terminate a process when it is no longer needed."""
+    """Terminate a process at the end of the context."""
     try:
         yield process
     finally:
@@ -161,7 +163,7 @@ def ended(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]
 
 @contextmanager
 def namespace() -> Iterator[int]:
-    """Create a network namespace; yields the pid of the process that holds it."""
+    """Create a network namespace; yield the pid of the process that holds it."""
     with ended(subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)) as keeper:
         ours, theirs = Path("/proc/self/ns/net"), Path(f"/proc/{keeper.pid}/ns/net")
         while theirs.readlink() == ours.readlink():
@@ -171,7 +173,7 @@ def namespace() -> Iterator[int]:
 
 @contextmanager
 def cgroup(name: str) -> Iterator[Path]:
-    """Create a cgroup of version 2 for the duration of the context."""
+    """Create a version 2 cgroup for the duration of the context."""
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
     mount = next(Path(words[1]) for words in mounts if words[2] == "cgroup2")
     path = mount / f"thalweg-bench-{os.getpid()}-{name}"

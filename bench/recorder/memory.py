@@ -1,4 +1,4 @@
-"""Memory of the recorder while very many connections are open, and after each of them has had a row."""
+"""Measures the recorder's memory with many open connections, and after a row of each was written."""
 
 import math
 import subprocess
@@ -9,14 +9,14 @@ from typing import Any
 from .machine import PORT, Agent, Machine, ended
 
 PER_PROCESS = 15_000
-"""Connections per process: a usual limit is 20,000 files."""
+"""Number of connections per process; the usual limit is 20,000 open files."""
 INTERIM_S = 20
-"""Interval of a connection's rows: a minute by default; shorter here."""
+"""Interval of a connection's rows, shorter than the default of a minute."""
 PATIENCE_S = 120.0
 
 
 def measure(machine: Machine, count: int, interim_s: int) -> dict[str, Any]:
-    """Open `count` connections; return the recorder's memory then, and its peak until each has had a row."""
+    """Open `count` connections; return the recorder's memory, and its peak until a row of each was written."""
     agent = Agent(machine, "--interim", f"{interim_s}s")
     before = agent.status()["usage"]
     with ExitStack() as stack:
@@ -46,7 +46,9 @@ def measure(machine: Machine, count: int, interim_s: int) -> dict[str, Any]:
 
 
 def until_rows(agent: Agent, opened: dict[str, Any]) -> tuple[int, int]:
-    """Wait until each connection has had a row; return the most memory of the process meanwhile, and the rows."""
+    """Wait until a row of each connection was written; return the peak memory during that time, and the
+    number of rows.
+    """
     had, max_bytes = opened["counters"]["interim_rows"], opened["usage"]["process_bytes"]
     give_up = time.monotonic() + PATIENCE_S
     while True:

@@ -1,13 +1,12 @@
-"""Cost of the program in the kernel, by the kernel's own statistics, and of the process.
+"""Measures the cost of the eBPF program, by the kernel's own statistics, and of the recorder process.
 
-The kernel's statistics include two clock reads at each call. So a program that does nothing is called in addition to
-the recorder, for the same events: the difference is the net cost. That program runs second, and benefits from the
-caches that the first has filled.
+The kernel's statistics include two clock reads per call. An empty program is therefore called after the recorder for
+the same events; the difference is the net cost. The empty program runs second and benefits from warm caches.
 
-The server is pinned to a CPU. The client is on the same CPU, so that a connection stays on one CPU, as if packets were
-steered to the CPU of the receiving process (RFS, or a worker for each queue of the card); or it is on another CPU. Over
-veth the sender of a packet also does the work of receiving it: then the kernel's socket, and the program's state of it,
-move from CPU to CPU with each packet, and the statistics include the waiting for them.
+The server is pinned to a CPU. The client is either on the same CPU, as if packets were steered to the CPU of the
+receiving process (RFS, or one worker per queue of the card), or on another CPU. Over veth, the sender's CPU also
+processes the reception of a packet. With two CPUs, the socket and the program's state therefore move between caches
+with each packet, and the statistics include these cache misses.
 """
 
 import json
@@ -23,16 +22,16 @@ from typing import Any
 from .machine import PORT, SOURCES, Agent, Machine, cgroup, run
 
 WINDOWS = 40
-"""Number of windows: the median counts."""
+"""Number of windows, whose median is reported."""
 WINDOW_S = 0.5
-"""Short: other load of the machine varies, and has to affect all sides alike."""
+"""Length of a window: short, so that varying load of the machine affects all sides equally."""
 CLANGS = ("clang", "clang-19", "clang-18", "clang-17", "clang-16")
 STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
 @dataclass(frozen=True)
 class Account:
-    """Cost of a program so far."""
+    """Cumulative cost of a program."""
 
     runs: int
     run_ns: int
@@ -40,30 +39,32 @@ class Account:
 
 @dataclass(frozen=True)
 class Price:
-    """Results."""
+    """Measured costs of recording."""
 
     calls_per_connection: float
     ns_per_call: float
     measuring_ns_per_call: float | None
-    """Measured cost of a program that does nothing."""
+    """Measured cost of an empty program."""
     ns_per_connection: list[float]
-    """In each window."""
+    """Cost of the program per connection, in each window."""
     net_ns_per_connection: list[float] | None
-    """The same without the measuring."""
+    """Cost per connection without the measurement overhead, in each window."""
     lost_events: int
     cpu_us_per_connection: float
 
     def net_ns_per_call(self) -> float | None:
-        """Return the cost per call without the cost of the measurement."""
+        """Return the cost per call without the measurement overhead."""
         return None if self.measuring_ns_per_call is None else self.ns_per_call - self.measuring_ns_per_call
 
     def quiet_ns(self) -> float | None:
-        """Return the maximum cost of a connection in the best tenth of the windows, with the least disturbance."""
+        """Return the maximum cost of a connection in the best tenth of the windows, which have the least
+        disturbance.
+        """
         windows = sorted(self.net_ns_per_connection or [])
         return windows[len(windows) // 10] if windows else None
 
     def report(self) -> dict[str, Any]:
-        """Print it, and return it."""
+        """Print the costs and return them."""
         calls, call, net = self.calls_per_connection, self.ns_per_call, self.net_ns_per_call()
         print(f"  kernel    {call:.0f} ns a call, {call * calls:.0f} ns for each connection of {calls:.1f} calls")
         if net is not None:
@@ -91,12 +92,12 @@ class Place:
 
     name: str
     client: int
-    """CPU."""
+    """CPU of the client."""
     server: int
 
 
 def places() -> list[Place]:
-    """Return where connections are measured: on one CPU, and, where there are two, between them."""
+    """Return the placements to measure: on one CPU, and, if there are two, across both."""
     first, *others = sorted(os.sched_getaffinity(0))
     last = others[-1] if others else first
     apart = [Place("between two CPUs", first, last)] if others else []
@@ -110,7 +111,9 @@ def measure(machine: Machine, place: Place, windows: int, window_s: float) -> Pr
 
 
 def side_by_side(machine: Machine, kinds: Sequence[Kind], place: Place, windows: int, window_s: float) -> list[Price]:
-    """Measure several agents, each on separate servers, alternating: other load of the machine affects all of them."""
+    """Measure several agents with separate servers, alternating, so that other load of the machine affects
+    all of them.
+    """
     with ExitStack() as stack:
         stack.enter_context(accounts())
         sides = [Side(machine, stack, kind, place, PORT + number) for number, kind in enumerate(kinds)]
@@ -139,7 +142,7 @@ class Side:
         self.first = self.before = self.agent.status()
 
     def begin(self) -> None:
-        """Restart the measurement: earlier costs do not count."""
+        """Reset the measurement; earlier costs are ignored."""
         self.first = self.before = self.agent.status()
 
     def ask(self, seconds: float) -> None:
@@ -147,7 +150,7 @@ class Side:
         self.machine.ask(seconds, self.port, self.place.client)
 
     def look(self, window_s: float) -> None:
-        """Make connections for a window of time, and record their cost."""
+        """Make connections for one window, and record their cost."""
         idle = self.account() if self.account else None
         self.ask(window_s)
         before, after = self.before, self.agent.status()
@@ -160,7 +163,7 @@ class Side:
         self.before = after
 
     def end(self) -> Price:
-        """End the agent, and return what it has cost."""
+        """Stop the agent and return its costs."""
         self.agent.end()
         first, last = self.first, self.before
         opened = last["counters"]["opened"] - first["counters"]["opened"]
@@ -177,14 +180,14 @@ class Side:
 
 
 def recorder(status: dict[str, Any]) -> dict[str, int]:
-    """Return the account of the program that the kernel calls for connections."""
+    """Return the kernel's statistics of the recorder's program for connections."""
     (program,) = (one for one in status["programs"] if one["name"] == "record_flows")
     return dict(program)
 
 
 @contextmanager
 def accounts() -> Iterator[None]:
-    """Enable the kernel's statistics of eBPF programs for the duration of the context."""
+    """Enable the kernel's eBPF statistics for the duration of the context."""
     kept = STATS.read_text()
     STATS.write_text("1")
     try:
@@ -195,7 +198,7 @@ def accounts() -> Iterator[None]:
 
 @contextmanager
 def nothing(machine: Machine, watched: Path) -> Iterator[Callable[[], Account] | None]:
-    """Attach an empty program behind the recorder; yields None if it cannot be compiled or loaded."""
+    """Attach an empty program after the recorder; yield None if it cannot be compiled or loaded."""
     clang = next(filter(None, map(shutil.which, CLANGS)), None)
     if clang is None or shutil.which("bpftool") is None:
         yield None

@@ -1,28 +1,29 @@
 """Slowdown of short connections by recording, on a machine with an idle CPU, and on a fully busy one.
 
-A connection of nginx with TLS is the first one of a visitor of a web server: a handshake with its signature, a page
-from a file, a line in the log. A returning visitor presents a ticket, and no signature is made. A connection without
-TLS has no handshake. A connection of the bare server is one read and one write, the worst case for a recorder.
+A connection of nginx with TLS is a visitor's first one: a handshake with a signature, a page from a file, a line in the
+log. A returning visitor presents a session ticket, and the server needs no signature. A connection without TLS has no
+handshake. A connection of the bare server is one read and one write, the worst case for a recorder.
 
 On each busy CPU a client sends requests to two servers, alternating every few milliseconds. One of the two is in the
-recorded cgroup. Nothing starts or stops meanwhile, and other load of the machine affects both: comparing minutes with a
-recorder to minutes without one would take hours on a virtual machine, whose neighbours vary. All three stay on their
-CPU: whether two processes share one makes more of a difference than that.
+recorded cgroup. Other load of the machine affects both equally; comparing minutes with and without a recorder would
+take hours on a virtual machine with varying load. The client and both servers are pinned to their CPU, because sharing
+a CPU has a larger effect than the recorder.
 
-With a CPU to spare the measure is the clock: by how much longer connections last, and so how many fewer a client has
-answered one after the other. The recorder's process is on the other CPU then, as it is on a server that is not full.
+With an idle CPU, the measure is wall-clock time: the relative increase of a connection's duration, and therefore the
+decrease of sequential requests per second. The recorder's process is then on the idle CPU, as on a server with spare
+capacity.
 
-With all CPUs busy the measure is CPU time, that of both ends, of all that the kernel does for them, and of the
-recorder's process: on a machine that has nothing to spare, connections per second are CPU seconds per second divided by
-what each takes. What the programs in the kernel cost is the difference between the two servers' connections. What the
-process costs is its own CPU time, its files merged and written included, however long after the connections that comes.
+With all CPUs busy, the measure is CPU time: of both ends, of the kernel's work for them, and of the recorder's process.
+On a saturated machine, connections per second are the available CPU time divided by the CPU time per connection. The
+cost of the eBPF programs is the difference between the two servers' connections. The cost of the process is its own CPU
+time, including the merging and writing of files after the connections.
 
 A hypervisor that runs other guests may not report the stolen time, which then counts as CPU time of the running
-process. Groups of four turns (recorded, not, not, recorded) in which one turn takes more than twice the usual time are
-left out and counted: a recorder does not delay a process by milliseconds.
+process. Groups of four batches (recorded, not, not, recorded) in which one batch takes more than twice the usual time
+are excluded and counted, because a recorder does not delay a process by milliseconds.
 
-Not in it: what the kernel does before it finds that no program wants to hear of a connection (some tens of ns for each
-of four calls), and what the process's work displaces from the caches of others, which hits both servers alike.
+Limitations: the measurement does not include the kernel's check whether a program is attached to a connection (some
+tens of ns for each of four calls), and cache misses that the recorder's process causes for both servers.
 """
 
 import math
@@ -43,12 +44,12 @@ from .machine import PORT, Agent, Machine
 WINDOWS = 40
 WINDOW_S = 2.0
 TURN = 32
-"""Connections in a turn, and the order of turns: as in connections.c."""
+"""Number of connections in a batch, and the order of batches, as in connections.c."""
 ORDER = (0, 1, 1, 0)
 PAUSE = 2.0
-"""A turn that takes more than this multiple of the median was interrupted."""
+"""Multiple of the median duration above which a batch counts as interrupted."""
 MERGES = ("--rotate-size", "8MB")
-"""Files are merged several times in the time that is measured."""
+"""Agent options with which files are merged several times during the measurement."""
 
 
 KINDS = {
@@ -57,18 +58,18 @@ KINDS = {
     "nginx": ("nginx", ()),
     "bare": ("bare", ()),
 }
-"""Request types: a server, and the last arguments for connections.c."""
+"""Request types: a server, and the last arguments of connections.c."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """The servers under load, and the amount of load."""
+    """The load: the request type, and the number of busy CPUs."""
 
     name: str
     kind: str
     """One of `KINDS`."""
     spare: bool
-    """Whether the machine has an idle CPU: then the clock counts."""
+    """Whether the machine has an idle CPU, so that wall-clock time is measured."""
 
     def cpus(self) -> list[int]:
         """Return the busy CPUs."""
@@ -82,50 +83,50 @@ LOADS = tuple(
 
 @dataclass(frozen=True)
 class Side:
-    """One of the servers, with its clients."""
+    """One of the two servers, with its clients."""
 
     answered: int
     clients_ns: int
     servers_ns: int
     clock_ns: int
-    """Waiting time of the clients, by the clock."""
+    """Total waiting time of the clients."""
 
     def cpu_us(self) -> float:
-        """Return the CPU time of a connection, of both ends."""
+        """Return the CPU time per connection, of both ends."""
         return (self.clients_ns + self.servers_ns) / self.answered / 1e3
 
 
 @dataclass(frozen=True)
 class Window:
-    """Measurements of some seconds."""
+    """Measurements of one window of time."""
 
     recorded: Side
     other: Side
     left_out: float
-    """Share of excluded turns."""
+    """Fraction of excluded batches."""
     connections: int
-    """Recorded connections, including those in excluded turns."""
+    """Number of recorded connections, including those in excluded batches."""
     process_ns: int
-    """CPU time of the recorder's process for them."""
+    """CPU time of the recorder's process."""
     idle: float
-    """Share of the time in which a CPU had nothing to do."""
+    """Fraction of time in which a CPU was idle."""
     stolen: float
-    """Share of time stolen by the hypervisor."""
+    """Fraction of time stolen by the hypervisor."""
 
     def process_us(self) -> float:
         """Return the process's CPU time per connection."""
         return self.process_ns / self.connections / 1e3
 
     def slowdown(self) -> float:
-        """Return the part of the connections a second that is lost."""
+        """Return the relative decrease of connections per second."""
         return 1 - self.other.cpu_us() / (self.recorded.cpu_us() + self.process_us())
 
     def in_kernel(self) -> float:
-        """Return the part of the slowdown that is spent in the kernel."""
+        """Return the part of the slowdown that is due to eBPF programs."""
         return 1 - self.other.cpu_us() / self.recorded.cpu_us()
 
     def by_the_clock(self) -> float:
-        """Return the additional duration of a connection for its client."""
+        """Return the relative increase of a connection's duration for its client."""
         waited = [side.clock_ns / side.answered for side in (self.recorded, self.other)]
         return waited[0] / waited[1] - 1
 
@@ -140,7 +141,7 @@ def bound(values: list[float]) -> tuple[float, float]:
 
 
 def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list[Window]:
-    """Load two servers of a kind in turns, while a recorder runs."""
+    """Load the recorded and the unrecorded server alternately while a recorder runs."""
     windows_ = []
     server, how = KINDS[load.kind]
     with ExitStack() as stack:
@@ -153,7 +154,8 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
             ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES)
-        # Rows pending at the end of a window belong to the next one, as at the end of the last one.
+        # Rows that are pending at the end of a window count in the next one; this applies to the start and the end
+        # alike.
         for number in range(windows + 1):
             if number:
                 print(f"bench: recording, window {number} of {windows}", file=sys.stderr)
@@ -164,7 +166,7 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
 
 
 def window(places: list[list[str]], agent: Agent) -> Window:
-    """Measure for some seconds, while these commands make connections."""
+    """Measure for some seconds while these commands make connections."""
     before = Clocks(agent)
     clients = [subprocess.Popen(place, stdout=subprocess.PIPE, text=True) for place in places]
     outputs = [client.communicate()[0] for client in clients]
@@ -194,7 +196,7 @@ def window(places: list[list[str]], agent: Agent) -> Window:
 
 
 class Clocks:
-    """CPU time used so far."""
+    """CPU time used until now."""
 
     def __init__(self, agent: Agent) -> None:
         self.process_ns = cpu_ns(agent.process.pid)
@@ -205,12 +207,12 @@ class Clocks:
 
 
 def cpu_ns(pid: int) -> int:
-    """Return the CPU time of a process: its clock has the number that clock_getcpuclockid(3) makes of it."""
+    """Return the CPU time of a process, from its CPU clock; clock_getcpuclockid(3) computes the clock's number."""
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
 def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]:
-    """Print the losses, and return them."""
+    """Print the slowdown and return it."""
     lost, at_most = bound([window.slowdown() for window in windows])
     in_kernel, in_kernel_at_most = bound([window.in_kernel() for window in windows])
     longer, longer_at_most = bound([window.by_the_clock() for window in windows])

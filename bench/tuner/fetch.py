@@ -1,8 +1,8 @@
-"""A client: for each line of standard input it fetches all there is from a server.
+"""A client that fetches all data from a server for each line of standard input.
 
     fetch.py ADDRESS PORT
 
-It prints its port, how many bytes came, and how long they took in seconds, from the connection's opening to its end.
+It prints its port, the number of bytes received, and the duration of the connection in seconds.
 """
 
 import socket

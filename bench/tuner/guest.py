@@ -1,8 +1,8 @@
-"""A guest that boots a distribution's kernel, runs a script, and returns a folder.
+"""Boots a guest with a distribution's kernel, runs a script in it, and returns a folder.
 
 Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns by default, and skips
-idle times (qemu(1), `-icount`). So other load of the machine does not affect the results; a second of the guest's time
-takes the machine longer or shorter than that.
+idle times (qemu(1), `-icount`). Other load of the machine therefore does not affect the results; a second of the
+guest's time may take more or less than a second.
 """
 
 import base64
@@ -17,7 +17,7 @@ from thalweg.kernel.guests import GuestKernel
 TOOLS = ("ip", "tc", "ethtool", "busybox")
 NEEDED = (*TOOLS, "qemu-system-x86_64", "ldd")
 RESULTS = "results"
-"""The folder that is given back, at the root of the guest."""
+"""The folder that is returned, at the root of the guest."""
 PATIENCE_S = 1800
 BEGIN, END = "guest: results begin", "guest: results end"
 INIT = f"""#!/bin/busybox sh
@@ -30,7 +30,7 @@ ip link set lo up
 sh -e /script && echo && echo "{BEGIN}" && tar -cz -C / {RESULTS} | base64 && echo "{END}"
 poweroff -f
 """
-# As in the engine vm: QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do without it.
+# Options as for the engine vm: QEMU 7.2 miscomputes CMPXCHG16B, which newer kernels do not need.
 QEMU = (
     *("qemu-system-x86_64", "-accel", "tcg,thread=single", "-rtc", "clock=vm"),
     *("-cpu", "max,-cx16", "-smp", "1", "-m", "1024", "-nographic", "-no-reboot", "-nic", "none"),
@@ -39,7 +39,7 @@ QEMU = (
 
 
 def find(tool: str) -> Path | None:
-    """Return the path of a program; folders of root's programs may be missing from PATH."""
+    """Return the path of a program; system folders may be missing from PATH."""
     program = shutil.which(tool, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
     return Path(program) if program else None
 
@@ -55,7 +55,7 @@ def run(
 ) -> Path:
     """Boot, run the script with `sh -e`, and return its results.
 
-    `files` are further files, by their paths. `instruction_ns` is a power of two.
+    `files` are additional files, by their paths in the guest. `instruction_ns` must be a power of two.
     """
     root = folder / "root"
     for name in ("bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc", RESULTS):
@@ -87,13 +87,13 @@ def run(
 
 
 def libraries_of(program: Path) -> set[Path]:
-    """Return the libraries that a program is linked with; none for a static one."""
+    """Return the libraries with which a program is linked; empty for a static one."""
     output = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return {Path(word) for word in output.split() if word.startswith("/")}
 
 
 def unpacked(module: Path) -> bytes:
-    """Return a module, which newer distributions compress."""
+    """Return the content of a module, which newer distributions compress."""
     if module.exists():
         return module.read_bytes()
     return lzma.decompress(module.with_name(f"{module.name}.xz").read_bytes())

@@ -1,6 +1,6 @@
-"""A server and a client, with a path between that loses, delays or has little room, and programs at both ends.
+"""A server and a client, a path between them with loss, delay or a small buffer, and programs at both ends.
 
-server ──cable── middle ──cable── client        the middle is a bridge, or carries packets later (bench/agent/delay.c)
+server ──cable── middle ──cable── client the middle is a bridge, or delays packets (bench/agent/delay.c)
 """
 
 import subprocess
@@ -22,20 +22,20 @@ DEFAULT = "reno"
 
 @dataclass(frozen=True)
 class Road:
-    """Effect of a path on packets with data."""
+    """Impairments of a path for data packets."""
 
     loss: float = 0.0
-    """Share of the server's packets that are lost, at random."""
+    """Random loss ratio of the server's packets."""
     delay_ms: float = 0.0
-    """Of both directions together."""
+    """Delay of both directions together."""
     rate_mbps: int = 0
-    """0: unlimited."""
+    """Rate limit; 0: unlimited."""
     buffer_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """One connection."""
+    """Result of one connection."""
 
     port: int
     cc: str
@@ -43,7 +43,7 @@ class Fetched:
 
 
 class Network:
-    """The two hosts, whose default is reno, and the path."""
+    """The two hosts, with reno as default algorithm, and the path."""
 
     def __init__(self, folder: Path, stack: ExitStack, road: Road) -> None:
         self.folder = folder
@@ -55,12 +55,12 @@ class Network:
             self.inside(host, "ip", "addr", "add", f"{address}/24", "dev", "cable")
             self.inside(host, "ip", "link", "set", "cable", "up")
             self.inside(self.middle, "ip", "link", "set", name, "up")
-            # Without offloads: single packets with checksums, as on a network.
+            # Offloads are disabled, so that there are single packets with checksums, as on a network.
             offloads = [word for kind in ("gso", "tso", "gro", "tx") for word in (kind, "off")]
             self.inside(host, "ethtool", "-K", "cable", *offloads)
             self.inside(self.middle, "ethtool", "-K", name, *offloads)
             self.inside(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={DEFAULT}")
-            # Metrics of earlier connections are not cached, so connections are independent.
+            # Metrics of earlier connections are not cached, so that connections are independent.
             self.inside(host, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
         if road.delay_ms:
             stack.enter_context(self._delayed(road.delay_ms))
@@ -75,7 +75,7 @@ class Network:
         self.lose(road.loss)
 
     def lose(self, share: float) -> None:
-        """Set the loss ratio from now on."""
+        """Set the loss ratio."""
         self.inside(self.client, "nft", "add", "table", "ip", "lossy")
         self.inside(self.client, "nft", "flush", "table", "ip", "lossy")
         self.inside(self.client, "nft", "add", "chain", "ip", "lossy", "in", "{ type filter hook input priority 0 ; }")
@@ -121,7 +121,7 @@ class Network:
 
     @contextmanager
     def only(self, arms: str, name: str) -> Iterator[None]:
-        """Run the agent with one algorithm for all connections."""
+        """Run the agent with a single algorithm for all connections."""
         settings = self.folder / "only.toml"
         settings.write_text(f'policy = "static"\nholdout = 0.0\n[static]\n{name} = 1.0\n')
         with self.tuning(arms, "--config", str(settings)):
@@ -129,13 +129,13 @@ class Network:
 
     @contextmanager
     def tuning(self, arms: str, *options: str) -> Iterator["Tuner"]:
-        """Have the agent tune the server's connections."""
+        """Run the agent to tune the server's connections."""
         with ExitStack() as stack:
             yield Tuner(self, stack, arms, options)
 
 
 class Programs:
-    """The server and the client at work."""
+    """The running server and client."""
 
     def __init__(self, served: IO[str], ask: IO[str], fetched: IO[str]) -> None:
         self.served, self.ask, self.fetched = served, ask, fetched
@@ -151,7 +151,7 @@ class Programs:
 
 
 class Tuner:
-    """The agent at work."""
+    """The running agent."""
 
     def __init__(self, network: Network, stack: ExitStack, arms: str, options: tuple[str, ...]) -> None:
         folder = network.folder
@@ -167,11 +167,11 @@ class Tuner:
         stack.callback(self.end)
 
     def status(self) -> str:
-        """Return the status with the learned estimates."""
+        """Return the agent's status, with the learned estimates."""
         return run(str(AGENT), "tune", "status", "--socket", self.socket)
 
     def end(self) -> None:
-        """Stop the agent with a signal, as an administrator does."""
+        """Stop the agent with SIGTERM, as an administrator does."""
         if self.process.returncode is None:
             self.process.terminate()
             self.process.communicate()

@@ -2,7 +2,7 @@
 
     serve.py ADDRESS PORT BYTES
 
-For each connection it prints the peer's port, and the algorithm that the connection has at its end.
+For each connection it prints the peer's port, and the algorithm at the end of the connection.
 """
 
 import socket
@@ -14,7 +14,7 @@ TCP_CONGESTION = 13
 
 
 def send(connection: socket.socket, port: int, size: int) -> None:
-    """Send everything, wait until the peer closes, and return the algorithm that the kernel used."""
+    """Send all data, wait until the peer closes, and return the algorithm that the kernel used."""
     with connection:
         for at in range(0, size, len(PIECE)):
             connection.sendall(PIECE[: size - at])

@@ -1,1 +1,1 @@
-"""Generators of files from the declarations in Rust: see `tools/generate.py`."""
+"""Generators of files from the declarations in Rust, used by `tools/generate.py`."""

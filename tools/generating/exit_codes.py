@@ -21,6 +21,6 @@ resource of the machine is used up; 130 interrupted.
 
 
 def page(source: str) -> str:
-    """Write the page from the source text of the enumeration."""
+    """Return the page, from the source text of the enumeration."""
     codes = re.findall(r'^    [A-Z_]+ = (\d+)\n    """(.*?)"""', source, flags=re.M | re.S)
     return HEAD + "".join(f"| {code} | {' '.join(text.split())} |\n" for code, text in codes) + TAIL

@@ -1,9 +1,9 @@
-"""Pydantic models from a JSON Schema that schemars wrote.
+"""Generates Pydantic models from a JSON Schema that schemars wrote.
 
 Only the features of the two schemas are supported: objects that forbid unknown keys, maps, arrays, scalars with bounds,
 enumerations (`oneOf` of constants), tagged variants (`oneOf` of objects with a constant `kind`), and a value or a table
-(`anyOf`). Anything else raises, so that an extended schema cannot be generated in part. A property with `x-left-out` is
-omitted while it has its default, as in Rust.
+(`anyOf`). Anything else raises an exception, so that a schema with unsupported features is not generated partially. A
+property with `x-left-out` is omitted if it has its default, as in Rust.
 
 datamodel-code-generator is not used: it confuses these formats with its own (`"format": "time"` becomes
 `datetime.time`), makes a root model of every enumeration, and loses the tags of variants.
@@ -25,13 +25,13 @@ FORMATS = {
     "size-or-unlimited": "SizeOrUnlimited",
     "arrival-rate": "ArrivalRate",
 }
-"""Our string formats and the types of `scenario/texts.py` that check them."""
+"""String formats, and the types of `scenario/texts.py` that validate them."""
 
 SCALARS = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"}
 
 
 def module(schema: Schema, layer: str) -> str:
-    """Write the models of the schema of the `scenario` or the `plan` as a Python module."""
+    """Return the models of the schema of `scenario` or `plan` as a Python module."""
     defs: dict[str, Schema] = {**schema["$defs"], layer.capitalize(): schema}
     written = "\n\n".join(_definition(name, defs[name], defs) for name in _in_order(defs))
     used = set(re.findall(r"\b[A-Z]\w*\b", _without_quotes(written))) - defs.keys()
@@ -48,12 +48,12 @@ def module(schema: Schema, layer: str) -> str:
 
 
 def _without_quotes(code: str) -> str:
-    """Remove quoted text."""
+    """Return the code without quoted text."""
     return re.sub(r'"""(?:.|\n)*?"""|"[^"\n]*"', "", code)
 
 
 def _in_order(defs: dict[str, Schema]) -> Iterator[str]:
-    """Return the names so that each comes after those that it uses."""
+    """Yield the names in an order in which each follows those that it uses."""
     done: set[str] = set()
 
     def visit(name: str) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _definition(name: str, schema: Schema, defs: dict[str, Schema]) -> str:
 
 
 def _variants(name: str, schema: Schema, about: str) -> str:
-    """Write tagged variants: a class each, and their union."""
+    """Return tagged variants: a class for each, and their union."""
     classes, names = [], []
     for variant in schema["oneOf"]:
         kind = variant["properties"]["kind"]["const"]
@@ -136,7 +136,7 @@ def _union(branches: list[Schema]) -> str:
         value, table = map(_type, branches)
         tagged = f'Annotated[{value}, Tag("value")] | Annotated[{table}, Tag("table")]'
         return f"Annotated[{tagged}, Discriminator(table_or_value)]"
-    # A number in TOML may be written as an integer, and stays one.
+    # A number in TOML may be written as an integer and is then kept as one.
     return " | ".join("int | float" if branch["type"] == "number" else _type(branch) for branch in branches)
 
 
@@ -156,10 +156,10 @@ def _scalar(schema: Schema) -> str:
 
 
 def _docstring(text: str, indent: str = "") -> str:
-    """Write the first paragraph of a doc comment as a docstring, its lines of 120 columns at most."""
+    """Return the first paragraph of a doc comment as a docstring, in lines of at most 120 columns."""
     text = " ".join(text.partition("\n\n")[0].replace("[`", "`").replace("`]", "`").split())
     quote = 'r"""' if "\\" in text else '"""'
-    # A docstring that ends in a quote would merge with its closing quotes.
+    # A docstring that ends with a quote would merge with its closing quotes.
     end = ' """' if text.endswith('"') else '"""'
     lines = textwrap.wrap(quote + text, 120 - len(indent))
     if len(lines) == 1 and len(indent + lines[0] + end) <= 120:

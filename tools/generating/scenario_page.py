@@ -1,4 +1,4 @@
-"""The reference page of the scenario's keys, from its JSON Schema."""
+"""Generates the reference page of the scenario's keys from its JSON Schema."""
 
 import textwrap
 from collections.abc import Iterator
@@ -52,17 +52,17 @@ SECTIONS = (
 """Heading, address and definition of every table, in the order of the page."""
 
 MAX_COLUMNS = 116
-"""Columns of a line of text."""
+"""Maximum columns of a line of text."""
 
 AS_IN_PATH = ("trace", "queue", "policer", "aggregation", "loss", "jitter", "allow_reordering", "reorder", "duplicate",
               "offloads")  # fmt: skip
-"""Keys of `[path.reverse]` with the same values as in `[path]`: described there."""
+"""Keys of `[path.reverse]` with the same values as in `[path]`, where they are described."""
 
 FORMATS = {"time-or-rtt": "time or rtt", "size-or-unlimited": "size or unlimited", "arrival-rate": "arrival rate"}
 
 
 def page(schema: Schema) -> str:
-    """Write the page."""
+    """Return the page."""
     defs = {**schema["$defs"], "Scenario": schema}
     missing = {name for name, definition in defs.items() if "properties" in definition} - {
         name for _, _, name in SECTIONS

@@ -1,6 +1,6 @@
-"""Pages of the studies: one for each with every claim, and a front page that counts verdicts.
+"""Generates the pages of the studies: one per study with all claims, and a front page with counts of verdicts.
 
-They are made from the claims of a study (claims.toml) and its latest results (found.json), without running anything.
+The input is a study's claims (claims.toml) and latest results (found.json); nothing is run.
 """
 
 import textwrap
@@ -24,13 +24,13 @@ ORDER = ("sim", "uml", "kernel", "vm")
 SIGNS = {"holds": "✓", "does not hold": "✗", "not settled": "~", "cannot run here": "-", "not in the quick set": "·"}
 
 COLUMNS = ("holds", "does not hold", "not settled", "cannot run here")
-"""Verdicts that are counted: the larger set that was recorded is, and little stays with the quick one."""
+"""Verdicts that are counted, from the full set if it was recorded, otherwise from the quick set."""
 
 WIDTH = 118
-"""Columns of a line of prose."""
+"""Maximum columns of a line of text."""
 
 Found = Mapping[str, Mapping[str, Any]]
-"""Results of one engine: by size, then by claim."""
+"""Results of one engine by set, then by claim."""
 
 
 def front(studies: Sequence[Study]) -> str:
@@ -42,9 +42,9 @@ def front(studies: Sequence[Study]) -> str:
 
 
 def page(study: Study) -> str:
-    """Return the page of a study: a link to its README, or without one a summary, how to repeat it, and every claim.
+    """Return the page of a study: a link to its README or a summary, how to reproduce it, and every claim.
 
-    The site shows the README in place of the link (tools/website/hooks.py).
+    The site replaces the link with the README (tools/website/hooks.py).
     """
     claims, engines = study.claims, _engines(study)
     lines = [f"# {claims.title}", "", NOTE, "", f"Source: {_cite(study)}", ""]
@@ -61,7 +61,7 @@ def page(study: Study) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Return a paragraph or an item of a list as lines that fit; tables and texts with line breaks stay as they are."""
+    """Wrap a paragraph or a list item; tables and texts with line breaks are unchanged."""
     if len(text) <= WIDTH or "\n" in text or text.startswith("|"):
         return [text]
     indent = " " * (len(text) - len(text.lstrip(" -")))
@@ -69,7 +69,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _story(study: Study) -> list[str]:
-    """Return the link to the study's README.md that the site replaces by the text of that file."""
+    """Return the link to the study's README.md, which the site replaces with its text."""
     return [f"[Background, method and findings](../../studies/{study.name}/README.md)", ""] if study.story else []
 
 
@@ -80,7 +80,7 @@ def _engines(study: Study) -> dict[str, Found]:
 
 
 def _best(of_engine: Found) -> tuple[str, Mapping[str, Any]]:
-    """Return the larger set that was recorded, and its name."""
+    """Return the full set if it was recorded, otherwise the quick set, with its name."""
     size = "full" if "full" in of_engine else "quick"
     return size, of_engine[size]
 
@@ -97,7 +97,7 @@ def _counts(studies: Sequence[Study]) -> Iterator[str]:
 
 
 def _together(studies: Sequence[Study]) -> Iterator[str]:
-    """Describe the total time of all studies on the simulator, if that of each is known."""
+    """Yield the total time of all studies on the simulator, if all times are known."""
     recorded = [_engines(study).get(engine.DEFAULT, {}) for study in studies]
     took = {size: [of_engine.get(size, {}).get("seconds") for of_engine in recorded] for size in ("quick", "full")}
     if not studies or any(seconds is None for each in took.values() for seconds in each):
@@ -108,7 +108,7 @@ def _together(studies: Sequence[Study]) -> Iterator[str]:
 
 
 def _hint(engines: Mapping[str, Found]) -> str:
-    """Describe the option --quick as a comment, with how long the simulator took."""
+    """Return a comment on the option --quick, with the time that the simulator took."""
     took = _seconds(engines.get(engine.DEFAULT, {}).get("quick", {}))
     return f"   # --quick: fewer points, in {took}" if took else "   # --quick: fewer points"
 
@@ -131,7 +131,9 @@ def _shown(engine_name: str, size: str) -> str:
 
 
 def _parts(study: Study) -> Iterator[str]:
-    """Link the scenarios, describe synthetic records, and list what engines run on a smaller scale or not at all."""
+    """Yield links to the scenarios, descriptions of synthetic records, and the parts that engines scale down or cannot
+    run.
+    """
     folder = f"../../studies/{study.name}"
     parts = study.claims.parts.items()
     names = [
@@ -160,7 +162,9 @@ def _records(part: StudyPart) -> str:
 
 
 def _claims(study: Study) -> Iterator[str]:
-    """Describe in detail the claims that some engine does not confirm, and list the others with their values."""
+    """Yield the claims: in detail those that any engine does not confirm, and as a list the others with their
+    values.
+    """
     results = {claim.id: list(_found(study, claim)) for claim in study.claims.claims}
     confirmed = [
         claim
@@ -205,7 +209,7 @@ def _claim(claim: Claim, results: Sequence[tuple[str, Judged]]) -> Iterator[str]
 
 
 def _value(judged: Judged, unit: str) -> str:
-    """Write a value with its interval and repetitions; the unit once, if all three numbers have the same."""
+    """Return a value with its interval and repetitions; a common unit is written once."""
     if judged.n is None:
         return ""
     value, *ends = (texts.number(number, unit) for number in (judged.value, judged.low, judged.high))
@@ -238,5 +242,5 @@ def _plain(number: int | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Put a text on one line, so that it fits into a cell or an item."""
+    """Join the lines of a text, so that it fits into a cell or an item."""
     return " ".join(text.split()).replace("|", "\\|")

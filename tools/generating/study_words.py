@@ -1,4 +1,4 @@
-"""The introduction of the front page of the studies."""
+"""The introduction of the studies' front page."""
 
 INTRODUCTION = """\
 Each study repeats the experiments of a source and judges its claims.

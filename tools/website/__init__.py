@@ -1,1 +1,1 @@
-"""Building the documentation as a site."""
+"""Builds the documentation as a website."""

@@ -1,7 +1,7 @@
 """Hooks of mkdocs: navigation from the index pages, and links to files of the repository outside of docs/.
 
-The Markdown stays readable in the repository: a link such as `../../studies/NAME/loss.toml` names the file where it is.
-The site gets a copy of each linked file under `files/`, and the documents of the root folder as pages.
+The Markdown stays readable in the repository: a link such as `../../studies/NAME/loss.toml` is relative to the
+repository. The site gets a copy of each linked file under `files/`, and the documents of the root folder as pages.
 """
 
 import posixpath
@@ -20,11 +20,11 @@ ROOT_PAGES = ("CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md
 FILES = "files"
 """Folder of the site with copies of files of the repository."""
 WORKER = "assets/file_worker.js"
-"""Our replacement of a script that the theme would load from the network."""
+"""Replacement of a script that the theme would load from the network."""
 NETWORK_WORKER = "https://unpkg.com/iframe-worker/shim"
 
 STORY = re.compile(r"^\[Background, method and findings\]\(\.\./\.\./studies/([a-z0-9-]+)/README\.md\)$", re.MULTILINE)
-"""The link of a study's page that its README replaces."""
+"""The link on a study's page that is replaced with the study's README."""
 
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?://|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
@@ -55,21 +55,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Load the script for searching without a server from the site itself."""
+    """Load the script for search without a server from the site itself."""
     del config
     return output.replace(NETWORK_WORKER, posixpath.relpath(WORKER, posixpath.dirname(page.url) or "."))
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
-    """Do the same for the page that a server shows for an unknown address."""
+    """Load the script for search without a server from the site itself, also on the page for unknown addresses."""
     del config
     return output_content.replace(NETWORK_WORKER, WORKER) if template_name.endswith(".html") else output_content
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Insert READMEs of studies, and point links to where the site has their targets.
+    """Insert READMEs of studies, and rewrite links to the paths of their targets on the site.
 
-    A link to a folder that the site lacks becomes text.
+    A link to a folder that the site lacks is replaced with its text.
     """
     del config, files
     return rewrite(with_story(markdown), page.file.src_uri)
@@ -119,20 +119,20 @@ def rewrite(markdown: str, uri: str) -> str:
 
 
 def _target(uri: str, link: str) -> str:
-    """Return the path, from the root of the repository, that a link of a page names."""
+    """Return the target of a page's link as a path from the root of the repository."""
     folder = "" if uri in ROOT_PAGES else posixpath.join("docs", posixpath.dirname(uri))
     return posixpath.normpath(posixpath.join(folder, link))
 
 
 def _outside(page: Path) -> set[str]:
-    """Return the paths, from the root of the repository, that a document links to outside of docs/."""
+    """Return the targets of a document's links outside of docs/, as paths from the root of the repository."""
     uri = page.name if page.parent == ROOT else page.relative_to(DOCS).as_posix()
     targets = {_target(uri, match[3]) for match in LINK.finditer(with_story(page.read_text()))}
     return {target for target in targets if not target.startswith("docs/") and target not in ROOT_PAGES}
 
 
 def _linked_pages(section: str) -> list[str]:
-    """Return the pages of a section in the order of its index page, with those that it does not name last."""
+    """Return the pages of a section in the order of its index page; unlisted pages come last."""
     index = (DOCS / section / "README.md").read_text()
     named = [posixpath.normpath(f"{section}/{match[3]}") for match in LINK.finditer(index)]
     pages = sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / section).glob("*.md"))
