@@ -1,15 +1,15 @@
 /*
- * Short connections, as many as fit in the time, and connections that stay open: the load with which bench/recording.py
+ * Makes short connections for a given time, or connections that stay open: the load with which bench/recording.py
  * measures a recorder.
  *
- *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes, and does nothing
- *                                              else
- *     connections ask ADDRESS PORT SECONDS     one request after the other; prints how many were answered
+ *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes the connection
+ *     connections ask ADDRESS PORT SECONDS     sends one request after the other; prints the number of responses
  *     connections turns ADDRESS PORT SECONDS PID PID [tls | tls-again]
- *         asks the servers at PORT and PORT + 1, which are these processes, in turns: first, second, second, first, and
- *         so on; prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in
- *         ns. What is asked is "/page" by HTTP 1.0, so that it can be any web server that has RESPONSE_BYTES there
- *     connections keep ADDRESS PORT            accepts, and keeps what comes open
+ *         sends batches of requests alternately to the servers at PORT and PORT + 1, which are these processes: first,
+ *         second, second, first, and so on; prints for each batch the CPU time of this process, the CPU time of the
+ *         server, and the wall-clock time, in ns. The request is "/page" over HTTP 1.0, so that any web server with
+ *         RESPONSE_BYTES at this path can be used
+ *     connections keep ADDRESS PORT            accepts connections and keeps them open
  *     connections hold ADDRESS PORT COUNT      opens COUNT connections, prints "open", and exits when stdin is closed
  */
 #include <arpa/inet.h>
@@ -26,18 +26,18 @@
 #define REQUEST_BYTES 200
 #define RESPONSE_BYTES 4000
 
-/* A request as browsers make them, filled up to its size. A server closes after it. */
+/* A request similar to that of a browser, padded to its size. The server closes the connection after it. */
 static const char ASKED[] = "GET /page HTTP/1.0\r\nHost: server\r\nUser-Agent: ";
 static const char END[] = "\r\n\r\n";
 static char request[REQUEST_BYTES];
 
 /*
- * Requests per turn: a turn takes some milliseconds, so that interruptions of the machine last longer and affect both
- * servers.
+ * Requests per batch. A batch takes a few milliseconds, so that a disturbance of the machine lasts longer than a batch
+ * and affects both servers.
  */
 #define TURN 32
 
-/* Each server is first as often as second. */
+/* Order of the servers; each is first as often as second. */
 static const int ORDER[] = { 0, 1, 1, 0 };
 #define TURNS (sizeof(ORDER) / sizeof(ORDER[0]))
 
@@ -72,7 +72,7 @@ static int connect_to(const struct sockaddr_in *address)
 {
 	int connection = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
 
-	/* As browsers do: a returning client sends the end of the handshake and the request without waiting. */
+	/* As in browsers: a returning client sends the end of the handshake and the request without delay. */
 	setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	if (connection < 0 || connect(connection, (const void *)address, sizeof(*address)))
 		fail("connect");
@@ -102,7 +102,7 @@ static void serve(int listener, int keeps)
 	}
 }
 
-/* Of OpenSSL 3, whose library exists on systems without its headers. */
+/* Declarations of OpenSSL 3, whose library is also installed on systems without its headers. */
 typedef struct ssl_ctx_st SSL_CTX;
 typedef struct ssl_st SSL;
 const void *TLS_client_method(void);

@@ -1,9 +1,9 @@
 /*
- * A cable with a delay, between two interfaces of the network namespace in which it runs: for bench/tuning.py, where
- * the kernel has no netem.
+ * Relays packets with a delay between two interfaces of its network namespace, for bench/tuning.py on kernels without
+ * netem.
  *
- *     delay FIRST SECOND MICROSECONDS      carries packets both ways, each that much later; prints "ready"; ends when
- *                                          it is killed
+ *     delay FIRST SECOND MICROSECONDS      relays packets in both directions with this delay; prints "ready"; runs
+ *                                          until it is killed
  *
  * A sender that exceeds the rate finds a full socket buffer, like a full queue. The relay forwards about 100,000
  * packets per second.
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Longest packet, and number of packets in flight in each direction: a power of two. */
+/* Maximum packet size, and capacity of the queue of each direction in packets, which must be a power of two. */
 #define LONGEST 1600
 #define ROOM (1 << 15)
 
@@ -66,7 +66,7 @@ static int opened(const char *name)
 
 	if (file < 0 || !address.sll_ifindex || bind(file, (const void *)&address, sizeof(address)))
 		fail(name);
-	/* This program ignores its own packets. */
+	/* Ignores packets that this program has sent. */
 	if (setsockopt(file, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes)))
 		fail("PACKET_IGNORE_OUTGOING");
 	setsockopt(file, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
@@ -89,7 +89,7 @@ static void take(struct way *way, uint64_t delay_ns)
 	}
 }
 
-/* Returns when the next packet is due; 0 if the queue is empty. */
+/* Returns the time at which the next packet is due; 0 if the queue is empty. */
 static uint64_t give(struct way *way)
 {
 	while (way->first != way->next) {
@@ -97,7 +97,7 @@ static uint64_t give(struct way *way)
 
 		if (packet->due_ns > now_ns())
 			return packet->due_ns;
-		/* A queue that is full drops it. */
+		/* The packet is dropped if the queue is full. */
 		send(way->to, packet->bytes, packet->length, 0);
 		way->first++;
 	}

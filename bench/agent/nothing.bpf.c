@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program that is called for everything that the recorder is called for, and does nothing: its cost according to the
- * kernel is the cost of the kernel's own measurement.
+ * An empty program that is called for the same events as the recorder. Its cost in the kernel's statistics is the
+ * overhead of the measurement itself.
  */
 struct bpf_sock_ops {
 	unsigned int op;
@@ -11,7 +11,7 @@ struct bpf_sock_ops {
 	unsigned int bpf_sock_ops_cb_flags;
 };
 
-/* enum bpf_func_id, enum bpf_sock_op and its flags, in linux/bpf.h. */
+/* Values of enum bpf_func_id, enum bpf_sock_op and its flags, from linux/bpf.h. */
 static int (*const cb_flags_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
 
 enum { PASSIVE_ESTABLISHED_CB = 5, STATE_CB_FLAG = 1 << 2, RTT_CB_FLAG = 1 << 3 };

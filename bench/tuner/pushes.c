@@ -1,12 +1,11 @@
 /*
- * Connections that each send a number of bytes from the client: the load of bench/tuning_guest.py.
+ * Makes connections that each send a number of bytes from the client: the load of bench/tuning_guest.py.
  *
  *     pushes sink ADDRESS PORT                           receives from one connection after the other
- *     pushes push ADDRESS PORT COUNT BYTES PAUSE_MS      for each connection it prints its port, the algorithm that it
- *                                                        has at its end, and how many seconds it took until all had
- *                                                        arrived
+ *     pushes push ADDRESS PORT COUNT BYTES PAUSE_MS      sends BYTES over each connection; prints its port, its
+ *                                                        algorithm at the end, and the seconds until all data arrived
  *
- * It sets no options of a connection.
+ * It sets no socket options.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -9,31 +9,31 @@ from synthetic_records import NOON_US, SECOND, closed, flushed, transfer, write
 from thalweg.records.schema import SCHEMA
 
 OLDER = ("machine", "cc_at_open", "cpu_limited", "buffer_bdp", "acked_30s_bytes", "sampled_one_in")
-"""Columns that an older version did not write."""
+"""Columns that an older version does not write."""
 
 
 @dataclass
 class BadFleet:
-    """Content of the folder."""
+    """Content of the folder of records."""
 
     folder: Path
     good: dict[Path, int] = field(default_factory=dict)
-    """Files that count, with their rows."""
+    """Valid files, with their numbers of rows."""
     bad: dict[Path, str] = field(default_factory=dict)
-    """Files that cannot be read, and a word of the reason."""
+    """Unreadable files, each with a word of the reason."""
     copies: list[Path] = field(default_factory=list)
     """Files whose rows are also in another file."""
     damaged: list[Path] = field(default_factory=list)
-    """Files with an intact end and damaged rows, which only reading them reveals."""
+    """Files with an intact footer and damaged rows, which are detected only when the rows are read."""
 
     @property
     def rows(self) -> int:
-        """Rows that count."""
+        """Number of valid rows."""
         return sum(self.good.values())
 
 
 def make(folder: Path, *, with_damage: bool = True) -> BadFleet:
-    """Fill a directory: partitions by day and PoP, from a few rows to thousands, and a file with each kind of fault."""
+    """Fill a folder: partitions by day and PoP, with a few to thousands of rows, and a file with each kind of fault."""
     fleet = BadFleet(folder)
     chance = random.Random(1)
     for day in range(1, 4):
@@ -80,7 +80,7 @@ def _write_bad(fleet: BadFleet, file: Path, content: bytes, why: str) -> None:
 
 
 def _damaged_pages(content: bytes) -> bytes:
-    """Damage the pages, and keep the end, which names the columns."""
+    """Return the content with damaged pages and an intact footer, which contains the schema."""
     length = int.from_bytes(content[-8:-4], "little") + 8
     pages = bytearray(content[: len(content) - length])
     for place in range(len(b"PAR1"), len(pages), 7):
@@ -89,7 +89,7 @@ def _damaged_pages(content: bytes) -> bytes:
 
 
 def _rows(chance: random.Random, count: int, first: int, pop: str) -> list[dict[str, object]]:
-    """Return a transfer and the close of each of some connections, with two equal algorithms."""
+    """Return a transfer and the close of each connection, with two equal algorithms."""
     rows: list[dict[str, object]] = []
     for number in range(first, first + count // 2):
         fct_us = round(SECOND * chance.lognormvariate(0, 0.5))

@@ -1,4 +1,4 @@
-"""A browser for tests of pages, with the network and the console watched."""
+"""A browser for tests of pages, in which network requests and console messages are recorded."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ ARGUMENTS = [
 
 
 class Watched:
-    """A page with its requests and console messages."""
+    """A page with its recorded requests and console messages."""
 
     def __init__(self, browser: Browser, file: Path, width: int = 1280, **options: object) -> None:
         self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]
@@ -34,5 +34,5 @@ class Watched:
         return self
 
     def overflow(self) -> int:
-        """Return by how many pixels the page is wider than its window."""
+        """Return the number of pixels by which the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

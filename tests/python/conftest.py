@@ -1,4 +1,4 @@
-"""Shared fixtures: `thalweg` as a user calls it, and a fake engine."""
+"""Shared fixtures: `thalweg` as called on the command line, and a fake engine."""
 
 import os
 import shutil
@@ -18,11 +18,11 @@ from thalweg.kernel import Kernel, current
 
 HERE = Path(__file__).parent
 
-# The duration of an example depends on the machine, which may be busy.
+# The duration of an example depends on the load of the machine.
 settings.register_profile("thalweg", deadline=None)
 settings.load_profile("thalweg")
 
-# Shells let background jobs ignore Ctrl-C, which their children would inherit.
+# Shells make background jobs ignore Ctrl-C, which child processes would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SCENARIO = """\
@@ -48,7 +48,7 @@ repeat = {gap = "0.1s", until = "large"}
 
 @dataclass(frozen=True)
 class Done:
-    """Result of a call."""
+    """Result of a command."""
 
     returncode: int
     stdout: str
@@ -57,9 +57,10 @@ class Done:
 
 @pytest.fixture
 def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """Calls `thalweg` in a folder with the scenario race.toml, 80 columns wide and without colour.
+    """Return a function that calls `thalweg` in a folder with the scenario race.toml, with 80 columns and without
+    colour.
 
-    It is called in this process, which is much faster than a new one for each call.
+    The call is within this process, which is much faster than starting a new one.
     """
     (tmp_path / "race.toml").write_text(SCENARIO)
     monkeypatch.chdir(tmp_path)
@@ -79,7 +80,7 @@ def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
 @pytest.fixture
 def kernel() -> None:
-    """Require the engine `kernel`; without it the test is skipped, and in CI it fails."""
+    """Require the engine `kernel`; if it is missing, the test is skipped, or fails in CI."""
     _needs("kernel")
 
 
@@ -105,7 +106,7 @@ def _needs(name: str) -> None:
 
 @pytest.fixture
 def built_kernel() -> Kernel:
-    """The kernel that runs in virtual time; if none is built, the test is skipped, and in CI it fails."""
+    """Return the kernel that runs in virtual time; if none is built, the test is skipped, or fails in CI."""
     used = current()
     why = "no kernel in virtual time is built: thalweg kernel build"
     if used is None and os.environ.get("THALWEG_CI"):
@@ -117,7 +118,7 @@ def built_kernel() -> Kernel:
 
 @pytest.fixture
 def fake_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fake thalweg-engine, configured by FAKE_ENGINE; see fake_engine.py."""
+    """Install a fake thalweg-engine, configured by FAKE_ENGINE; see fake_engine.py."""
     binary = tmp_path / "fake-engine"
     binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{HERE / "fake_engine.py"}" "$@"\n')
     binary.chmod(0o755)
@@ -127,7 +128,7 @@ def fake_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium, without a network."""
+    """Start Chromium without network access."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         pytest.fail("pages are tested in Chromium, which is missing here: type `apt-get install chromium`")

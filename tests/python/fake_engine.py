@@ -1,8 +1,8 @@
 """A fake thalweg-engine, configured by environment variables, for tests of the Python side.
 
 FAKE_ENGINE selects its behaviour in a run: finish, fail, fail-alike (both experiments, with a message of two lines),
-wait (until it is signalled), ignore (the signal), refuse, full (disk), die, abort (without memory) or babble. Two
-experiments are always there.
+wait (for a signal), ignore (the signal), refuse, full (disk), die, abort (out of memory) or babble. A plan always has
+two experiments.
 """
 
 import json
@@ -106,7 +106,7 @@ def run(behaviour: str, out: Path) -> None:
 
 
 def write_run(out: Path, plan: Any, mark: str) -> None:
-    """Write a run whose first experiment is finished; so is the second, if it gets a mark."""
+    """Write a run whose first experiment is finished; with a mark, the second one is finished as well and marked."""
     tables = """
 import sys
 from pathlib import Path
@@ -117,9 +117,9 @@ if sys.argv[2]:
     made.transfer(1, 0, untrustworthy=sys.argv[2])
 made.write()
 """
-    # This process has no site-packages, which makes it quick to start; tables need them.
+    # This process runs without site-packages, so that it starts quickly; writing tables needs them.
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    with tempfile.TemporaryDirectory() as folder:  # its name is UTF-8, which tables need
+    with tempfile.TemporaryDirectory() as folder:  # the name is valid UTF-8, which writing tables requires
         words = [sys.executable, "-c", tables, folder, mark]
         subprocess.run(words, env=os.environ | {"PYTHONPATH": paths}, check=True)
         shutil.copytree(folder, out, dirs_exist_ok=True)
@@ -129,7 +129,7 @@ made.write()
 
 
 def wait(behaviour: str) -> None:
-    """Stay until asked to stop, and count how often that was."""
+    """Wait until a signal arrives, and count the signals."""
 
     def stop(number: int, frame: object) -> None:
         with Path("asked").open("a") as log:

@@ -15,7 +15,7 @@ def bucket_edges() -> list[int]:
 
 
 def engine_buckets(engine: QueryEngine, values: Sequence[int | None]) -> list[int]:
-    """Return the buckets that an engine computes for values, in their order, and close the engine."""
+    """Return the buckets that an engine computes for values, in the same order, and close the engine."""
     try:
         rows = pl.DataFrame({"index": range(len(values)), "value": pl.Series(values, dtype=pl.Int64)})
         table = engine.put("numbers", rows)

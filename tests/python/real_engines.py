@@ -1,6 +1,6 @@
-"""Shared code of tests of engines in real time."""
+"""Shared code of tests of real-time engines."""
 
 from thalweg.errors import Exit
 
 UNTRUSTWORTHY = (Exit.NO_EVIDENCE, Exit.INCOMPLETE)
-"""Exit codes of a command whose experiments a busy machine has disturbed, all of them or some."""
+"""Exit codes of a command with untrustworthy experiments, all of them or some."""

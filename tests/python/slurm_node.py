@@ -1,4 +1,4 @@
-"""A Slurm cluster of one node, on this machine: Debian's munged, slurmctld and slurmd, in a folder of their own."""
+"""A Slurm cluster with one node on this machine: Debian's munged, slurmctld and slurmd, in a separate folder."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ START_WITHIN_S = 20
 
 
 def missing() -> str:
-    """Return why Slurm cannot run here; empty if it can."""
+    """Return why Slurm cannot run here; empty if it can run."""
     lacking = [program for program in PROGRAMS if shutil.which(program, path=_path()) is None]
     if lacking:
         return f"Slurm is not installed ({', '.join(lacking)}): tools/bootstrap slurm"
@@ -23,7 +23,7 @@ def missing() -> str:
 
 @contextmanager
 def node(folder: Path, cpus: int) -> Iterator[dict[str, str]]:
-    """Start the cluster; yields the environment in which its commands work."""
+    """Start the cluster; yield the environment for its commands."""
     host = socket.gethostname().partition(".")[0]
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))

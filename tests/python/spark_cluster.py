@@ -1,7 +1,7 @@
 """Spark with several processes on this machine: a driver, and two workers with an executor process each.
 
-Import the fixture `spark_cluster` where it is needed: it is the address for `Spark`. If pyspark or Java is missing, the
-test does not run, and in CI it fails.
+Tests import the fixture `spark_cluster`, which is the address for `Spark`. If pyspark or Java is missing, the test is
+skipped, or fails in CI.
 """
 
 import importlib.util
@@ -13,14 +13,14 @@ import pytest
 
 WORKERS = 2
 CORES = 1
-"""Of a worker."""
+"""Number of cores of a worker."""
 MEMORY_MB = 512
-"""Of a worker, all of it for its executor."""
+"""Memory of a worker, all of it for its executor."""
 
 HOST = "127.0.0.1"
 
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""These processes are too short-lived for the compiler that produces the fastest code."""
+"""JVM options: these processes are too short-lived for the optimising compiler."""
 
 SETTINGS = {
     "spark.driver.host": HOST,
@@ -29,18 +29,18 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": JAVA,
     "spark.executor.extraJavaOptions": JAVA,
     "spark.sql.shuffle.partitions": "2",
-    # With so few rows, compiling a query takes longer than running it.
+    # Compiling a query would take longer than running it on so few rows.
     "spark.sql.codegen.wholeStage": "false",
 }
-"""Settings of a session on it, in the form of `Spark` of thalweg.advise.counting.engines."""
+"""Settings of a session on the cluster, in the format of `Spark` in thalweg.advise.counting.engines."""
 
 
 @pytest.fixture(scope="session")
 def spark_cluster() -> str:
-    """The address of a cluster that starts and ends with its session.
+    """Return the address of a cluster that starts and ends with its session.
 
-    Master and workers are threads of the driver, executors are processes: a standalone cluster would be three Java
-    processes more, whose start takes longer than the tests.
+    Master and workers are threads of the driver, and executors are processes. A standalone cluster would need three
+    more Java processes, whose start takes longer than the tests.
     """
     if why := missing():
         if os.environ.get("THALWEG_CI"):
@@ -48,14 +48,14 @@ def spark_cluster() -> str:
         pytest.skip(why)
     import pyspark
 
-    # Path at which the workers find the script that starts an executor.
+    # The workers find the script that starts an executor in this folder.
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
     os.environ.setdefault("SPARK_LOCAL_IP", HOST)
     return f"local-cluster[{WORKERS},{CORES},{MEMORY_MB}]"
 
 
 def missing() -> str:
-    """Describe why a cluster cannot run here; empty if it can."""
+    """Return why a cluster cannot run here; empty if it can run."""
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: no test of Spark can run"
     if shutil.which("java") is None:

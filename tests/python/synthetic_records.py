@@ -1,4 +1,4 @@
-"""Records with synthetic content, for tests of what is read, summed up and shown."""
+"""Records with synthetic content, for tests of reading, summaries and pages."""
 
 import random
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ import polars as pl
 from thalweg.records.schema import SCHEMA
 
 NOON_US = 1_795_262_400_000_000
-"""2026-11-21 12:00:00 UTC."""
+"""UNIX time of 2026-11-21 12:00:00 UTC."""
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 
 
 def closed(connection: int = 1, **changes: Any) -> dict[str, Any]:
-    """A connection that has closed."""
+    """Return a closed connection."""
     return {
         "end_us": NOON_US + 10 * SECOND,
         "connection": connection,
@@ -42,13 +42,13 @@ def closed(connection: int = 1, **changes: Any) -> dict[str, Any]:
 
 
 def interim(connection: int, minute: int, **changes: Any) -> dict[str, Any]:
-    """A connection that was open some minutes after noon."""
+    """Return a connection that was open a number of minutes after noon."""
     end_us = NOON_US + minute * MINUTE
     return closed(connection, kind="interim", close=None, end_us=end_us, duration_us=end_us - NOON_US) | changes
 
 
 def transfer(connection: int = 1, number: int = 0, **changes: Any) -> dict[str, Any]:
-    """An object of 1 MB that took one second."""
+    """Return a transfer of 1 MB that took one second."""
     span = {"kind": "transfer", "transfer": number, "close": None, "fct_us": SECOND, "goodput_bps": 8e6}
     return closed(connection, **span) | changes
 
@@ -61,12 +61,12 @@ def write(file: Path, rows: Iterable[dict[str, Any]]) -> Path:
 
 
 def flushed(folder: Path, first: int, last: int, rows: Iterable[dict[str, Any]]) -> Path:
-    """Write a file as the agent names it."""
+    """Write a file with a name as the agent chooses it."""
     return write(folder / f"20261121T120000Z-{first:010}-{last:010}.parquet", rows)
 
 
 def a_day(seed: int = 1, connections: int = 400) -> list[dict[str, Any]]:
-    """A day of two algorithms on two machines; one algorithm is faster and queues less."""
+    """Return a day of two algorithms on two machines; one algorithm is faster and queues less."""
     chance = random.Random(seed)
     rows = []
     for number in range(connections):

@@ -1,7 +1,7 @@
 """Run directories with synthetic content, for tests of analysis and report.
 
-`SyntheticRun` takes rows and writes a directory of the documented form. `large_and_medium` makes up a whole study (four
-mixes, five buffers) with plausible curves and answers that are easy to state.
+`SyntheticRun` writes rows as a directory in the documented format. `large_and_medium` is a complete study (four mixes,
+five buffers) with plausible curves and known results.
 """
 
 import json
@@ -23,7 +23,7 @@ BUFFERS = ["0.5bdp", "1bdp", "2bdp", "4bdp", "8bdp"]
 
 
 def link(rate_bps: int | None = 40_000_000, buffer_bytes: int = 225_000, **changes: Any) -> dict[str, Any]:
-    """A link of a plan; without a rate, one that has no limit."""
+    """Return a link of a plan; without a rate, an unlimited one."""
     steps = [{"at_ns": 0, "rate_bps": rate_bps}]
     return {
         "capacity": {"kind": "steps", "steps": steps} if rate_bps else {"kind": "unlimited"},
@@ -39,7 +39,7 @@ def link(rate_bps: int | None = 40_000_000, buffer_bytes: int = 225_000, **chang
 
 
 def flow(name: str = "large", cc: str = "cubic", size_bytes: int | None = 30_000_000, **changes: Any) -> dict[str, Any]:
-    """A flow of a plan; without a size, one without end."""
+    """Return a flow of a plan; without a size, an unlimited one."""
     return {
         "name": name,
         "cc": cc,
@@ -55,7 +55,7 @@ def flow(name: str = "large", cc: str = "cubic", size_bytes: int | None = 30_000
 
 
 def experiment(number: int = 0, repetition: int = 0, **changes: Any) -> dict[str, Any]:
-    """An experiment of a plan."""
+    """Return an experiment of a plan."""
     host = {"sndbuf_max_bytes": 2**40, "rcvbuf_max_bytes": 2**40, "delay_jitter_ns": 0}
     return {
         "experiment": number,
@@ -129,7 +129,7 @@ class SyntheticRun:
         self._add("samples", number, repetition, row)
 
     def state(self, number: int, repetition: int, t_us: int, key: str, value: float, name: str = "large") -> None:
-        """Add a value that only one algorithm has."""
+        """Add a value of an algorithm's state."""
         row = {
             "experiment": number, "repetition": repetition, "flow": name,
             "copy": 0, "connection": 0, "t_us": t_us, "key": key, "value": float(value),
@@ -146,7 +146,7 @@ class SyntheticRun:
         self._add("queue", number, repetition, row)
 
     def write(self) -> Path:
-        """Write the directory; experiments without a transfer stay incomplete."""
+        """Write the directory; experiments without a transfer are incomplete."""
         self.directory.mkdir(parents=True, exist_ok=True)
         ids = [
             {
@@ -170,12 +170,12 @@ class SyntheticRun:
 
 
 def an_id(number: int, repetition: int) -> str:
-    """An id in the form that engines write."""
+    """Return an id in the format of engines."""
     return f"{number:08x}{repetition:08x}"
 
 
 def grid(directory: Path, rates: int = 3, buffers: int = 3) -> SyntheticRun:
-    """A sweep over rates and buffers, of one flow that takes twice as long at half the rate."""
+    """Return a sweep over rates and buffers with one flow, which takes twice as long at half the rate."""
     points = [(rate, buffer) for rate in range(1, rates + 1) for buffer in range(1, buffers + 1)]
     run = SyntheticRun(
         directory / "run",

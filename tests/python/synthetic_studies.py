@@ -18,7 +18,7 @@ def _measured(value: float) -> dict[str, float]:
 
 
 def figures() -> list[Figure]:
-    """A figure of each kind, in panels, with several lines, engines and a curve of theory."""
+    """Return a figure of each kind, in panels, with several lines, engines and a theoretical curve."""
     return [
         Figure(
             "times", "Completion time of medium flows", "lines", pl.DataFrame(_times()), paper="Figure 2",
@@ -48,7 +48,7 @@ def figures() -> list[Figure]:
 
 
 def page(**changes: Any) -> StudyPage:
-    """The study's page."""
+    """Return the study's page."""
     claims = [
         PageClaim("a", "Large yields.", "fig. 3", "by half", [PageVerdict("sim", "holds", "0.52 (0.48 to 0.56)", 10)]),
         PageClaim(
@@ -107,7 +107,7 @@ def _gains() -> list[dict[str, Any]]:
                 gain = 0.4 * math.log10(rate / 100e6) + 0.5 * math.log10(rtt / 0.05)
                 row = {"x": rate, "y": rtt, "value": gain, "low": gain - 0.1, "high": gain + 0.1, "panel": panel}
                 rows.append(row)
-    rows[5]["value"] = 9.3  # far beyond all others
+    rows[5]["value"] = 9.3  # an outlier
     return rows
 
 

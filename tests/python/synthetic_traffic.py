@@ -30,20 +30,20 @@ class Traffic:
     is_by_client: bool = False
     """Whether clients, not connections, are assigned to arms."""
     spread: float = 0.6
-    """Standard deviation of a transfer's logarithm."""
+    """Standard deviation of the logarithm of a transfer's random factor."""
     of_client: float = 0.4
-    """The same for a client."""
+    """Standard deviation of the logarithm of a client's random factor."""
     size_bytes: tuple[int, int] = (20_000, 200_000)
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def frame(self) -> pl.DataFrame:
-        """Make the records."""
+        """Return the records."""
         chance = np.random.default_rng(self.seed)
         client = chance.integers(0, self.clients, self.rows)
         luck = chance.normal(0, self.of_client, self.clients)
         hour = chance.integers(0, self.hours, self.rows)
         of_hour = chance.normal(0, 0.1, self.hours)
-        # Clients with even numbers are near, the others far.
+        # Clients with even numbers are near, the others are far away.
         is_far = client % 2 == 1
         given = {"client": client, "hour": hour, "is_far": is_far}
         lot = chance.random(self.clients)[client] if self.is_by_client else chance.random(self.rows)
@@ -81,7 +81,7 @@ class Traffic:
 
 
 def whole(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns that are missing, empty, in their order."""
+    """Add the missing columns as null, in order."""
     missing = [pl.lit(None).alias(name) for name in SCHEMA if name not in frame.columns]
     return frame.with_columns(missing).select(SCHEMA.names()).cast(dict(SCHEMA))
 

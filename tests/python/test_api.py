@@ -1,4 +1,4 @@
-"""The Python API, as the guide shows it."""
+"""The Python API, as shown in the guide."""
 
 import json
 import re
@@ -91,7 +91,7 @@ def test_importing_thalweg_imports_nothing_heavy() -> None:
 
 
 def run_blocks(blocks: list[str], folder: Path) -> None:
-    """Run Python source in one process, in a folder with the ready-made scenarios."""
+    """Run Python source in one process, in a folder with the bundled scenarios."""
     (folder / "scenarios").symlink_to(ROOT / "scenarios")
     source = folder / "blocks.py"
     source.write_text("\n\n".join(blocks))

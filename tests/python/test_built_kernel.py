@@ -1,4 +1,6 @@
-"""The kernel that `thalweg kernel build` made of the distribution's source: whole, and its time virtual."""
+"""The kernel that `thalweg kernel build` has built from the distribution's source is complete, and its time
+is virtual.
+"""
 
 import contextlib
 import gzip
@@ -13,14 +15,14 @@ from thalweg.kernel import Kernel, store
 from thalweg.kernel.fragment import Fragment
 
 WITHIN_S = 120
-"""Timeout for a guest in seconds; it takes a second or two."""
+"""Timeout for a guest in seconds; it usually takes one or two."""
 
 HOUR_S = 3600
 
 
 @pytest.fixture
 def guest(built_kernel: Kernel, tmp_path: Path) -> Path:
-    """Output folder of a guest that slept an hour."""
+    """Return the output folder of a guest that slept for an hour."""
     power_off = "import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)"
     (tmp_path / "init").write_text(
         f"#!/bin/sh\ncd {tmp_path}\nexport PATH=/usr/bin:/bin\nmount -t proc proc /proc\n"

@@ -1,4 +1,4 @@
-"""The guides work: their commands are run, their scenarios are checked."""
+"""The guides work: their commands are run, and their scenarios are checked."""
 
 import os
 import re
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guide"
 
 DONE_BEFORE = {"thalweg kernel build", "thalweg kernel fetch"}
-"""Commands of guides that take minutes or a network, and that the set-up of the tests has already run."""
+"""Commands of guides that take minutes or need a network, and that the set-up of the tests has already run."""
 
 EXPECTED_TO_FAIL = {
     "thalweg check wrong.toml": 2,
@@ -31,11 +31,11 @@ EXPECTED_TO_FAIL = {
     "thalweg compare runs/before runs/after --tolerance 10% --measure goodput --all": 1,
     "thalweg compare runs/before --by path.buffer --measure latency_under_load --measure stability --measure jain": 1,
 }
-"""Commands that the guide shows because they fail, and their exit codes."""
+"""Commands that fail intentionally in a guide, and their exit codes."""
 
 
 ATTEMPTS = 5
-"""A busy machine disturbs real engines. The guide states what to type then, and it may take several attempts."""
+"""Maximum number of attempts: a busy machine disturbs real-time engines, and the guide describes how to retry."""
 
 
 def commands(guide: str) -> list[str]:
@@ -51,7 +51,7 @@ def outputs(guide: str) -> dict[str, list[str]]:
 
 
 def assert_prints(printed: list[str], shown: list[str]) -> None:
-    """Fail unless the lines are printed as shown; a line `...` stands for any number of lines."""
+    """Fail unless the lines are printed as shown; a line `...` matches any number of lines."""
     lines = iter(printed)
     is_gap = False
     for line in shown:
@@ -82,10 +82,10 @@ def follow(
     *,
     with_outputs: bool = False,
 ) -> None:
-    """Run the commands of a guide, in order, in a folder with the ready-made scenarios.
+    """Run the commands of a guide, in order, in a folder with the bundled scenarios.
 
-    `changes` replace texts of scenarios, to shorten long runs. `others` replace texts of commands. `with_outputs`
-    compares what the commands print with what the guide shows.
+    `changes` replace texts of scenarios, to shorten long runs. `others` replace texts of commands. With `with_outputs`,
+    the output of the commands is compared with the guide.
     """
     shutil.copytree(ROOT / "scenarios", folder / "scenarios")
     for name, (text, other) in changes.items():
@@ -138,7 +138,7 @@ def test_comparison_commands_work_in_order(tmp_path: Path) -> None:
 
 
 def test_application_commands_work_in_order(tmp_path: Path) -> None:
-    """Experiments are shorter."""
+    """Experiments are shorter than in the guide."""
     text = (ROOT / "scenarios" / "applications.toml").read_text()
     short = text.replace('"60s"', '"15s"').replace("repetitions = 5", "repetitions = 2")
     follow("applications.md", tmp_path, {"applications.toml": (text, short)})
@@ -156,7 +156,7 @@ def test_advice_commands_work_in_order(tmp_path: Path) -> None:
 
 
 def test_search_commands_work_in_order(tmp_path: Path) -> None:
-    """Experiments are shorter, and the constraint is as loose as that makes it."""
+    """Experiments are shorter than in the guide, and the constraint is looser accordingly."""
     text = (ROOT / "scenarios" / "optimise-bbr.toml").read_text()
     short = text.replace('"5s"', '"500ms"').replace("repetitions = 5", "repetitions = 2").replace("<= 0.5", "<= 0.9")
     follow("search-for-parameters.md", tmp_path, {"optimise-bbr.toml": (text, short)})
@@ -213,7 +213,7 @@ def test_ci_commands_work_in_order(tmp_path: Path) -> None:
 
 
 def test_the_bundled_workflow_checks_the_scenario_of_its_guide(tmp_path: Path) -> None:
-    """Its steps are shell, and its checks name flows and measures that the scenario has."""
+    """The workflow's steps are shell commands, and its checks use flows and measures of the scenario."""
     workflow = yaml.safe_load((ROOT / "packaging" / "ci" / "thalweg.yml").read_text())
     steps = [step["run"] for step in workflow["jobs"]["judge"]["steps"] if "run" in step]
     for step in steps:

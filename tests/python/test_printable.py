@@ -1,4 +1,4 @@
-"""Text from data on a terminal and in CSV."""
+"""Untrusted text is escaped on a terminal and in CSV."""
 
 import csv
 import io
@@ -14,11 +14,11 @@ from thalweg import printable
 Thalweg = Callable[..., Any]
 
 ESCAPE = "\x1b]0;title\x07\x1b[2J"
-"""Sets the title of a terminal, then clears it."""
+"""Escape sequences that set the title of a terminal and clear it."""
 
 
 def a_run(directory: Path, name: str, mark: str | None = None) -> str:
-    """A run of two repetitions with a flow of that name; of a third one that is marked, if a mark is given."""
+    """Create a run of two repetitions with a flow of that name; with a mark, also a third repetition with that mark."""
     sweep = {"flow.x.cc": name}
     synthetic = SyntheticRun(
         directory, [experiment(0, n, sweep=sweep, flows=[flow(name)]) for n in range(2 + bool(mark))]

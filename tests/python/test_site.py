@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a warning, needs no network, and every page is near the home page."""
+"""The documentation's website: it builds without warnings, needs no network, and every page is near the home page."""
 
 import os
 import re
@@ -17,7 +17,7 @@ MAX_CLICKS = 2
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the site; mkdocs ends with an error if a link or an anchor leads nowhere."""
+    """Return the folder of the site; mkdocs fails if the target of a link or an anchor is missing."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", folder]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
@@ -47,7 +47,7 @@ def test_search_works_without_a_server(site: Path, browser: Browser) -> None:
     page.goto((site / "index.html").as_uri())
     page.get_by_role("textbox", name="Search").fill("bufferbloat")
     result = page.locator(".md-search-result__link").first
-    result.wait_for(timeout=120_000)  # a busy machine needs long to build the index
+    result.wait_for(timeout=120_000)  # building the index takes long on a busy machine
     assert "studies/bufferbloat.html" in (result.get_attribute("href") or "")
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
@@ -64,7 +64,7 @@ def links(page: Path) -> set[Path]:
 
 
 def reachable(home: Path, clicks: int) -> set[Path]:
-    """Return the pages that at most a number of clicks on links lead to."""
+    """Return the pages that are reachable from the home page with at most a number of clicks."""
     pages = {home}
     for _ in range(clicks):
         pages |= {target for page in pages for target in links(page) if target.exists()}

@@ -1,4 +1,4 @@
-"""Folders of unfinished work: each is kept while its owner lives, and removed afterwards."""
+"""Folders of unfinished work are kept while their process runs, and removed afterwards."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from thalweg.scratch import Scratch
 
 
 def left(parent: Path, name: str) -> Path:
-    """Leave a folder behind, as a process does that is killed while it removes it."""
+    """Create a folder as left by a process that was killed while removing it."""
     folder = parent / name
     folder.mkdir()
     return folder

@@ -1,4 +1,6 @@
-"""Shared by the tests of packages: the wheel, the agent's packages, a machine for these, a cgroup for connections."""
+"""Shared fixtures of the tests of packages: the wheel, the agent's packages, a machine for these, a cgroup for
+connections.
+"""
 
 import os
 import subprocess
@@ -16,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The tarball and the Debian package, by the ends of their names."""
+    """Return the tarball and the Debian package, by the suffix of their names."""
     dist = tmp_path_factory.mktemp("dist")
     done = subprocess.run([ROOT / "packaging/agent/build", dist], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -27,7 +29,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as `make wheel` builds it, except for the symbols: stripping would link the engine once more."""
+    """Return the wheel from `make wheel`, with symbols, because stripping would link the engine again."""
     dist = tmp_path_factory.mktemp("dist")
     maturin = Path(sys.executable).with_name("maturin")
     path = os.environ | {"PATH": f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"}
@@ -51,14 +53,14 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.fixture
 def installed(machine: Machine, packages: dict[str, Path]) -> Machine:
-    """A copy in which the package has just been installed."""
+    """Return a copy of the machine in which the package has just been installed."""
     machine.run("dpkg", "--install", str(packages[".deb"]))
     return machine
 
 
 @pytest.fixture(scope="module")
 def cgroup() -> Iterator[Path]:
-    """A cgroup for the connections of a file's tests, separate from others of the machine."""
+    """Create a cgroup for the connections of a module's tests, separate from others of the machine."""
     if os.geteuid() != 0:
         skip_or_fail("connections are recorded by root only")
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())

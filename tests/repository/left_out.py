@@ -1,4 +1,4 @@
-"""Handling of a test that this machine cannot run."""
+"""Handling of tests that this machine cannot run."""
 
 import os
 from typing import NoReturn
@@ -7,7 +7,7 @@ import pytest
 
 
 def skip_or_fail(why: str) -> NoReturn:
-    """Skip the test with a reason; in CI that is a failure."""
+    """Skip the test with a reason; in CI, fail instead."""
     if os.environ.get("THALWEG_CI"):
         pytest.fail(why)
     pytest.skip(why)

@@ -1,5 +1,5 @@
-"""A disposable copy of this machine: its file system below an overlay in memory, in a mount namespace that ends with
-the test. The overlay contains everything that the test leaves behind.
+"""A disposable copy of this machine: its file system below an overlay in memory, in a mount namespace that is removed
+after the test. The overlay contains all changes of the test.
 """
 
 import subprocess
@@ -37,7 +37,7 @@ class Machine:
         return ["nsenter", f"--target={self.keeper.pid}", "--mount", "chroot", f"{self.folder}/root", *command]
 
     def run(self, *command: str) -> str:
-        """Run a command in the copy that has to succeed."""
+        """Run a command in the copy; it must succeed."""
         return self._output(self.command(*command))
 
     def _output(self, command: list[str]) -> str:
@@ -46,7 +46,7 @@ class Machine:
         return done.stdout
 
     def changed(self) -> set[str]:
-        """The files that differ from the machine's, except for dpkg's own records."""
+        """Return the files that differ from the machine's, except dpkg's own records."""
         files = self.enter("find", f"{self.folder}/upper", "-not", "-type", "d", "-printf", "/%P\n").splitlines()
         return {file for file in files if not file.startswith(("/var/lib/dpkg/", "/var/log/", "/var/cache/"))}
 

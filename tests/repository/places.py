@@ -1,4 +1,4 @@
-"""CPUs on which the benches measure the cost of the agent's programs: with one CPU there is one place."""
+"""CPU placements with which the benchmarks measure the cost of the agent's programs; with one CPU there is only one."""
 
 import os
 

@@ -1,4 +1,6 @@
-"""Every query of the dashboard is answered by a real Prometheus that scrapes a real agent at work, one that chooses."""
+"""Every query of the dashboard has a result in a real Prometheus that scrapes a running agent, which also chooses
+algorithms.
+"""
 
 import contextlib
 import json
@@ -25,7 +27,7 @@ DASHBOARD = ROOT / "packaging" / "grafana" / "thalweg-agent.json"
 SETTING = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "$cc": ".*", "$size": ".*"}
-"""Grafana's values of its variables when everything is selected."""
+"""Values of Grafana's variables if everything is selected."""
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Connects to this machine directly, regardless of proxies in the environment."""
@@ -33,11 +35,11 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 SIZES = (20_000, 400_000, 3_000_000)
 
 COMPARED = 8
-"""Simultaneous connections for which the agent may choose: half are held out, for a comparison."""
+"""Number of simultaneous connections for which the agent may choose; half of them are held out for a comparison."""
 
 
 def program(name: str) -> str:
-    """A program of Prometheus: installed, or where the set-up unpacked it."""
+    """Return the path of a Prometheus program: installed, or unpacked by the set-up."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     path = shutil.which(name) or shutil.which(name, path=str(cache / "thalweg" / "prometheus"))
     if path is None:
@@ -46,7 +48,7 @@ def program(name: str) -> str:
 
 
 def queries() -> list[str]:
-    """All queries of the dashboard, including those of its variables."""
+    """Return all queries of the dashboard, including those of its variables."""
     dashboard = json.loads(DASHBOARD.read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     for variable in dashboard["templating"]["list"]:
@@ -64,7 +66,7 @@ def test_every_query_is_complete() -> None:
 
 @pytest.fixture(scope="module")
 def agent(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The status of an agent that chooses, while the kernel measures the cost of its programs."""
+    """Run an agent that chooses algorithms while the kernel measures the cost of its programs; yields its status."""
     folder = tmp_path_factory.mktemp("agent")
     binary = os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent")))
     at = ["--socket", str(folder / "agent.sock")]
@@ -87,7 +89,7 @@ def agent(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
 
 
 def transfer(cc: str | None, size: int) -> None:
-    """Send an object over a connection with a congestion control, or with one that the agent may choose."""
+    """Send an object over a connection with the given congestion control, or with one that the agent may choose."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         if cc:
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
@@ -124,7 +126,7 @@ def carry_here(cgroup: Path) -> None:
 
 @pytest.fixture(scope="module")
 def scraped(agent: dict[str, Any], cgroup: Path) -> str:
-    """The metrics after some transfers have been recorded."""
+    """Return the metrics after some transfers have been recorded."""
     page = ""
 
     def shows_transfers() -> bool:
@@ -152,7 +154,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def prometheus(agent: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prometheus that scrapes the agent as on the reference page, but every second."""
+    """Run a Prometheus that scrapes the agent as on the reference page, but every second; yields its address."""
     folder = tmp_path_factory.mktemp("prometheus")
     page = (ROOT / "docs" / "reference" / "agent.md").read_text()
     (example,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", page, flags=re.DOTALL)
@@ -180,7 +182,7 @@ def is_ready(address: str) -> bool:
 
 
 def values(address: str, query: str) -> list[float]:
-    """Returns Prometheus's answer; a rejected query raises."""
+    """Return the values of a query; raise an exception if Prometheus rejects it."""
     arguments = urllib.parse.urlencode({"query": query})
     with DIRECT.open(f"http://{address}/api/v1/query?{arguments}") as answer:
         return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
@@ -191,7 +193,7 @@ def test_every_query_returns_data(prometheus: str, cgroup: Path) -> None:
 
     def all_are_answered() -> bool:
         carry(cgroup)
-        # A rate needs two scrapes and something that grew between them; a quantile without samples is NaN.
+        # A rate needs two scrapes and a counter that increased between them; a quantile without samples is NaN.
         missing[:] = [query for query in missing if not any(map(math.isfinite, values(prometheus, query)))]
         return not missing
 

@@ -1,4 +1,4 @@
-"""The dashboard has the form that Grafana's editor writes, without values of one installation."""
+"""The dashboard has the format of Grafana's editor, without values of a specific installation."""
 
 import itertools
 import json
@@ -14,17 +14,17 @@ PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel[
 VARIABLES: list[dict[str, Any]] = DASHBOARD["templating"]["list"]
 
 SCHEMAS = range(36, 42)
-"""Versions of the form since data sources are named by type and uid (Grafana 8.5), up to those of Grafana 12 and its
-classic dashboards. Grafana brings an older form up to date as it imports it.
+"""Supported schema versions: from the first with data sources by type and uid (Grafana 8.5) to those of Grafana 12's
+classic dashboards. Grafana migrates older versions on import.
 """
 WIDTH = 24
-"""Columns of Grafana's grid."""
+"""Number of columns of Grafana's grid."""
 TYPES = {"row", "timeseries", "stat"}
-"""Panels that come with Grafana, among those used here."""
+"""Permitted panel types, which are all built into Grafana."""
 OF_UNIT = {
     "s": "_seconds", "bytes": "_bytes", "Bps": "_bytes", "bps": "* 8", "ops": "rate(", "percentunit": "/", "short": "",
 }  # fmt: skip
-"""Grafana's names of units that are used here, and what each query of such a panel has to have."""
+"""Grafana's names of the units in use, and the required text in each query of a panel with the unit."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -34,7 +34,7 @@ def names(panels: list[dict[str, Any]]) -> list[str]:
 
 def test_the_dashboard_is_complete_and_has_a_supported_schema() -> None:
     assert DASHBOARD["schemaVersion"] in SCHEMAS
-    # An id would be that of one Grafana database.
+    # An id would refer to a specific Grafana database.
     assert DASHBOARD.get("id") is None
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", DASHBOARD["uid"])
     assert DASHBOARD["title"]

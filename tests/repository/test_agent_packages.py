@@ -1,4 +1,6 @@
-"""The packages of the agent install, start, record and are removed, in a temporary copy of this machine."""
+"""The packages of the agent are installed, started and removed, and record connections, in a temporary copy of this
+machine.
+"""
 
 import json
 import os
@@ -24,7 +26,7 @@ AGENT = "/usr/bin/thalweg-agent"
 
 
 def unit(machine: Machine, key: str, of: str = UNIT) -> list[str]:
-    """The values of a setting of a unit."""
+    """Return the values of a setting of a unit."""
     (words,) = re.findall(rf"^{key}=(.+)$", machine.run("cat", of), flags=re.MULTILINE)
     return str(words).split()
 
@@ -107,7 +109,7 @@ def test_systemd_accepts_the_unit(installed: Machine) -> None:
 
 
 class Service:
-    """The service as systemd starts it, as far as its rights and its socket are concerned."""
+    """The service as systemd starts it, with the same privileges and socket."""
 
     def __init__(self, machine: Machine, rights: list[str], of: str = UNIT) -> None:
         self.machine = machine
@@ -154,8 +156,9 @@ def test_the_service_records_with_the_capabilities_of_its_unit(installed: Machin
 
 @pytest.fixture
 def container() -> Iterator[str]:
-    """The server's address of an open connection in another network namespace, of another user's process. No connection
-    of this machine has the same, as one with 127.0.0.1 and the same port might."""
+    """Open a connection in another network namespace by another user's process, and yield the server's address. The
+    address is unique on this machine, unlike 127.0.0.1 with the same port.
+    """
     script = (
         "import socket, sys\n"
         "server = socket.create_server(('127.84.72.87', 0))\n"
@@ -173,7 +176,9 @@ def container() -> Iterator[str]:
 
 
 def finds(machine: Machine, rights: list[str], connection: str = "") -> bool:
-    """Whether the service records with these capabilities, and reports a connection that was open before."""
+    """Return whether the service records with these capabilities, and reports a connection that was open before it
+    started.
+    """
     service = Service(machine, rights)
     try:
         return service.is_recording() and connection in machine.run(AGENT, "top", "--once")

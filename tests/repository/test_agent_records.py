@@ -1,4 +1,4 @@
-"""Output of `thalweg records` for files of a real agent, about connections with known outcomes."""
+"""Output of `thalweg records` for files of a real agent, about connections with known results."""
 
 import json
 import os
@@ -15,10 +15,12 @@ from thalweg.records.schema import SCHEMA
 from waiting import wait_until
 
 REQUEST = 100
-"""Bytes of a client's request for an object."""
+"""Size of a client's request for an object, in bytes."""
 
 SENT = {"cubic": [20_000, 50_000, 50_000, 2_000_000], "reno": [30_000, 30_000], "bbr": [40_000, 3_000_000]}
-"""Bytes that a server answers, by its congestion control. Those of less than 64 kB fit into the first window."""
+"""Sizes of a server's responses in bytes, by its congestion control. Those of less than 64 kB fit into the first
+window.
+"""
 
 TRAFFIC = """\
 import json, socket, sys
@@ -62,18 +64,20 @@ kept = pair("reno")
 print("done", flush=True)
 sys.stdin.read()
 """
-"""Each client asks and closes first; one connection of reno without a byte stays open until it is told to end."""
+"""Each client sends a request and closes first; one connection of reno without data stays open until the script is told
+to exit.
+"""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The records, and the connections behind them."""
+    """The records, and the connections that they describe."""
 
     folder: Path
     sent: Mapping[str, list[int]]
 
     def thalweg(self, *arguments: str) -> str:
-        """The output of `thalweg records`."""
+        """Return the output of `thalweg records`."""
         line = [sys.executable, "-m", "thalweg", "records", str(self.folder), *arguments]
         environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
@@ -84,7 +88,7 @@ class Recorded:
 
 @pytest.fixture(scope="module")
 def recorded(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """The records of an agent that has ended."""
+    """Return the records of an agent that has exited."""
     folder = tmp_path_factory.mktemp("agent")
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     sent = {cc: sizes for cc, sizes in SENT.items() if cc in available}
@@ -128,7 +132,7 @@ def test_agent_files_have_exactly_the_documented_columns(recorded: Recorded) -> 
 def test_connections_transfers_and_bytes_match_the_traffic(recorded: Recorded) -> None:
     summary = json.loads(recorded.thalweg("--json"))
     connections = sum(map(len, recorded.sent.values()))
-    # Both ends are recorded, and each has sent one object; one connection has sent nothing and is still open.
+    # Both ends are recorded, and each has sent one object; one connection has sent no data and is still open.
     counts = {
         column: {entry["value"]: entry["connections"] + entry["transfers"] for entry in summary["counts"][column]}
         for column in ("kind", "direction", "close", "ip_version", "joined")
@@ -154,7 +158,7 @@ def test_completion_times_match_the_sizes_sent(recorded: Recorded) -> None:
         small, next_small = SIZES[0].title, SIZES[1].title
         assert by_size[small] == len(sizes), "the requests"
         assert by_size[next_small] == len([size for size in sizes if size < 100_000])
-        # A transfer of many round trips may look as if the application paced it.
+        # A transfer of many round trips may be classified as application-limited.
         assert set(by_size) <= {small, next_small, SIZES[3].title}
         spread = algorithm["measures"]["completion_time"]
         assert 0 < spread["min"] <= spread["quantiles"]["0.5"] <= spread["max"] < 60

@@ -1,6 +1,6 @@
-"""A real systemd runs the agent's unit as it is packaged: its sandbox, its rights, its restarts, upgrade and removal.
+"""A real systemd runs the packaged unit of the agent: its sandbox, capabilities, restarts, upgrade and removal.
 
-systemd is the first process of namespaces that are thrown away, over a copy of this machine's files.
+systemd is the first process of temporary namespaces, on a copy of this machine's files.
 """
 
 import json
@@ -22,11 +22,11 @@ UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
 AGENT = "thalweg-agent.service"
 TUNE = "thalweg-tune.service"
 RIGHTS = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
-"""The capabilities of the unit, with their numbers (capabilities(7))."""
+"""Capabilities of the unit, with their numbers (capabilities(7))."""
 FILTERED = "2"
-"""A process whose system calls are filtered, in /proc/PID/status."""
+"""Value of `Seccomp` in /proc/PID/status for a process whose system calls are filtered."""
 MAX_EXPOSED = 3.0
-"""Of 10, by systemd's own score of a service's exposure. It calls less than 5 OK."""
+"""Maximum exposure of the service on systemd's scale from 0 to 10, on which less than 5 is OK."""
 
 TRAFFIC = """\
 import socket
@@ -42,7 +42,7 @@ for _ in range(5):
 
 
 class Systemd:
-    """A systemd at work on a copy of this machine."""
+    """A running systemd on a copy of this machine."""
 
     def __init__(self, machine: Machine) -> None:
         mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
@@ -64,28 +64,28 @@ class Systemd:
         assert self.process.poll() is None, "systemd does not start"
         self.first = self.first or child_of(self.process.pid)
         run = Path(f"/proc/{self.first}/root/run")
-        # Before it has changed its root, it sees this machine's, which may have a systemd of its own.
+        # Before systemd has changed its root, it sees this machine's files, which may belong to another systemd.
         return bool(self.first) and (run / "units").exists() and (run / "systemd/private").exists()
 
     def command(self, *words: str) -> list[str]:
-        """Return the command line that runs a command there."""
+        """Return the command line that runs a command within systemd's namespaces."""
         spaces = ["--mount", "--pid", "--net", "--cgroup", "--uts", "--ipc", "--root", "--wd=/"]
         return ["nsenter", f"--target={self.first}", *spaces, *words]
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Run a command there that must exit with this code."""
+        """Run a command within systemd's namespaces; it must exit with this code."""
         done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
         assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}\n{self.said()}"
         return done.stdout
 
     def show(self, name: str, unit: str = AGENT) -> str:
-        """A property of a unit of the agent's."""
+        """Return a property of a unit."""
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
 
     def keepers(self) -> set[int]:
-        """The watchdog processes, which hold a service's programs if it is killed."""
+        """Return the watchdog processes, which keep a service's programs attached if it is killed."""
         paths = self.run("sh", "-c", "grep -lz tune-keeper /proc/[0-9]*/cmdline || true").split()
-        # The searching process has the word in its own command line.
+        # The command line of the searching process also contains the word.
         return {int(path.split("/")[2]) for path in paths if self.is_agent(path.removesuffix("/cmdline"))}
 
     def is_agent(self, process: str) -> bool:
@@ -97,11 +97,11 @@ class Systemd:
         self.run("systemctl", "start", AGENT)
 
     def file(self, path: str) -> Path:
-        """A file there, as a path from here."""
+        """Return the path of a file of systemd's root, as seen from the test."""
         return Path(f"/proc/{self.first}/root{path}")
 
     def said(self) -> str:
-        """The output of the agent; there is no journal."""
+        """Return the output of the agent; there is no journal."""
         with suppress(FileNotFoundError):
             return self.file("/run/said").read_text()
         return ""
@@ -135,7 +135,7 @@ class Systemd:
         wait_until(self._is_gone)
 
     def _is_gone(self) -> bool:
-        """Remove systemd's cgroups from the innermost outwards. Returns whether all are removed."""
+        """Remove systemd's cgroups from the innermost outwards; return whether all are removed."""
         with suppress(OSError):
             for folder, _, _ in os.walk(self.cgroup, topdown=False):
                 Path(folder).rmdir()
@@ -143,7 +143,7 @@ class Systemd:
 
 
 def child_of(process: int) -> int:
-    """The process that another has started; 0: none."""
+    """Return the process that another one has started; 0: none."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
@@ -153,7 +153,7 @@ def child_of(process: int) -> int:
 
 @pytest.fixture
 def systemd(installed: Machine) -> Iterator[Systemd]:
-    """A systemd with the unit installed but not started."""
+    """Start a systemd with the unit installed but not started."""
     systemd = Systemd(installed)
     try:
         systemd.install()
@@ -261,7 +261,7 @@ def test_the_tuning_service_replaces_the_recorder_and_survives_a_kill(systemd: S
 
 
 def test_between_a_kill_and_a_restart_the_holder_process_keeps_the_choices(systemd: Systemd) -> None:
-    # The last drop-in counts: its name sorts after that of `said.conf`.
+    # The last drop-in takes precedence; its name sorts after that of `said.conf`.
     slow = systemd.file(f"/run/units/{TUNE}.d/slow.conf")
     slow.write_text("[Service]\nRestartSec=1h\n")
     systemd.run("systemctl", "daemon-reload")
@@ -271,7 +271,7 @@ def test_between_a_kill_and_a_restart_the_holder_process_keeps_the_choices(syste
     wait_until(lambda: systemd.show("SubState", TUNE) == "auto-restart")
     # systemd terminates all processes of a service before it waits for the restart.
     assert systemd.keepers() == {keeper}
-    # `start` would wait for the hour to pass.
+    # `start` would wait until the restart delay of an hour has passed.
     systemd.run("systemctl", "restart", TUNE)
     (other,) = systemd.keepers()
     assert other != keeper

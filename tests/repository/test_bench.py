@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 GOODPUT_TOLERANCE = 0.15
-"""Half a second of CUBIC on the same dumbbell: the two differ in HyStart and in recovery, not in what is carried."""
+"""Tolerance for half a second of CUBIC on the same dumbbell: the simulators differ in HyStart and in recovery, but not
+in the load.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def test_both_simulators_deliver_the_same_through_the_same_dumbbell(
 ) -> None:
     case = quick[1]["cases"][0]
     if quick[1]["peer_missing"]:
-        # Only for comparison, and no part of the product: CI does without it, too.
+        # ns-3 serves only for comparison and is not part of the product, so CI runs without it, too.
         with capsys.disabled():
             sys.stdout.write(f"\nour side alone was measured: {quick[1]['peer_missing']}\n")
         assert case["peer"]["runs"] == []

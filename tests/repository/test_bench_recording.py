@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """The output and the measurements of a smoke test."""
+    """Return the output and the measurements of a smoke test."""
     file = tmp_path_factory.mktemp("bench") / "recording.json"
     command = [sys.executable, ROOT / "bench" / "recording.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))

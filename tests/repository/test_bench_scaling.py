@@ -1,4 +1,4 @@
-"""`bench/scaling.py` measures every size of a curve, and writes the page. Drawing the figures takes some seconds."""
+"""`bench/scaling.py` measures every size of a curve, and writes the page. Drawing the figures takes several seconds."""
 
 import json
 import subprocess

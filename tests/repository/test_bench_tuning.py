@@ -1,4 +1,4 @@
-"""`thalweg-agent tune` as bench/tuning.py measures it, independently of the speed of the machine."""
+"""Measurements of `thalweg-agent tune` by bench/tuning.py, independent of the speed of the machine."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LOSSY = ("10 % loss", "10 % loss, 40 ms")
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Results of three cases with few connections."""
+    """Return the results of three cases with few connections."""
     file = tmp_path_factory.mktemp("bench") / "tuning.json"
     command = [sys.executable, ROOT / "bench" / "tuning.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
@@ -28,13 +28,13 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def used(connections: list[dict[str, Any]], cc: str) -> float:
-    """Return the share of connections that have used an algorithm."""
+    """Return the fraction of connections that used an algorithm."""
     return sum(one["cc"] == cc for one in connections) / len(connections)
 
 
 def test_most_connections_over_a_lossy_path_get_bbr(quick: dict[str, Any]) -> None:
-    # With 40 ms of delay the path decides: CUBIC and Reno need several times as long as BBR. Without delay a busy CPU
-    # decides which algorithm is faster, so the share of that case is not a property of the tuner.
+    # With 40 ms of delay the path determines the result: CUBIC and Reno need several times as long as BBR. Without
+    # delay, the load of the CPU determines which algorithm is faster, so that fraction is not a property of the tuner.
     assert quick["10 % loss, 40 ms"]["used"]["bbr"] >= 0.5
 
 

@@ -1,4 +1,4 @@
-"""`thalweg-agent tune` among four algorithms in a guest, as bench/tuning_guest.py measures it."""
+"""Measurements of `thalweg-agent tune` among four algorithms in a guest, by bench/tuning_guest.py."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ POLICIES = ("bayes", "bpftune")
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Results of two tables with few connections."""
+    """Return the results of two tables with few connections."""
     file = tmp_path_factory.mktemp("bench") / "tuning.json"
     command = [sys.executable, ROOT / "bench" / "tuning_guest.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -52,6 +52,6 @@ def test_bpftunes_rule_assigns_bbr_to_most_lossy_connections(quick: dict[str, An
 
 
 def test_ecn_algorithms_are_tried_on_a_data_centre_path(quick: dict[str, Any]) -> None:
-    # By at least one of the policies: 48 connections.
+    # At least one of the policies must do so, within 48 connections.
     connections = [one for policy in POLICIES for one in quick["10 % loss"][policy]["connections"]]
     assert "dctcp" in {one["cc"] for one in connections}

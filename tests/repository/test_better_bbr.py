@@ -1,4 +1,4 @@
-"""The study better-bbr uses the paths that its command draws; its search finds the candidate that it states."""
+"""The study better-bbr uses the paths that its command draws, and its search finds the documented candidate."""
 
 import better_bbr
 import pytest

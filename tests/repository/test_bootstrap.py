@@ -12,7 +12,7 @@ USUAL = ("bash", "cat", "cut", "dirname", "env", "head", "sed", "sort")
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A PATH with little on it: an ordinary user of Debian without Rust, Python, a C compiler or a browser."""
+    """Return a minimal PATH: an ordinary user of Debian without Rust, Python, a C compiler or a browser."""
     for name in USUAL:
         real = shutil.which(name)
         assert real, name
@@ -47,7 +47,7 @@ def completed(machine: Path, *steps: str) -> str:
 
 @pytest.fixture
 def kernel_machine(machine: Path) -> Path:
-    """Such a machine with every program that tests of real kernels start, but without user-mode Linux."""
+    """Return the same PATH with every program that tests of real kernels start, but without user-mode Linux."""
     for name in (
         "ip",
         "tc",
@@ -189,7 +189,7 @@ def test_without_skipped_tests_nothing_is_reported(kernel_machine: Path) -> None
 
 @pytest.fixture
 def checkout(machine: Path) -> Path:
-    """A checkout whose `thalweg` logs its calls and exits with the code THALWEG_ENDS."""
+    """Return a checkout whose `thalweg` logs its calls and exits with the code THALWEG_ENDS."""
     program(machine, "uname", "echo x86_64")
     program(machine, "qemu-system-x86_64", "exit 0")
     for name in ("find", "grep", "mkdir", "sha256sum", "xargs"):
@@ -215,7 +215,7 @@ def checkout(machine: Path) -> Path:
 def built(
     checkout: Path, ends: int, step: str = "uml", **environment: str
 ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run the step; returns its result, and all calls of `thalweg` so far."""
+    """Run the step; return its result, and all calls of `thalweg` so far."""
     machine = checkout.parent
     environment |= {"PATH": str(machine), "HOME": str(machine), "MAKE_GOAL": "test", "THALWEG_ENDS": str(ends)}
     command = [str(checkout / "tools" / "bootstrap"), step]

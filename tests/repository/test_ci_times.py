@@ -1,4 +1,4 @@
-"""CI compiles only what has changed: files keep the modification time of their content."""
+"""CI compiles only changed files: unchanged ones keep their modification time."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / ".ci/restore-times"
 
 
 def checkout(folder: Path, contents: dict[str, str], manifest: Path) -> dict[str, int]:
-    """Write files as a new checkout does, restore times, and return the modification times."""
+    """Write files as in a new checkout, restore their times, and return the modification times."""
     for name, content in contents.items():
         path = folder / name
         path.unlink(missing_ok=True)

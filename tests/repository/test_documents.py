@@ -18,7 +18,7 @@ FOLDERS = ("bench/", "crates/", "docs/", "packaging/", "python/", "scenarios/", 
 
 
 def named_paths(document: Path) -> Iterator[Path]:
-    """Yield the links of a document, and the names in backticks that start like a path of the repository."""
+    """Yield the links of a document, and the names in backticks that look like a path of the repository."""
     text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
     for link in LINK.findall(text):
         yield document.parent / link

@@ -1,7 +1,7 @@
-"""The container image runs as an ordinary user, and its exit codes are those of checks.
+"""The container image runs as an ordinary user, with the exit codes of checks.
 
 Packages that `thalweg run` does not load are excluded from the image of this test, which is half as large; `test_wheel`
-tests the full set. The user has a range of user ids, as distributions assign to every user.
+tests the full set. The user has a range of subordinate user ids, as distributions assign to every user.
 """
 
 import os
@@ -29,7 +29,7 @@ USER, IDS = "daemon", "daemon:200000:65536"
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that ordinary users can read; pytest's are closed to them."""
+    """Create a folder that ordinary users can read, unlike pytest's folders."""
     if os.geteuid() != 0:
         skip_or_fail("another user is only available to root")
     if not all(map(shutil.which, ("buildah", "mmdebstrap", "newuidmap"))):
@@ -44,7 +44,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def image(folder: Path, wheel: Path) -> Path:
-    """The archive that `make image` writes."""
+    """Return the archive that `make image` writes."""
     packages = folder / "packages"
     packages.mkdir()
     installed = Path(pytest.__file__).parents[1]
@@ -59,7 +59,7 @@ def image(folder: Path, wheel: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def container(folder: Path, image: Path) -> str:
-    """A command of an ordinary user that runs what follows it in a container of the image, in the folder `work`."""
+    """Return a command with which an ordinary user runs a command in a container of the image, in the folder `work`."""
     home = folder / "home"
     for path in (home, home / "work"):
         path.mkdir()
@@ -73,7 +73,9 @@ def container(folder: Path, image: Path) -> str:
 
 
 def as_user(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell command as the user, whose ids are set in a mount namespace: the machine's file is unchanged."""
+    """Run a shell command as the user, whose ids are set in a mount namespace, so that the machine's file is
+    unchanged.
+    """
     ids = "".join(f"mount --bind {folder}/ids {file} && " for file in ("/etc/subuid", "/etc/subgid"))
     user = f"env HOME={folder}/home XDG_RUNTIME_DIR={folder}/home setpriv --reuid={USER} --regid={USER} --clear-groups"
     script = f"{ids} cd {folder}/home && {user} {command}"

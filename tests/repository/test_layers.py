@@ -1,4 +1,4 @@
-"""The layer check finds every violation that it documents, and no others."""
+"""The layer check detects all documented violations, and no others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""tools/lockstep_guest.py, which `make lockstep` calls on every machine."""
+"""Tests of tools/lockstep_guest.py, which `make lockstep` calls on every machine."""
 
 import subprocess
 import sys

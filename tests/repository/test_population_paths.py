@@ -1,4 +1,4 @@
-"""The paths of the study bbr1-bbr3 are those that its command draws from the population."""
+"""The paths of the study bbr1-bbr3 are the ones that its command draws from the population."""
 
 import json
 from collections import Counter

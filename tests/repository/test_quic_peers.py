@@ -1,4 +1,4 @@
-"""Servers and clients of QUIC stacks: on the loopback, and beside Linux TCP on the engine `uml`."""
+"""Servers and clients of QUIC stacks: over loopback, and beside Linux TCP on the engine `uml`."""
 
 import re
 import socket
@@ -35,7 +35,7 @@ Start = Callable[..., tuple["subprocess.Popen[str]", int]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server; returns it with its port."""
+    """Return a function that starts a server and returns it with its port."""
     servers = []
 
     def start(sender: str, *options: str) -> tuple["subprocess.Popen[str]", int]:
@@ -71,7 +71,7 @@ def test_a_stack_transfers_and_reports_the_controller_that_it_used(start: Start,
         assert '"cwnd"' in next(tmp_path.glob("*.qlog")).read_text()
 
 
-# Most of the time is the idle timeout of a second.
+# Most of the time is spent in the idle timeout of one second.
 @pytest.mark.parametrize("sender", ["quinn-cubic", "s2n-cubic", "aioquic-cubic"])
 def test_a_client_fails_when_its_server_dies(start: Start, sender: str) -> None:
     server, port = start(sender)
@@ -97,18 +97,18 @@ def test_a_missing_controller_is_an_error() -> None:
 
 
 def beside_linux(directory: Path) -> pl.DataFrame:
-    """Runs quinn beside Linux CUBIC for two seconds; returns the flows."""
+    """Run quinn beside Linux CUBIC for two seconds; return the flows."""
     settings = {"flow.main.cc": "quinn-cubic", "flow.tcp.cc": "cubic", "path.buffer": "1bdp"}
     settings |= {"repetitions": "1", "duration": "2s"}
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     words = [sys.executable, "-m", "thalweg", "run", STUDY / "beside.toml", "--engine", "uml", "--out", directory]
     done = subprocess.run([*words, *options], capture_output=True, text=True, check=False)
-    # Packets that UDP segmentation makes are not missed: experiments with missed packets are untrustworthy.
+    # Packets from UDP segmentation offload must not be missed: experiments with missed packets are untrustworthy.
     assert done.returncode == 0, done.stdout + done.stderr
     return results.open_run(directory).flows().sort("flow")
 
 
-# Above five seconds on a busy machine: two kernels are started, for two runs with one seed.
+# This takes more than five seconds on a busy machine: it starts two kernels, for two runs with one seed.
 def test_a_flow_of_quinn_beside_linux_is_measured_from_its_packets_and_repeats(tmp_path: Path) -> None:
     uml = engine.capabilities().engines["uml"]
     if not uml.available:

@@ -1,7 +1,7 @@
-"""The wheel contains all that a user needs: installed without this checkout, it reproduces a study.
+"""The wheel is complete: installed without this checkout, it reproduces a study.
 
-The clean environment holds the wheel and what requirements.lock names, and nothing else. These packages are not
-downloaded again: they are linked from the environment that runs the tests, which has the same versions.
+The clean environment contains only the wheel and the packages of requirements.lock. These are not downloaded: they are
+linked from the environment that runs the tests, which has the same versions.
 """
 
 import re
@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = "bpftune-arms"
-"""The fastest study: `make studies` reproduces all of them."""
+"""The fastest study; `make studies` reproduces all of them."""
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
 
 @pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with the wheel and its dependencies."""
+    """Return the folder of programs of an environment with the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("clean")
     venv.create(folder, with_pip=False)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -38,12 +38,12 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
-    run(*pip, "check", cwd=folder)  # everything that the wheel requires is present
+    run(*pip, "check", cwd=folder)  # all requirements of the wheel are installed
     return folder / "bin"
 
 
 def link(name: str, packages: Path) -> None:
-    """Link the files of an installed package: its folders and modules into one folder."""
+    """Link the files of an installed package into a folder."""
     installed = distribution(name)
     tops = {file.parts[0] for file in installed.files or [] if file.parts[0] not in ("..", "__pycache__")}
     assert tops, name

@@ -1,4 +1,4 @@
-"""The check of words rejects text that is not plain English, and its limits only fall."""
+"""The word check rejects text that is not plain English, and its limits can only decrease."""
 
 import tomllib
 from pathlib import Path

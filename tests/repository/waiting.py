@@ -1,4 +1,4 @@
-"""Waiting for a condition rather than for a time."""
+"""Waits for conditions, not for fixed times."""
 
 import time
 from collections.abc import Callable

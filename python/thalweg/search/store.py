@@ -181,9 +181,7 @@ class Store:
             trial.set_user_attr(FOUND, _result(candidate))
             if candidate.is_measured:
                 with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore"
-                    )  # a killed process had set the constraint
+                    warnings.simplefilter("ignore")  # a killed process had set the constraint
                     excesses = candidate.excesses(self._search)
                     for constraint, excess in zip(self._search.constraints, excesses, strict=True):
                         trial.set_constraint(constraint.text, excess)

@@ -1,4 +1,4 @@
-"""A fleet's folder from end to end: hundreds of files of very different sizes, some of them damaged."""
+"""`thalweg advise` on a fleet's folder: hundreds of files of very different sizes, some of them damaged."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,9 @@ ROWS = 150_000
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[BadFleet, int]:
-    """Two weeks of five PoPs, by day and PoP, with bad files of all kinds among them; and how many rows count."""
+    """Return two weeks of files of five PoPs, by day and PoP, including bad files of all kinds, and the number of valid
+    rows.
+    """
     place = tmp_path_factory.mktemp("fleet")
     synth.write(synth.make(synth.Settings(ROWS, days=14, truth="none")), place)
     folder = place / synth.RECORDS
@@ -28,12 +30,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[BadFleet, int]:
     bad = bad_fleet.make(folder)
     rows = ROWS + bad.rows
     largest = sorted(files, key=lambda file: -counts[file])
-    for file in largest[:3]:  # the upload was cut off
+    for file in largest[:3]:  # an incomplete upload
         rows -= counts[file]
         content = file.read_bytes()
         file.write_bytes(content[: len(content) * 2 // 3])
         bad.bad[file] = "damaged"
-    for file in largest[3:6]:  # an agent that was not upgraded wrote them
+    for file in largest[3:6]:  # files of an agent that was not upgraded
         pl.read_parquet(file).drop(bad_fleet.OLDER).write_parquet(file)
     return bad, rows
 

@@ -18,7 +18,7 @@ from thalweg.report.pages import advice as page
 MAX_BYTES = 5_000_000
 
 WIDE = 1280
-"""Pixels: here the table of verdicts needs no scrolling to the side."""
+"""Window width in pixels at which the table of verdicts needs no horizontal scrolling."""
 
 
 def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -26,7 +26,7 @@ def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def lives() -> pl.DataFrame:
-    """Connections with known bytes after a number of seconds."""
+    """Return connections with known acknowledged bytes at several ages."""
     rows = [
         synthetic.closed(n, cc=("bbr", "cubic")[n % 2], start_us=synthetic.NOON_US + n % 24 * HOUR_US)
         | {"acked_1s_bytes": 1_000_000 + n % 7 * 10_000 + n % 2 * 200_000, "acked_3s_bytes": 3_000_000 + n % 5 * 10_000}

@@ -1,4 +1,4 @@
-"""Assignments of the algorithms over time: before and after, switchbacks, and spans since the activation."""
+"""Designs that assign algorithms over time: before-after, switchbacks, and spans since the activation."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from thalweg.advise import NOT_ENOUGH, Design, Question
 
 
 def test_a_ramped_rollout_does_not_confound_hour_and_algorithm(tmp_path: Path) -> None:
-    """Late hours are slow and have most of the treatment: without balancing, the treatment would seem worse."""
+    """Late hours are slow and have most of the treatment; without balancing, the treatment would appear worse."""
 
     def share(columns: Mapping[str, np.ndarray]) -> np.ndarray:
         return np.where(columns["hour"] < 12, 0.1, 0.8)
@@ -66,7 +66,7 @@ def test_mixed_periods_are_not_switchback_periods(tmp_path: Path) -> None:
 
 
 def pops(periods: pl.Expr, effect: float) -> pl.DataFrame:
-    """Traffic of a PoP and a slower one, which has the other algorithm in each switchback period."""
+    """Return the traffic of a PoP and of a slower one, which has the other algorithm in each switchback period."""
     frame = Traffic(rows=80_000, hours=98, effect=lambda _: effect).frame()
     is_second = pl.col("connection") % 2 == 1
     has_treatment = (periods % 2 == 1) != is_second
@@ -133,7 +133,7 @@ def test_periods_shorter_than_an_hour_are_detected_within_the_hour(tmp_path: Pat
 
 
 def test_the_gain_is_reported_by_days_since_activation(tmp_path: Path) -> None:
-    """The effect exists on the first day only."""
+    """The effect exists only on the first day."""
 
     def fades(columns: Mapping[str, np.ndarray]) -> np.ndarray:
         return np.where(columns["hour"] < 96 + 24, 0.7, 1.0)

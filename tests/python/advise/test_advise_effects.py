@@ -1,4 +1,4 @@
-"""Known effects in synthetic traffic, and the verdicts of `advise` on them."""
+"""Verdicts of `advise` on synthetic traffic with known effects."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from thalweg.advise import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Question
 
 
 def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The treatment takes less time with loss and more time without loss."""
+    """Return factors by which the treatment is faster with loss and slower without."""
     return np.where(columns["is_far"], 0.75, 1.2)
 
 
@@ -186,7 +186,9 @@ def test_concurrent_algorithms_in_one_network_suggest_a_switchback(tmp_path: Pat
 
 
 def test_random_network_variation_does_not_change_its_class(tmp_path: Path) -> None:
-    """All networks lose 1.5 %, the limit between two classes; losses take time; the algorithms do not differ."""
+    """All networks have a loss of 1.5 %, the limit between two classes; losses increase times, and the algorithms do
+    not differ.
+    """
     rng = np.random.default_rng(5)
     frame = Traffic(rows=120_000).frame()
     lost = rng.poisson(0.3, len(frame))

@@ -1,4 +1,4 @@
-"""The rows and files that count: unknown, damaged and sampled ones, segments, and batches."""
+"""Which rows and files are evaluated: unknown, damaged and sampled ones, segments, and batches."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from thalweg.records.schema import SCHEMA
 
 
 def spoil(file: Path) -> None:
-    """Damage the rows of a file but not its footer, which names the columns."""
+    """Damage the rows of a file but not its footer, which contains the schema."""
     content = bytearray(file.read_bytes())
     content[1000 : len(content) // 2] = bytes(len(content) // 2 - 1000)
     file.write_bytes(content)

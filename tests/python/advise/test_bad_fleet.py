@@ -1,4 +1,4 @@
-"""The fleet of bad files has the faults that other tests rely on."""
+"""The fleet of bad files has the faults on which other tests rely."""
 
 from pathlib import Path
 

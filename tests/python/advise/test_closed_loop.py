@@ -1,12 +1,12 @@
-"""From records to advice to a policy, and the policy in use: the prediction holds.
+"""The loop from records to advice to a policy is closed: simulations with the policy confirm the predicted gain.
 
-A synthetic PoP is composed of runs of the simulator, its records are evaluated, and the resulting policy is simulated
-again, with other seeds: each network's connections get the algorithm that the first rule sets. Their gain over the
-default is compared with the prediction from the records.
+A synthetic PoP is composed of runs of the simulator, and its records are evaluated. The resulting policy is simulated
+with other seeds: each network's connections get the algorithm of the first matching rule. Their gain over the default
+is compared with the prediction from the records.
 
 Records are drawn from two connections of each path, size and algorithm, and so is each simulation, so both depend on
-the selection. An interval from records cannot include that; its size is measured by the simulations. So a prediction is
-correct if it differs from the simulations' mean by no more than its own interval and theirs together (as a prediction
+the selection. An interval from records cannot include this variation; the simulations measure it. A prediction is
+therefore correct if it differs from the simulations' mean by at most the combined width of both intervals (a prediction
 interval of a new run, Student's t).
 """
 
@@ -31,10 +31,10 @@ from thalweg.synth.simulate import QUICK
 ROWS = 600_000
 PLAYS = 4
 METRICS = {"completion_time": "fct_us", "throughput": "goodput_bps"}
-"""Names of advice, and those of the truth."""
+"""Metrics of the advice, with their names in the truth."""
 
 CLASS_OF = {f"AS{kind.asn}": kind.name for kind in synth.CLASSES if kind.cgroup != "/system.slice/fill.service"}
-"""Networks that form a class each; the CDN's own network holds two classes."""
+"""Networks that consist of one class each; the CDN's own network contains two classes."""
 
 Table = dict[str, Any]
 
@@ -46,13 +46,13 @@ class Loop:
     answer: Answer
     policy: Table
     truth: Table
-    """The PoP of the records."""
+    """Truth of the PoP of the records."""
     plays: list[Table]
-    """The PoP with other seeds."""
+    """Truths of the PoP with other seeds."""
 
 
 def algorithm(policy: Table, asn: str) -> str:
-    """Apply a policy: the first rule that matches a network decides."""
+    """Return the algorithm of the first rule that matches a network."""
     for rule in policy.get("rules", []):
         if asn in rule["when"]["as"]:
             return str(rule["algorithm"])
@@ -60,7 +60,7 @@ def algorithm(policy: Table, asn: str) -> str:
 
 
 def replay(kind: synth.PathClass, arms: list[str], seed: int, folder: Path) -> Pool:
-    """Run a class's connections with the algorithms, in the simulator."""
+    """Simulate a class's connections with the algorithms."""
     capabilities = engine.capabilities()
     changes = QUICK | {"seed": seed, "flow.object.cc": arms}
     document = scenario.load(READY_MADE / "cdn" / f"{kind.name}.toml", changes)
@@ -94,7 +94,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
 
 
 def log_ratio(truth: Table, name: str, metric: str) -> float:
-    """Logarithm of the ratio of medians of a class, treatment over control."""
+    """Return the logarithm of the ratio of a class's medians, treatment over control."""
     (segments,) = (
         segment for segment in truth["segments"] if (segment["class"], segment["metric"]) == (name, METRICS[metric])
     )
@@ -108,7 +108,7 @@ def test_the_policy_changes_only_the_recommended_networks(loop: Loop) -> None:
 
 
 def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
-    """Return the predictions: class, metric, and the effect on the median."""
+    """Yield the predictions: class, metric, and the effect on the median."""
     for part in answer.parts:
         for metric, comparison in part.comparisons.items():
             if part.title in CLASS_OF and comparison.difference and comparison.difference.median:
@@ -116,7 +116,7 @@ def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
 
 
 def max_missed(looks: int) -> int:
-    """Return how many of `looks` 95 % intervals may miss at most, with a probability of 99 % if they are correct."""
+    """Return the maximum number of `looks` 95 % intervals that miss, with a probability of 99 % if they are correct."""
     return int(stats.binom.ppf(0.99, looks, 0.05))
 
 

@@ -1,4 +1,4 @@
-"""A damaged file never causes a traceback: the error names the file, whatever the reading library raised."""
+"""A damaged file never causes a traceback: the error names the file, for any exception of the library."""
 
 import os
 import signal
@@ -21,26 +21,26 @@ from thalweg.results.reading import Unreadable, reading
 FIXED = {"derandomize": True, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 SHORT = 4096
-"""Bytes at the end of a file with its metadata: half of the flips are there."""
+"""Bytes at the end of a file with its metadata; half of the flipped bits are there."""
 
 BYTE_OF_A_LENGTH = 910
-"""Offset in the damaged table of flows of a length: with its lowest bit changed, polars aborts the process."""
+"""Offset of a length in the damaged table of flows; if its lowest bit is flipped, polars aborts the process."""
 
 SIGN_OF_A_COUNT = 14
-"""Offset in a file of records of its first page's number of values, whose lowest bit is its sign."""
+"""Offset of the number of values of the first page in a file of records; its lowest bit is the sign."""
 
 FIELD_NAME = 1358
-"""Distance from the end of that file at which polars, unlike Arrow, looks for the name of a column."""
+"""Distance from the end of that file to a column name that polars, unlike Arrow, validates."""
 
 flips = st.tuples(st.booleans(), st.integers(0, 2**31), st.integers(0, 7))
-"""Near the end or anywhere, which byte, and which of its bits."""
+"""Flipped bits: near the end or anywhere, the byte, and the bit within it."""
 
 Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
 def thalweg(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """`thalweg` in this process: its exit code, and all that it printed."""
+    """Run `thalweg` in this process; returns its exit code and its entire output."""
 
     def run(*words: str | Path) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["thalweg", *map(str, words)])
@@ -68,7 +68,7 @@ def run_subprocess(command: str, place: Path) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
-    """A folder of records with two files, and the content of the one that is damaged."""
+    """Return a folder of records with two files, and the content of the one that is damaged."""
     folder = tmp_path_factory.mktemp("records")
     synthetic_traffic.write(folder / "whole.parquet", synthetic_traffic.Traffic(rows=1200, clients=40, seed=2).frame())
     file = synthetic_traffic.write(folder / "bad.parquet", synthetic_traffic.Traffic(rows=300, clients=40).frame())
@@ -177,7 +177,7 @@ def test_a_panic_is_a_read_error_without_a_stack_trace(capfd: pytest.CaptureFixt
 
 
 def test_ctrl_c_is_not_a_read_error() -> None:
-    # A Spark session that other tests have started leaves its own handler behind.
+    # A Spark session of other tests does not restore the signal handler.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), reading():

@@ -1,7 +1,7 @@
-"""Advice on records with planted truths: false verdicts are as rare as promised, real differences are found.
+"""Advice on records with planted truths: false verdicts are as rare as documented, and real differences are found.
 
-A hundred seeds of each truth take a quarter of an hour (tools/planted_truths.py). Their results are stored, and checked
-against the promises here; a few seeds are run again.
+A hundred seeds of each truth take a quarter of an hour (tools/planted_truths.py). Their stored results are checked
+against the documented bounds here; a few seeds are run again.
 """
 
 import statistics
@@ -14,11 +14,11 @@ from thalweg.advise.counting import arms
 
 TRUTHS = planted_truths.read()
 FALSE = 0.05
-"""Share of the verdicts for an algorithm that may be false."""
+"""Maximum fraction of false verdicts among those for an algorithm."""
 POWER = 0.8
 SEEDS = range(1, 5)
 ROWS = 120_000
-"""With fewer rows, clusters are so small that ignoring them does little harm."""
+"""Number of rows; with fewer, clusters are so small that ignoring them has little effect."""
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
@@ -26,7 +26,7 @@ def test_the_false_discovery_rate_is_at_most_the_promised_one(truth: str) -> Non
     shares = TRUTHS[truth]["false_shares"]
     assert len(shares) == planted_truths.SEEDS
     error = statistics.stdev(shares) / len(shares) ** 0.5
-    # Fails if the mean of a hundred shares exceeds the promise by more than random variation.
+    # This fails if the mean of a hundred fractions exceeds the bound by more than random variation.
     assert statistics.mean(shares) - stats.t.ppf(0.99, len(shares) - 1) * error <= FALSE
 
 
@@ -54,7 +54,7 @@ def test_the_page_matches_the_recorded_numbers() -> None:
 
 
 def false(tried: list[planted_truths.Trial]) -> int:
-    """Count verdicts for an algorithm where the algorithms do not differ."""
+    """Return the number of verdicts for an algorithm if the algorithms do not differ."""
     return sum(look.is_false for trial in tried for look in trial.looks)
 
 
@@ -62,9 +62,9 @@ def test_correlated_clients_mislead_only_an_analysis_without_clusters(monkeypatc
     assert false(planted_truths.trials("correlated", SEEDS, ROWS)) <= 1
 
     def by_lot(time_us: Any, code: Any, question: Any, unit: Any) -> Any:
-        """Group transfers by the microsecond in which they began, which is random."""
+        """Return a random group for each transfer, from the microsecond of its start."""
         return time_us % arms.GROUPS
 
     monkeypatch.setattr(arms, "group", by_lot)
-    # Verdicts of classes that few networks carry are withheld, so one seed may name nothing.
+    # Verdicts of classes that few networks dominate are withheld, so one seed may yield no verdict.
     assert false(planted_truths.trials("correlated", SEEDS, ROWS)) >= len(SEEDS) - 1

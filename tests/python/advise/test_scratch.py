@@ -1,4 +1,4 @@
-"""The temporary directory for data larger than memory is removed, however the command ends."""
+"""The temporary folder for data larger than memory is removed, however the command exits."""
 
 import signal
 import subprocess
@@ -26,7 +26,7 @@ def samples(engine, *others):
 judging.sampling.samples = samples
 sys.exit(app())
 """
-"""`thalweg`, counting until it is ended."""
+"""A `thalweg` whose queries run until it is interrupted."""
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def counting(records: Path) -> "subprocess.Popen[str]":
-    """Start `thalweg advise`, and wait until it counts."""
+    """Start `thalweg advise`, and wait until its query runs."""
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, "advise", str(records)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -1,4 +1,4 @@
-"""Measures against answers worked out by hand."""
+"""Measures, checked against manually computed results."""
 
 import math
 import re
@@ -71,7 +71,7 @@ def test_completion_times_have_mean_median_and_95th_percentile_over_completed_tr
     assert value(synthetic, "completion_time_p50") == 2.5
     assert value(synthetic, "completion_time_p95") == pytest.approx(
         3 + 0.85 * 7
-    )  # the 95th percentile is at place 2.85 of 0..3
+    )  # the 95th percentile is at rank 2.85 of 0..3
 
 
 def test_retransmit_ratio_is_over_all_segments_of_the_flow(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_link_without_limit_has_no_utilisation(tmp_path: Path) -> None:
 def test_queueing_delay_includes_link_outages(tmp_path: Path) -> None:
     synthetic = run_of(directory=tmp_path)
     synthetic.transfer(0, 0)
-    # 1000 bytes wait for two seconds, of which the link is stopped for one, and 500 bytes leave in the other: 2000 byte
+    # 1000 bytes wait for two seconds; the link is stopped in one of them, and 500 bytes leave in the other: 2000 byte
     # seconds over 500 bytes are 4 s.
     synthetic.queue(0, 0, 0, backlog_bytes=1000, sent_bytes=0)
     synthetic.queue(0, 0, 1_000_000, backlog_bytes=1000, sent_bytes=0)
@@ -317,7 +317,7 @@ def test_the_page_lists_the_measures_available_in_windows() -> None:
     sentence = re.sub(r"\s+", " ", page.split("## Within a window")[1].split("Times count from")[0])
     named = set(re.findall(r"`([a-z_0-9]+)`", sentence))
     expected = {measure.name for measure in analysis.MEASURES.values() if measure.in_window}
-    assert expected <= named | {"queueing_delay_p50", "queueing_delay_p95"}  # "with its quantiles"
+    assert expected <= named | {"queueing_delay_p50", "queueing_delay_p95"}  # documented as "with its quantiles"
     assert named <= expected
 
 

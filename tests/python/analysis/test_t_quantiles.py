@@ -1,4 +1,4 @@
-"""The quantiles that are kept to save an import are those that scipy computes."""
+"""The stored quantiles, which avoid an import, are equal to those of scipy."""
 
 from scipy import special
 from thalweg.analysis.statistics.intervals import CONFIDENCE, T_QUANTILES, t_quantile

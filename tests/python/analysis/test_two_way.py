@@ -1,4 +1,4 @@
-"""A download beside an upload: shares, fairness and utilisation are those of one direction."""
+"""A download beside an upload: shares, fairness and utilisation are computed within one direction."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_shares_and_fairness_are_those_of_one_direction(
 ) -> None:
     run = values(two_way, window)
     assert (run["down", "share"], run["up", "share"]) == (1.0, 1.0)
-    # Two copies share each link: neither index is that of two fast copies and two slow ones, below 0.7.
+    # Two copies share each link; an index over all four copies would be below 0.7.
     assert run[None, "jain"] > 0.7
     assert run[None, "jain_up"] > 0.7
 
@@ -68,7 +68,7 @@ def test_each_direction_has_its_own_utilisation_and_queue(two_way: results.Run) 
     assert run["down", "utilisation_while_active"] == pytest.approx(run[None, "utilisation"], abs=0.05)
     assert run[None, "queueing_delay_up"] > 0.02
     assert run[None, "drops_up"] > 0
-    # In flight counts in the BDP of the flow's own link: 2 Mbit/s are a fifth of 10 Mbit/s.
+    # Data in flight is relative to the BDP of the flow's own link: 2 Mbit/s are a fifth of 10 Mbit/s.
     assert run["up", "inflight_bdp"] > 1.5
 
 

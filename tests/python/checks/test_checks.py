@@ -114,7 +114,7 @@ ABOVE = "goodput(ours) > 0.9 * goodput(base)"
         ([8.1, 8.2, 8.3], "does not hold"),
         ([8.5, 9.2, 9.9], "not settled"),
         ([9.9], "not settled"),
-        ([9.9, 9.9, 9.9], "not settled"),  # copies of one another
+        ([9.9, 9.9, 9.9], "not settled"),  # the repetitions are copies of one another
     ],
 )
 def test_verdicts_are_decided_by_intervals(tmp_path: Path, ours: list[float], verdict: str) -> None:
@@ -122,7 +122,9 @@ def test_verdicts_are_decided_by_intervals(tmp_path: Path, ours: list[float], ve
 
 
 def test_too_few_repetitions_are_reported_with_the_required_number(tmp_path: Path) -> None:
-    """The interval of three values is 0.2 + 4.30 s / sqrt(3): it needs (1.74 / 0.2)^2 times as many."""
+    """The interval of three values is 0.2 + 4.30 s / sqrt(3), so (1.74 / 0.2)^2 times as many repetitions are
+    needed.
+    """
     reason = judged(tmp_path, ABOVE, [[8.5, 9.2, 9.9]]).finding.reason
     assert reason == "too few repetitions; about 273 would settle it"
     assert "--repetitions" in judged(tmp_path / "one", ABOVE, [[9.9]]).finding.reason
@@ -131,7 +133,7 @@ def test_too_few_repetitions_are_reported_with_the_required_number(tmp_path: Pat
 
 
 def test_common_variation_of_repetitions_cancels(tmp_path: Path) -> None:
-    """The spread of `ours` is 5 Mbit/s, that of its difference to 90 % of itself is a tenth."""
+    """The spread of `ours` is 5 Mbit/s; that of its difference from 90 % of itself is a tenth."""
     check = "goodput(ours) > 0.9 * goodput(ours) + 0.1Mbps"
     assert judged(tmp_path, check, [[5.0, 10.0, 15.0]]).verdict == "not settled"
     assert judged(tmp_path / "more", check, [[8.0, 10.0, 12.0]]).verdict == "holds"
@@ -143,7 +145,7 @@ def test_one_failing_point_fails_the_check_and_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_random_difference_at_one_of_many_points_does_not_fail_the_check(tmp_path: Path) -> None:
-    """An interval of 95 % just below the bound decides if it is the only one; among twenty it may be random."""
+    """A single 95 % interval just below the bound is significant; among twenty it may be random."""
     low = [8.75, 8.79, 8.83]
     assert judged(tmp_path, ABOVE, [low]).verdict == "does not hold"
     assert judged(tmp_path / "many", ABOVE, [low, *[[9.6, 9.7, 9.8]] * 19]).verdict == "not settled"

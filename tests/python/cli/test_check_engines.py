@@ -1,4 +1,4 @@
-"""`check` probes the machine for the required engine; the others are queried when an error names them."""
+"""`check` probes the machine for the requested engine only; other engines are queried when an error names them."""
 
 from pathlib import Path
 

@@ -226,7 +226,7 @@ def test_a_directory_whose_name_is_not_utf_8_can_be_written_and_is_shown(thalweg
 
 @pytest.mark.parametrize("while_importing", ["typer", "thalweg.plan.models", "thalweg.errors"])
 def test_ctrl_c_while_the_program_loads_leaves_no_traceback(while_importing: str) -> None:
-    # An import that interrupts: the moment at which an impatient user does.
+    # The import of a module sends an interrupt, as an impatient user does.
     program = f"""
 import builtins, os, signal, sys
 load = builtins.__import__

@@ -1,4 +1,4 @@
-"""Help, usage errors, and completion: everything that a user reads before anything runs."""
+"""Help, usage errors, and completion: all texts before a command runs."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From a scenario to numbers, with the real engine: interrupted, killed, repeated."""
+"""Runs with the real engine: interrupted, killed, repeated."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_finished_experiments_are_not_run_again(thalweg: Thalweg) -> None:
 
 
 def mark(run: Path, number: int) -> Path:
-    """Let the engine have found an experiment untrustworthy."""
+    """Mark an experiment of a run as untrustworthy, as the engine does."""
     file = sorted((run / "flows").iterdir())[number]
     pl.read_parquet(file).with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
     return file
@@ -154,13 +154,13 @@ def test_a_resumed_run_yields_the_same_tables(
         stderr=subprocess.PIPE,
     )
     assert process.stderr
-    process.stderr.readline()  # "24 experiments, ...": the engine is at work
+    process.stderr.readline()  # "24 experiments, ...": the engine has started
     child = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
     engine = os.pidfd_open(child)
     os.kill(process.pid if victim == "thalweg" else child, number)
     process.communicate()
     assert process.returncode == code
-    select.select([engine], [], [])  # until the engine has exited, also as an orphan
+    select.select([engine], [], [])  # returns when the engine has exited, even as an orphan
     assert len(list((tmp_path / "stopped").glob("flows/*.parquet"))) < EXPERIMENTS, "it was stopped in the middle"
     goes_on = thalweg("run", "small.toml", "--no-report", "--out", "stopped", "--json")
     assert goes_on.returncode == 0, goes_on.stderr

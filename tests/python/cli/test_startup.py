@@ -1,4 +1,4 @@
-"""Start-up time: modules that compute or draw are imported when they are needed."""
+"""Start-up time: modules for computing and drawing are imported only when needed."""
 
 import subprocess
 import sys

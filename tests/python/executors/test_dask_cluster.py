@@ -66,7 +66,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
 
 @pytest.fixture(scope="module")
 def here(planned: plan.Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run directory of the executor local."""
+    """Return the run directory of the executor `local`."""
     out = tmp_path_factory.mktemp("local") / "run"
     assert executors.execute(Work(planned, out, engine.find())).exit_code is Exit.FINE
     return out

@@ -33,7 +33,7 @@ cc = "cubic"
 """
 
 CPUS = 4
-"""More than the machine may have: Slurm believes its file."""
+"""Number of CPUs of the node, possibly more than the machine has; Slurm trusts its configuration."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def tables(run: Path) -> dict[str, bytes]:
 
 
 def kill_a_task() -> bool:
-    """Kill a task's script and its engine at once, as the end of a node does; return whether there was one."""
+    """Kill a task's script and its engine, as when a node dies; return whether there was one."""
     listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     own = [line.split(maxsplit=1) for line in listed.splitlines() if "/slurm_script" in line]
     for pid, _ in own[:1]:
@@ -130,7 +130,7 @@ def test_a_node_without_the_engine_is_explained(planned: plan.Plan, tmp_path: Pa
     def remove(event: EngineEvent) -> None:
         gone.unlink(missing_ok=True)
 
-    # The merge has used it already; the nodes find nothing at the path.
+    # The merge has already moved the folder, so the nodes do not find the path.
     with pytest.raises(ThalwegError) as raised:
         executors.execute(Work(planned, tmp_path / "run", gone, listener=remove, shards=2), "slurm")
     assert "the engine is missing at the path that it has here" in raised.value.message

@@ -24,12 +24,12 @@ linux:
 \t@echo "  CC      main.o"
 \tgcc -o $(O)/linux $(CURDIR)/main.c
 """
-"""Does what make does in a kernel's tree, as far as it is seen from outside."""
+"""A Makefile with the observable behaviour of a kernel's."""
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of this test's kernels; it does not exist yet."""
+    """Return the folder of this test's kernels, which does not exist yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("THALWEG_UML_KERNEL", raising=False)
     return tmp_path / "cache" / "thalweg" / "uml"
@@ -37,7 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def toolchain() -> None:
-    """Require the tools that build a kernel; without them the test is skipped, and in CI it fails."""
+    """Require the tools that build a kernel; if any is missing, the test is skipped, or fails in CI."""
     missing = [program for program in PROGRAMS if not shutil.which(program)]
     if missing and os.environ.get("THALWEG_CI"):
         pytest.fail(f"missing: {missing}")
@@ -47,7 +47,7 @@ def toolchain() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path, toolchain: None) -> Path:
-    """A tree that looks like a kernel's, and builds a program that prints its version."""
+    """Return a tree that resembles a kernel's, and builds a program that prints its version."""
     folder = tmp_path / "tree"
     for name, text in {
         "Makefile": MAKEFILE,

@@ -1,4 +1,4 @@
-"""Building: with the real make and gcc, from a tree that takes a second; and every kind of failure."""
+"""Builds with the real make and gcc, from a tree that takes a second, and every kind of failure."""
 
 import contextlib
 import json
@@ -22,12 +22,12 @@ WITHIN_S = 60
 
 
 def files(folder: Path) -> dict[str, int]:
-    """Name every file of a folder, with the time of its last change."""
+    """Return every file of a folder with its modification time."""
     return {str(path.relative_to(folder)): path.lstat().st_mtime_ns for path in folder.rglob("*")}
 
 
 def only_programs(folder: Path, *names: str) -> str:
-    """Make a folder that has only some of this machine's programs, to be the PATH."""
+    """Create a folder with only some of this machine's programs, to be used as PATH."""
     folder.mkdir()
     for name in names:
         program = next(path for path in (Path("/usr/bin", name), Path("/bin", name)) if path.exists())
@@ -164,7 +164,7 @@ def test_an_invalid_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, too
 
 @pytest.fixture
 def slow(tree: Path) -> Path:
-    """The tree, with a part that takes longer than any test and writes a file when it starts."""
+    """Return the tree with an object that takes longer than any test and writes a file when it starts."""
     makefile = (tree / "Makefile").read_text()
     (tree / "Makefile").write_text(
         makefile.replace("linux:", "linux:\n\techo $$$$ > $(O)/../../slow; exec sleep 1000\n")
@@ -173,7 +173,7 @@ def slow(tree: Path) -> Path:
 
 
 def start_build(tree: Path, cache: Path) -> tuple[subprocess.Popen[str], int]:
-    """Start a build like a user; return it, and the process of the part that does not end."""
+    """Start a build as a user does; return it, and the pid of the object's process."""
     command = [sys.executable, "-m", "thalweg", "kernel", "build", "--source", str(tree)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     build = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

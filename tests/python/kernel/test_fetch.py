@@ -1,4 +1,4 @@
-"""Kernels for guests: fetched with fake apt and dpkg, kept, chosen, removed."""
+"""Kernels for guests are fetched with fake apt and dpkg, stored, selected and removed."""
 
 import json
 import os
@@ -45,7 +45,7 @@ echo ext4 >package/lib/modules/6.7.8/kernel/fs/ext4/ext4.ko
 
 @pytest.fixture
 def vm(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of guests' kernels, on a machine with such programs."""
+    """Return the folder of guests' kernels, with these programs installed."""
     for name, script in {"apt-cache": APT_CACHE, "apt-get": APT_GET, "dpkg-deb": DPKG_DEB}.items():
         program = tmp_path / "bin" / name
         program.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A kernel saves as many bytes of a program's registers as the machine's own kernel requires."""
+"""A kernel saves at least as many bytes of register state as the host's kernel requires."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,19 +11,19 @@ from thalweg.kernel import registers
 Thalweg = Callable[..., Any]
 
 OLD = "#ifdef FP_XSTATE_MAGIC1\n\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n#else\n"
-"""Of arch/x86/um/user-offsets.c in Linux 6.1."""
+"""Excerpt of arch/x86/um/user-offsets.c in Linux 6.1."""
 
 
 @pytest.fixture
 def old(tree: Path) -> Path:
-    """A tree that has a number for the size."""
+    """Return a tree with a constant size."""
     (tree / registers.PLACE).parent.mkdir(parents=True)
     (tree / registers.PLACE).write_text(OLD)
     return tree
 
 
 def test_the_register_size_of_the_machine_is_detected() -> None:
-    # The size of FXSAVE is the minimum for 64-bit processors of this kind.
+    # The minimum is the size of FXSAVE, which all 64-bit x86 processors have.
     assert 512 <= registers.size_bytes() < 1 << 16
     assert registers.size_bytes() % 8 == 0
 

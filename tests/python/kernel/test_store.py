@@ -1,4 +1,4 @@
-"""Kernels that were built: listed, chosen, removed, and recognised when they were changed."""
+"""Built kernels are listed, selected and removed, and modified ones are detected."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Thalweg = Callable[..., Any]
 
 @pytest.fixture
 def two(cache: Path) -> tuple[Kernel, Kernel]:
-    """Two kernels; the newer one is used."""
+    """Return two kernels; the newer one is the default."""
     return add_kernel(cache, "6.1.1-aaaaaaaaaaaa", "2026-01-01"), add_kernel(cache, "6.1.2-bbbbbbbbbbbb", "2026-01-02")
 
 

@@ -1,4 +1,4 @@
-"""Engines with synthetic abilities, for tests that need no engine to be there."""
+"""Engines with synthetic capabilities, for tests that need no real engine."""
 
 from dataclasses import replace
 

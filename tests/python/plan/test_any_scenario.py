@@ -1,4 +1,4 @@
-"""Any scenario can either be planned or is rejected with an explanation."""
+"""Any scenario is either planned or rejected with an explanation."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +20,7 @@ TEXTS = st.sampled_from(
     flow.a.size 40 -1s""".split()  # noqa: SIM905
 )
 WRONG_ONE_IN = 15
-"""One value in this number is of any type."""
+"""One in this number of values has an arbitrary type."""
 
 SCALARS = TEXTS | st.sampled_from([0, 1, 2, -1, 2**70, 0.5, 1.0, float("nan"), float("inf"), True, False])
 
@@ -33,11 +33,11 @@ RIGHT_TEXTS = {
     "size-or-unlimited": ["unlimited", "1MB"],
     "arrival-rate": ["20/s", "10Mbps", "0.001/s", "400Gbps"],
 }
-"""Texts of the right form, by format of the schema."""
+"""Valid texts, by format of the schema."""
 
 
 def values(node: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
-    """Values for a path of the schema: mostly of the right form, sometimes of another."""
+    """Values for a node of the schema: mostly valid, sometimes of another type."""
     node = resolve(node)
     if depth > 6:
         return SCALARS
@@ -77,7 +77,7 @@ RIGHT: dict[str, Any] = {
 
 @st.composite
 def one_change(draw: st.DrawFn) -> dict[str, Any]:
-    """A right scenario with one table or value replaced."""
+    """Return a valid scenario with one table or value replaced."""
     key = draw(st.sampled_from(list(schema()["properties"])))
     changed = draw(values(schema()["properties"][key]))
     if key in ("path", "flow") and isinstance(changed, dict | list):
@@ -103,7 +103,7 @@ def test_a_scenario_is_explained_or_planned(tmp_path_factory: Any, raw: dict[str
         assert error.text().startswith(f"error[{error.code}]: ")
     if errors:
         return
-    with suppress(ThalwegError):  # what no engine supports
+    with suppress(ThalwegError):  # an engine may not support a setting
         planned = plan.make(document, SIM, {"sim": SIM, "kernel": KERNEL})
         assert planned.model_dump_json()
         assert len(planned.experiments) >= len(list(sweep.points(document.axes)))

@@ -1,4 +1,4 @@
-"""Predicting whether repetitions are copies of one another."""
+"""The prediction of whether repetitions are copies of one another."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Run directories whose name depends on what is run."""
+"""Names of run directories depend on the plan and the engine."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""[path] in the plan: queue disciplines, conditions that change, presets."""
+"""[path] in the plan: queue disciplines, changing conditions, presets."""
 
 import gzip
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_a_csv_file_is_a_profile(tmp_path: Path) -> None:
         (500_000_000, 0, None, 0.5),
         (10**9, 2_000_000, 30_000_000, 0.0),
     ]
-    # A BDP counts in the mean rate: (8 + 0 + 2) / 3 Mbit/s over 40 ms.
+    # A BDP refers to the mean rate: (8 + 0 + 2) / 3 Mbit/s over 40 ms.
     assert experiment.forward.buffer.model_dump() == {"kind": "bytes", "bytes": 16_666}
     assert planned(tmp_path, 'trace = "train.csv.gz"\nrtt = "40ms"').profiles == document.profiles
 

@@ -1,4 +1,4 @@
-"""From a scenario to resolved experiments."""
+"""Plans: a scenario is resolved to experiments."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""An import that receives a signal leaves nothing behind."""
+"""An import that is ended by a signal leaves no files."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ os.fsync = wait
 from thalweg.cli.main import app
 sys.exit(app())
 """
-"""`thalweg`, which waits where an import has written its file and has not named it."""
+"""A `thalweg` that waits after an import has written its file and before it is renamed."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda line: line.name)

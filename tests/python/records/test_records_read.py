@@ -1,4 +1,4 @@
-"""Which files and rows count: each once, and every exclusion is reported."""
+"""Which files and rows are read: each once, and every exclusion is reported."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def test_a_file_contained_in_another_is_skipped_and_reported(tmp_path: Path) -> 
     parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2, 3)]
     merged = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
     synthetic.flushed(tmp_path, 4, 4, [synthetic.closed(4)])
-    # The numbers of another machine are unrelated to these.
+    # Flush numbers of another machine are unrelated to these.
     synthetic.flushed(tmp_path / "web2", 2, 2, [synthetic.closed(20)])
     assert connections(tmp_path) == [1, 2, 3, 4, 20]
     left_out = read([tmp_path]).left_out
@@ -191,7 +191,7 @@ def test_repeatedly_disappearing_files_are_an_error(tmp_path: Path, monkeypatch:
 def test_rows_of_a_future_kind_are_skipped_and_reported(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     rows = [synthetic.closed(1), synthetic.closed(2, kind="probe", acked_bytes=7), synthetic.closed(3, kind="probe")]
     file = synthetic.flushed(tmp_path / "r", 1, 1, rows)
-    # It has a column more, too.
+    # The file has an additional column.
     pl.read_parquet(file).with_columns(jitter_us=pl.lit(5)).write_parquet(file)
     summary = summarise(read([tmp_path / "r"]))
     assert (summary.rows, summary.unknown_kinds) == (1, {"probe": 2})
@@ -233,7 +233,7 @@ def test_more_files_are_read_than_may_be_open(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def ordinary_user() -> Iterator[None]:
-    """Drop the rights of root for the duration of the context."""
+    """Drop root's privileges for the duration of the context."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)

@@ -1,4 +1,4 @@
-"""The drawing script is assembled once, and an old one is never used."""
+"""The drawing script is assembled once, and an outdated one is never used."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from thalweg.report import library
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A separate package, in which the script is short."""
+    """Use a separate package folder, with a short script."""
     file = tmp_path / "library.js"
     monkeypatch.setattr(library, "BUNDLE", file)
     monkeypatch.setattr(library, "_bundled", lambda: "made(now)\n")

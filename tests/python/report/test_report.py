@@ -1,4 +1,4 @@
-"""The report without a browser: its content, its parts, and how it is written."""
+"""The report without a browser: its content, its elements, and how it is written."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from thalweg.report.text.words import flow_sentences, path_sentences, traffic_se
 from thalweg.results import open_run
 
 MAX_BYTES = 5_000_000
-"""A page that people pass on by mail."""
+"""Maximum size of a page, so that it can be sent by mail."""
 
 
 class Text(HTMLParser):
-    """The text that a reader sees, and the elements that contain it."""
+    """The visible text of a page, and the elements that contain it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def report_html(*runs: SyntheticRun) -> str:
 
 
 def small(directory: Path, repetitions: int = 3, **plan: Any) -> SyntheticRun:
-    """Two points and a few repetitions of one flow."""
+    """Return a run with two points and a few repetitions of one flow."""
     experiments = [
         experiment(number, repetition, sweep={"flow.large.cc": cc}, flows=[flow("large", cc)])
         for number, cc in enumerate(("cubic", "bbr"))
@@ -116,7 +116,7 @@ def test_500_flows_make_a_page_under_5_mb_that_says_what_it_leaves_out(tmp_path:
 
 
 def embedded(html: str) -> dict[str, Any]:
-    """The data that the page's scripts read."""
+    """Return the data for the page's scripts."""
     match = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.DOTALL)
     assert match
     data: dict[str, Any] = json.loads(match[1])

@@ -1,4 +1,4 @@
-"""The report in a real browser, with the network watched."""
+"""The report in a real browser, with network requests recorded."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from thalweg.results import open_run
 
 WIDTHS = [1280, 390]
 CHARTS = 3 + 2 + 4 + 3
-"""3 measures with the flows together; 2 of the path; 4 time series; 3 distributions."""
+"""Number of charts: 3 measures of all flows; 2 of the path; 4 time series; 3 distributions."""
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +127,7 @@ def changed(page: Page, selector: str, before: str) -> None:
 
 
 def times(page: Page, kind: str) -> tuple[float, float]:
-    """The first and the last time at the axis of a chart."""
+    """Return the first and the last time on the axis of a chart."""
     labels = page.locator(f'[data-kind="{kind}"] .role-axis-label').first.locator("text").all_text_contents()
     return float(labels[0]), float(labels[-1])
 

@@ -1,4 +1,4 @@
-"""The templates of a report's charts follow the grammar of Vega-Lite, in the version that draws them."""
+"""The templates of a report's charts are valid in the version of Vega-Lite that draws them."""
 
 import altair
 import pytest
@@ -8,5 +8,5 @@ from thalweg.report.drawing.charts import templates
 @pytest.mark.parametrize("name", templates())
 def test_every_template_is_vega_lite(name: str) -> None:
     template = templates()[name]
-    read = altair.Chart.from_dict(template).to_dict()  # raises where the grammar does not allow it
+    read = altair.Chart.from_dict(template).to_dict()  # raises an exception if the chart is invalid
     assert {key: value for key, value in read.items() if key in template} == template

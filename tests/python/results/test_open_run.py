@@ -1,4 +1,4 @@
-"""Reading run directories, whole and broken."""
+"""Opening run directories, complete and damaged."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def an_id(experiment: int, repetition: int) -> str:
 
 
 def rows(table: str, **values: Any) -> dict[str, Any]:
-    """A row of `table` with the given values and valid values elsewhere."""
+    """Return a row of `table` with the given values and valid values otherwise."""
     fill = {"u64": 7, "f64": 1.5, "string": "x", "bool": True}
     usual = {column.name: None if column.is_optional else fill[column.kind] for column in TABLES[table].columns}
     return usual | {name: value for name, value in values.items() if name in usual}

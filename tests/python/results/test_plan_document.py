@@ -1,4 +1,4 @@
-"""The types of a plan in run.json name keys that its schema has."""
+"""The types of a plan in run.json have only keys of its schema."""
 
 import json
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Following an engine, including a faulty one."""
+"""Running an engine, including a faulty one."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Segments over IPv6 have the same size on the simulator and on a real kernel."""
+"""Segments over IPv6 have the same size in the simulator and in a real kernel."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Structural mutations of a scenario: any value is replaced by any other, keys move, sweeps set anything."""
+"""Structural mutations of a scenario: values are replaced by arbitrary ones, keys are moved, and sweeps set any key."""
 
 import copy
 import datetime
@@ -19,14 +19,14 @@ SCALARS: list[Any] = [
     "9" * 5000 + "s", "path.rate", "flow.a.cc", "[[flow]]",
     datetime.date(2026, 1, 31), datetime.time(7, 32), datetime.datetime(1979, 5, 27, 7, 32),
 ]  # fmt: skip
-"""Values of every kind that TOML has, and texts that are quantities, names, files and addresses."""
+"""Values of every TOML type, and texts that are quantities, names, files and addresses."""
 
 MAX_DEPTH = 6
-"""Levels of tables and lists below the top at which values are changed: no key of a scenario is deeper."""
+"""Maximum depth at which values are mutated; no key of a scenario is deeper."""
 
 
 def nested(levels: int) -> Raw:
-    """Return a table in a table in a table, as `a.a.a = 1` makes them."""
+    """Return nested tables, such as `a.a.a = 1`."""
     inside: Any = 1
     for _ in range(levels):
         inside = {"a": inside}
@@ -34,7 +34,7 @@ def nested(levels: int) -> Raw:
 
 
 def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """List the paths inside a value, the outer ones first."""
+    """Return the paths of all values inside a value, the outer ones first."""
     result = [place] if place else []
     if len(place) == MAX_DEPTH:
         return result
@@ -45,7 +45,7 @@ def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def addresses(raw: Raw) -> list[str]:
-    """List the addresses of all keys of the schema and of the scenario, with the names of its flows and hosts."""
+    """Return the addresses of all keys of the schema and of the scenario, with the names of its flows and hosts."""
     flows = raw.get("flow") if isinstance(raw.get("flow"), list) else []
     names = [str(flow.get("name")) for flow in flows if isinstance(flow, dict)]
 
@@ -81,7 +81,7 @@ SWEPT = st.lists(st.sampled_from(SCALARS), max_size=3) | ODD
 
 
 class Originals(list[Raw]):
-    """Scenarios to mutate; hypothesis would write all of them beside a failure."""
+    """Scenarios to mutate, with a short representation, because hypothesis would print all of them in a failure."""
 
     def __repr__(self) -> str:
         return "ORIGINALS"
@@ -89,7 +89,7 @@ class Originals(list[Raw]):
 
 @st.composite
 def mutated(draw: st.DrawFn, originals: Originals) -> Raw:
-    """Return one of the scenarios with up to four mutations."""
+    """Return one of the scenarios with at most four mutations."""
     raw = copy.deepcopy(originals[draw(st.integers(0, len(originals) - 1))])
     for _ in range(draw(st.integers(1, 4))):
         if draw(st.booleans()):
@@ -130,7 +130,7 @@ def _change(draw: st.DrawFn, raw: Raw) -> None:
 
 
 def _sweep(draw: st.DrawFn, raw: Raw) -> None:
-    """Let the sweep set a key to several values, some of which may be valid."""
+    """Add a sweep of a key over several values, some of which may be valid."""
     swept = raw.get("sweep")
     if not isinstance(swept, dict):
         raw["sweep"] = swept = {}

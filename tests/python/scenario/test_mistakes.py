@@ -1,4 +1,4 @@
-"""Every mistake in a scenario has an error with a remedy; the snapshots contain the text for the user."""
+"""Every mistake in a scenario has an error with a remedy; the snapshots contain the error texts."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""For any structure of a scenario, `check` ends with a plan or with reported mistakes, never with a traceback.
+"""`check` ends with a plan or with reported mistakes for any structure of a scenario, never with a traceback.
 
-A few seconds of mutations run always; THALWEG_FUZZ_SECONDS=600 runs as many as fit into ten minutes.
+By default, the mutations take a few seconds; THALWEG_FUZZ_SECONDS=600 runs as many as fit into ten minutes.
 """
 
 import os
@@ -24,11 +24,11 @@ ROOT = Path(__file__).parents[3]
 
 SECONDS = float(os.environ.get("THALWEG_FUZZ_SECONDS", "0"))
 EXAMPLES = 100
-"""Mutations of a batch: two to three seconds."""
+"""Number of mutations in a batch, which takes two to three seconds."""
 
 
 def originals() -> Originals:
-    """Return the ready-made scenarios, and those of the documentation."""
+    """Return the bundled scenarios, and those of the documentation."""
     texts = [file.read_text("utf-8") for file in sorted((ROOT / "scenarios").rglob("*.toml"))]
     for page in sorted((ROOT / "docs").rglob("*.md")):
         texts += re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
@@ -58,7 +58,7 @@ def explained_or_planned(raw: dict[str, Any]) -> None:
 
 
 def batch(number: int) -> Callable[[], None]:
-    """Return a test of EXAMPLES mutations; each number makes different ones."""
+    """Return a test of EXAMPLES mutations; each number produces different ones."""
 
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @seed(number)

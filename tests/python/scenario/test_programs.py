@@ -1,4 +1,4 @@
-"""Flows of programs: checks before a run, and their plan."""
+"""Flows of external programs: checks before a run, and their plan."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ name = "web"
 
 
 def mistakes(tmp_path: Path, flow: str, head: str = HEAD) -> list[tuple[str, str, str]]:
-    """Return code, place and hint of every mistake of a scenario with this flow."""
+    """Return code, place and hint of all mistakes in a scenario with this flow."""
     file = tmp_path / "programs.toml"
     file.write_text(head + flow)
     try:

@@ -1,4 +1,4 @@
-"""The ready-made scenarios and studies are right, and the engine honours them."""
+"""The bundled scenarios and studies are valid, and the engine supports them."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import runpy
 import tomllib
 from pathlib import Path
 
-import jsonschema  # altair brings it along
+import jsonschema  # a dependency of altair
 import pytest
 from thalweg import engine, plan, scenario
 from thalweg.errors import ThalwegErrors
@@ -15,15 +15,17 @@ ROOT = Path(__file__).parents[3]
 FILES = sorted(
     file
     for file in [*ROOT.glob("scenarios/**/*.toml"), *ROOT.glob("studies/*/*.toml")]
-    if file.name != "claims.toml"  # what a study claims is not a scenario
+    if file.name != "claims.toml"  # the claims of a study are not a scenario
 )
 
 
 OF_A_REAL_KERNEL = {"bpftune-arms", "quic-beside-tcp"}
-"""Studies with algorithms that only a real kernel has, or with programs."""
+"""Studies with algorithms that only a real kernel has, or with external programs."""
 
 OF_REAL_KERNELS = {"2brobust/tenants": "co_tenants", "better-bbr/cells": "bbr_tuned"}
-"""Scenarios with what only real kernels have, by folder and name: a scheduler for processes, a loaded eBPF program."""
+"""Scenarios with features that only real kernels have, by folder and name: a scheduler for processes, a loaded eBPF
+program.
+"""
 
 
 def scenario_name(file: Path) -> str:

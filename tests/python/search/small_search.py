@@ -1,4 +1,4 @@
-"""Small searches for tests: some seconds in the simulator."""
+"""Small searches for tests, which take some seconds in the simulator."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Number of repetitions of a candidate, and the selection of the best."""
+"""Number of repetitions of a candidate, and the selection of the best one."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_only_clearly_worse_candidates_stop(one: Search) -> None:
 
 
 def test_pairing_by_seed_reveals_a_difference(one: Search) -> None:
-    """Repetitions share their seeds: their differences vary less than each of them does."""
+    """Repetitions share seeds, so their differences vary less than their values."""
     best = candidate(1, [10.0, 20.0, 30.0], [0.1] * 3)
     assert reason_to_stop(candidate(2, [9.0, 19.1, 28.9], [0.1] * 3), [best], one) == "worse than 1"
 

@@ -38,7 +38,7 @@ budget = 8
 policer = { rate = ["2Mbps", "10Mbps"], burst = ["5kB", "50kB"] }
 jitter = { up_to = ["1ms", "5ms"] }
 """
-"""BBR version 1 behind a policer: it sends more than passes, and only a queue would tell it."""
+"""BBR version 1 behind a policer: it sends more than the policer passes, because no queue builds up."""
 
 
 def start(folder: Path, out: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""`thalweg optimise` in the simulator: its results, and that they are the same after any interruption."""
+"""`thalweg optimise` in the simulator: its results are the same after any interruption."""
 
 import json
 import os
@@ -23,7 +23,7 @@ Thalweg = Callable[..., Any]
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
 WITHIN_S = 240
-"""Timeout for a search of the tests on a busy machine; it takes ten seconds."""
+"""Timeout for a search of the tests on a busy machine; it usually takes ten seconds."""
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> Path:
-    """The directory of a search that was never interrupted."""
+    """Return the directory of a search that was never interrupted."""
     done = finished(start(folder / "small.toml", "--out", folder / "whole"))
     assert done.returncode == 0, done.stderr
     assert "best candidates of 12 candidates" in done.stdout
@@ -80,7 +80,7 @@ def whole(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def pareto(folder: Path) -> Path:
-    """The directory of a search with two objectives."""
+    """Return the directory of a search with two objectives."""
     done = finished(start(folder / "two.toml", "--out", folder / "pareto"))
     assert done.returncode == 0, done.stderr
     assert "Pareto front of 12 candidates" in done.stdout

@@ -1,4 +1,4 @@
-"""The store of a search: the remains of a killed process do not stop the next one."""
+"""The store of a search: remains of a killed process do not block the next one."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_results_are_visible_to_the_next_process(tmp_path: Path) -> None:
 
 
 def test_proposals_depend_only_on_the_number_and_the_results(tmp_path: Path) -> None:
-    """Twelve candidates: TPE begins after ten."""
+    """This needs twelve candidates, because TPE begins after ten."""
     proposed = []
     for name in ("a", "b"):
         folder = tmp_path / name

@@ -1,4 +1,4 @@
-"""Decision trees and policies of a study, as a user of `thalweg reproduce` sees them."""
+"""Decision trees and policies of a study on the command line."""
 
 import json
 import tomllib
@@ -82,7 +82,7 @@ claims = ["everywhere"]
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Callable[[str], None]:
-    """Writes the study `mine`."""
+    """Return a function that writes the study `mine`."""
 
     def write(claims: str = CLAIMS) -> None:
         (tmp_path / "mine").mkdir(exist_ok=True)

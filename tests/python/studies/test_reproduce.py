@@ -1,4 +1,4 @@
-"""`thalweg reproduce` as a user calls it, on small studies of the user's own."""
+"""`thalweg reproduce` on the command line, with small user-defined studies."""
 
 import json
 from collections.abc import Callable
@@ -73,7 +73,7 @@ Study = Callable[..., Path]
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    """Writes the study `mine` with some claims."""
+    """Return a function that writes the study `mine` with some claims."""
 
     def write(*claims: str, head: str = HEAD, scenario: str = SCENARIO) -> Path:
         folder = tmp_path / "mine"
@@ -181,7 +181,7 @@ def test_figures_are_written_and_omitted_ones_reported(thalweg: Callable[..., An
     elsewhere = FIGURE.replace('"queue"', '"shallow"').replace("Queueing delay over", "Deep against").replace(
         '{ measure = "queueing_delay" }', '{ measure = "queueing_delay", where = { "path.buffer" = "1bdp" } }'
     )  # fmt: skip
-    # Several figures replace one of the paper's: its number would not show which of them is missing.
+    # Several figures replace one of the paper's, so its number would not identify the missing one.
     study(QUEUE, *(figure.replace("[[figures]]", '[[figures]]\npaper = "Figure 3"') for figure in (FIGURE, elsewhere)))
     done = thalweg("reproduce", "./mine", "--quick", "--figures", "drawn", "--format", "pdf")
     assert done.returncode == 0, done.stderr

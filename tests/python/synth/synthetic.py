@@ -14,27 +14,27 @@ REPLICATES = 100
 
 
 def world(rows: int = 20_000, **settings: object) -> synth.Fleet:
-    """The parameters behind records of a planted truth."""
+    """Return the model of records with a planted truth."""
     chosen = {"truth": "none", "days": 2} | settings
     return synth.make(synth.Settings(rows=rows, **chosen))
 
 
 def written(folder: Path, rows: int = 20_000, **settings: object) -> synth.Fleet:
-    """Write them into a folder."""
+    """Write records with a planted truth into a folder, and return their model."""
     generated = world(rows, **settings)
     synth.write(generated, folder)
     return generated
 
 
 def read(folder: Path) -> pl.DataFrame:
-    """All rows, as `thalweg records` takes them: without those that a later one replaces."""
+    """Return all rows that `thalweg records` reads, without those that a later one replaces."""
     result = records.read([folder / synth.RECORDS])
     assert not result.left_out
     return result.rows.collect()
 
 
 def classes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add each row's class, by its address."""
+    """Add each row's class, from its address."""
     number = pl.col("remote_address").str.extract(r"^10\.(\d+)\.").cast(pl.Int64) // 16
     of_v6 = pl.col("remote_address").str.extract(r"^2001:db8:([0-9a-f]+)::").str.to_integer(base=16) // 4096
     names = [kind.name for kind in synth.CLASSES]
@@ -48,7 +48,9 @@ class Ratio:
 
     value: float
     error: float
-    """Standard error of its logarithm, by a bootstrap over clients and hours: what connections share is in it."""
+    """Standard error of its logarithm, by a bootstrap over clients and hours, which includes the dependence within
+    clusters.
+    """
 
     def is_near(self, truth: float) -> bool:
         """Return whether the truth is within four standard errors."""
@@ -56,13 +58,13 @@ class Ratio:
 
 
 def medians(frame: pl.DataFrame, column: str, *, is_small: bool) -> dict[str, Ratio]:
-    """Ratio of the medians of the two algorithms, by class, of transfers below or from 3 MB on."""
+    """Return the ratio of the medians of the two algorithms, by class, for transfers below or from 3 MB on."""
     size = pl.col("acked_bytes") < 3_000_000
     rows = frame.filter((pl.col("kind") == "transfer") & (size if is_small else ~size))
     cluster = pl.struct("remote_address", pl.col("start_us") // HOUR_US).rank("dense") - 1
     rows = rows.with_columns(cluster.alias("cluster"))
     chance = np.random.default_rng(1)
-    # A cluster counts as often as it is drawn (Poisson bootstrap): in both arms, if it is in both.
+    # A cluster has the same random weight (Poisson bootstrap) in both arms.
     drawn = chance.poisson(1, (REPLICATES, rows.select(pl.col("cluster").max() + 1).item()))
     return {
         kind: _ratio(*(of_kind.filter(pl.col("cc") == cc).sort(column) for cc in CCS), column, drawn)

@@ -1,4 +1,4 @@
-"""The truth computed by the simulator, and the records drawn from its connections."""
+"""The truth from the simulator, and the records that are drawn from its connections."""
 
 from pathlib import Path
 

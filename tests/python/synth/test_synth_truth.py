@@ -1,4 +1,4 @@
-"""The truth of synthetic records, computed, and compared with the records."""
+"""The computed truth of synthetic records, compared with the records."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two engines, compared: the arithmetic on synthetic runs, and which cells count."""
+"""Comparisons of two engines: the arithmetic on synthetic runs, and which cells are compared."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,14 +75,16 @@ def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dic
 
 
 def unlimited_flow(run: SyntheticRun, number: int, repetition: int, name: str, mbps: float, **values: Any) -> None:
-    """Ten seconds of an unlimited flow."""
+    """Add ten seconds of an unlimited flow."""
     acked = int(mbps * 1e6 * 10 / 8)
     run.transfer(number, repetition, name, end_us=10_000_000, acked_bytes=acked, size_bytes=None,
                  completed=False, **values)  # fmt: skip
 
 
 def pair(a: Sequence[float], b: float, **values: Any) -> Any:
-    """Write the same synthetic goodputs at both points: those of `a` by repetition, and that of `b`."""
+    """Return a function that writes the same synthetic goodputs at both points: those of `a` by repetition, and that of
+    `b`.
+    """
 
     def fill(run: SyntheticRun) -> None:
         for number in range(2):
@@ -99,7 +101,7 @@ def found(part: GridPart) -> dict[tuple[Any, ...], GridCell]:
 
 def test_errors_are_those_of_the_medians_over_repetitions(tmp_path: Path) -> None:
     part = planned(tmp_path, PAIR)
-    # medians of a: 9 Mbit/s and 10 Mbit/s; of b 11 and 5
+    # medians: a has 9 and 10 Mbit/s; b has 11 and 5
     ran(tmp_path, part.sides[0], pair([9.0, 8.0, 13.0], 11.0, retransmits=20, rtt_mean_us=66_000.0))
     ran(tmp_path, part.sides[1], pair([10.0, 10.0, 1.0], 5.0, retransmits=10, rtt_mean_us=60_000.0))
     cells = found(part)

@@ -1,7 +1,7 @@
 """The simulator agrees with Linux: a small part of the grid against a real kernel in virtual time.
 
-The goals are those of the project, or looser where the few rows here have more noise. The negative control runs the
-same scenario with a different rate on one side, which must not meet them.
+The goals are those of the project, or looser if the few rows here have more noise. The negative control runs the same
+scenario with a different rate on one side, which must not meet the goals.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ cc = "cubic"
 "flow.solo.cc" = ["cubic", "bbr"]
 """
 
-# Long enough that the random advantage in the first second does not decide on the share.
+# The duration is long enough that the random advantage in the first second does not determine the share.
 PAIR = """\
 name = "pair"
 duration = "12s"
@@ -62,19 +62,19 @@ repeat = {gap = "0.1s", count = 3}
 """
 
 LOOSE = {"share": 0.15, "retransmit_ratio": 2.0}
-"""Limits where one repetition of few rows is too little for those of the project."""
+"""Looser limits for measures for which a few rows with one repetition are too noisy."""
 
 
 @pytest.fixture(autouse=True)
 def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the loose limits, and a 90th percentile of fewer rows."""
+    """Use the looser limits, and a 90th percentile of fewer rows."""
     loose = [replace(goal, limit=LOOSE.get(goal.measure, goal.limit)) for goal in goals.GOALS]
     monkeypatch.setattr(goals, "GOALS", tuple(loose))
     monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 4))
 
 
 def compared(tmp_path: Path, first: list[str], second: list[str]) -> EngineComparison:
-    """Compare `sim` on scenarios with `uml` on others."""
+    """Compare `sim` on some scenarios with `uml` on others."""
     capabilities = engine.capabilities()
     engines = capabilities.engines["sim"], capabilities.engines["uml"]
     grids = []

@@ -65,7 +65,7 @@ def test_noise_is_the_interval_of_the_difference_of_both_means() -> None:
     # Equal variances of 1 and n of 3: standard error sqrt(2/3), 4 degrees of freedom, t = 2.776
     assert half_width(estimate([1, 2, 3]), estimate([4, 5, 6])) == pytest.approx(2.776 * (2 / 3) ** 0.5, 1e-3)
     assert half_width(estimate([1, 2, 3]), estimate([4])) is None
-    # One side is deterministic: the interval is that of the other one, t(2) = 4.303
+    # One side is deterministic, so the interval is that of the other one: t(2) = 4.303
     assert half_width(estimate([1, 2, 3]), estimate([4, 4, 4])) == pytest.approx(4.303 / 3**0.5, 1e-3)
 
 

@@ -46,7 +46,9 @@ class QueryEngine(Protocol):
         """Create a table in the engine from a small data frame."""
 
     def view(self, name: str, table: Table) -> Table:
-        """Name a query, so that other queries can use its columns; each column is computed once per row."""
+        """Name a query, so that other queries can use its columns; each column is computed once per row. The result is
+        not stored.
+        """
 
     def keep(self, name: str, table: Table) -> Table:
         """Materialise a table that several queries use."""

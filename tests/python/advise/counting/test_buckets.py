@@ -1,4 +1,4 @@
-"""Narrow classes: the same ones in Python and in an engine, to the last number."""
+"""Value classes are the same in Python and in an engine, for all edges."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ __all__ = ["spark_cluster"]
 
 @pytest.fixture(scope="module")
 def spark(spark_cluster: str) -> Iterator[Callable[[], Spark]]:
-    """Spark on the cluster, in one session for all tests: it takes seconds to start."""
+    """A Spark engine on the cluster, with one session for all tests, because it takes seconds to start."""
     from pyspark.sql import SparkSession
 
     first = Spark(spark_cluster, SETTINGS)
@@ -105,7 +105,7 @@ def test_spark_and_duckdb_reach_the_same_verdicts(
     spark: Callable[[], Spark], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     question, traffic = ASKED[name]
-    # As with many rows, and with all values that are checked.
+    # This simulates many rows, of which all values are checked.
     monkeypatch.setattr(
         "thalweg.advise.judgement.samples.LOOKED_AT", 0 if question.segments == DEFAULT_SEGMENTS else 10_000
     )

@@ -1,4 +1,4 @@
-"""A user's table of networks: how it is read, and which network an address is found in."""
+"""A user's table of networks: its parsing, and the network in which an address is found."""
 
 import gzip
 import ipaddress
@@ -28,13 +28,13 @@ network,asn,country
 
 
 class Duck:
-    """DuckDB, asked for addresses."""
+    """A DuckDB engine that looks up addresses."""
 
     def __init__(self) -> None:
         self.engine = DuckDb()
 
     def find(self, file: Path, addresses: list[str]) -> dict[str, tuple[Any, ...]]:
-        """Returns the table's attributes of some addresses."""
+        """Return the table's attributes of some addresses."""
         rows = self.engine.put("addresses", pl.DataFrame({"net_address": addresses}))
         networks = self.engine.fetch(located(self.engine, rows, file))
         assert networks.height == len(addresses)

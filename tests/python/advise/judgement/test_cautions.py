@@ -1,4 +1,4 @@
-"""Cautions appear for planted problems, and rarely without one."""
+"""Cautions appear for planted problems, and rarely otherwise."""
 
 import math
 from pathlib import Path
@@ -22,8 +22,9 @@ FALSE_AT_MOST = 0.1
 """With 60 tests at 5 %, more than 6 false ones have a probability of 3 %; seeds are fixed."""
 
 FACTS = {"interference", "loss-without-queues", "few-networks"}
-"""Cautions that are right about these synthetic records: hours are full, queues do not depend on losses, and the
-traffic of some classes comes from few networks."""
+"""Cautions that are correct for these synthetic records: hours are full, queues do not depend on losses, and the
+traffic of some classes comes from few networks.
+"""
 
 
 def judged(folder: Path, truth: str, *by: str, seed: int = 1) -> Answer:
@@ -43,7 +44,8 @@ def test_equal_arms_rarely_yield_a_warning_or_a_verdict(tmp_path: Path) -> None:
         (codes(judged_advice) - FACTS) | ({part.verdict for part in judged_advice.parts} - {NO_DIFFERENCE, NOT_ENOUGH})
         for judged_advice in results
     ]
-    # Sizes, round-trip times and verdicts: each may be wrong in one of twenty. More than 2 of 8 have a chance of 10 %.
+    # Sizes, round-trip times and verdicts have a false-positive rate of 5 % each. More than 2 of 8 have a probability
+    # of 10 %.
     assert sum(map(bool, reports)) <= 2, reports
 
 
@@ -54,7 +56,9 @@ def test_a_planted_simpsons_paradox_is_detected(tmp_path: Path) -> None:
 
 
 def assigned(chance: np.random.Generator, *, share_of_hour: float) -> pl.DataFrame:
-    """Count synthetic samples of two days: each cluster, a client's hour, has ten, with one arm or the other."""
+    """Return counts of synthetic samples of two days; each cluster, a client's hour, has ten samples with a
+    single arm.
+    """
     rows = []
     for hour in range(48):
         lot = chance.integers(0, LOTS, 60)
@@ -86,7 +90,7 @@ def test_random_imbalance_between_clusters_is_not_reported() -> None:
 
 
 def mixed(chance: np.random.Generator, *, more: float = 0.0) -> pl.DataFrame:
-    """Count sizes of 600 samples of both arms, of clusters of ten that have one size."""
+    """Return counts of sizes of 600 samples of both arms, in clusters of ten with the same size."""
     rows = []
     for arm in (TREATMENT, CONTROL):
         for _ in range(60):
@@ -125,7 +129,7 @@ def test_a_deviating_segment_among_many_is_reported() -> None:
 
 
 def compared(title: str, low: float, high: float, n: int = 1000) -> Part:
-    """A part whose medians differ by a ratio with a known interval."""
+    """Return a part whose medians differ by a ratio with a known interval."""
     arm = Arm(n, float(n), 1.0, (1.0,) * 7, GROUPS, ())
     difference = Difference(arm, arm, {0.5: Effect(math.sqrt(low * high), low, high, 0.5)}, None)
     compared = Comparison("completion_time", difference, [], None, "", "")
@@ -142,7 +146,7 @@ def test_a_paradox_needs_significant_overall_and_segment_effects() -> None:
 
 
 def queued(chance: np.random.Generator, n_lossy: int, longer: float) -> pl.DataFrame:
-    """Sum up queueing delays with losses and without."""
+    """Return sums of queueing delays with and without losses."""
     rows = []
     for is_lossy, n in ((True, n_lossy), (False, 20_000)):
         group = chance.integers(0, GROUPS, n)

@@ -1,4 +1,4 @@
-"""Effects and their uncertainty, on counts with a known truth."""
+"""Effects and their uncertainty, on counts with known effects."""
 
 import numpy as np
 import polars as pl
@@ -11,16 +11,18 @@ from thalweg.advise.statistics.effects import Bootstrap, adjusted, difference, q
 QUICK = Question(replicates=400)
 
 FALSE_AT_MOST = 0.09
-"""With 200 tests at 5 %, more than 18 false ones have a probability below 1 %."""
+"""Maximum fraction of false positives. With 200 tests at 5 %, more than 18 have a probability below 1 %."""
 FALSE_AT_LEAST = 0.015
-"""3 or fewer false ones also have a probability below 1 %: an interval that is never wrong would be too wide."""
+"""Minimum fraction of false positives: 3 or fewer also have a probability below 1 %. Intervals that are never wrong are
+too wide.
+"""
 
 
 EDGES = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
 
 
 def cells(treatment: np.ndarray, control: np.ndarray, groups: tuple[np.ndarray, np.ndarray]) -> pl.DataFrame:
-    """Count values as an engine would."""
+    """Return counts of values in the format of an engine."""
     parts = []
     for arm, values, group in ((TREATMENT, treatment, groups[0]), (CONTROL, control, groups[1])):
         counts = np.maximum(values, 1).astype(np.int64)
@@ -43,15 +45,15 @@ def clustered(
     *,
     is_by_lot: bool = False,
 ) -> pl.DataFrame:
-    """Draw values of which those of a cluster share half of their variance, in both arms; `is_by_lot`: each connection
-    was assigned by lot, so that both arms have the same clusters.
+    """Draw values in clusters that explain half of their variance, in both arms; `is_by_lot`: each connection was
+    assigned at random, so that both arms have the same clusters.
     """
     shared = chance.normal(0, spread, clusters)
     columns, groups = [], []
     weights = chance.dirichlet(np.full(clusters, 0.7))
     for factor in (ratio, 1.0):
         if not is_by_lot:
-            # Some clusters have mostly one arm, others the other: random, but by cluster.
+            # Some clusters have mostly one arm, others the other: the assignment is random, but by cluster.
             weights = chance.dirichlet(np.full(clusters, 0.7))
         cluster = chance.choice(clusters, n, p=weights)
         columns.append(10_000 * factor * np.exp(shared[cluster] + chance.normal(0, spread, n)))
@@ -90,7 +92,7 @@ def test_intervals_have_95_percent_coverage_with_correlated_clients() -> None:
 
 
 def test_an_interval_without_clusters_would_undercover() -> None:
-    """The negative control of the test above: the same values, with each group independent."""
+    """Negative control of the test above: the same values, with each group independent."""
     chance = np.random.default_rng(7)
     bootstrap = Bootstrap(QUICK)
     false = 0
@@ -165,7 +167,7 @@ def test_true_effects_among_many_tests_are_discovered() -> None:
 
 
 def test_a_5_percent_effect_is_detected_in_100000_transfers() -> None:
-    """Documented power: at least 80 %. Sizes and clients spread times over two powers of ten."""
+    """Documented power: at least 80 %. Sizes and clients vary completion times over two powers of ten."""
     chance = np.random.default_rng(17)
     bootstrap = Bootstrap(QUICK)
     runs = 20
@@ -179,7 +181,7 @@ def test_a_5_percent_effect_is_detected_in_100000_transfers() -> None:
 
 
 def test_false_discoveries_stay_below_the_promised_rate() -> None:
-    """In each of many records half of the parts have an effect, and half have none."""
+    """In each of many data sets, half of the parts have an effect, and half have none."""
     chance = np.random.default_rng(23)
     bootstrap = Bootstrap(QUICK)
     shares = []

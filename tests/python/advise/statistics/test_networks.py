@@ -1,4 +1,4 @@
-"""One network must not decide a class of destinations: the effective number of networks behind a verdict."""
+"""A single network must not determine a class of destinations: the effective number of networks behind a verdict."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,7 +48,9 @@ def alternating(columns: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def dominated_by_one(**more: Any) -> pl.DataFrame:
-    """The large network takes half of the time, all others a third more."""
+    """Return traffic in which the treatment halves the times of the large network and increases those of all others by
+    a third.
+    """
     return pl.concat([from_one_address(near(0.5, **more)), near(1.33, seed=2, **more).head(1_500)])
 
 
@@ -94,7 +96,7 @@ def test_the_network_alone_has_its_verdict(tmp_path: Path) -> None:
 
 
 def test_each_metric_has_networks_of_its_own(tmp_path: Path) -> None:
-    """Completion times are of many networks; nine tenths of the throughput are of one."""
+    """Completion times come from many networks, but nine tenths of the throughput samples from one."""
     small = near(1.0)
     large = near(0.5, seed=3, size_bytes=(4_000_000, 9_000_000))
     large = pl.concat([from_one_address(large.head(1_800)), large.tail(200)])
@@ -137,7 +139,7 @@ def test_the_effective_sample_size_is_kishs_of_the_smaller_arm(tmp_path: Path) -
 
 
 def test_an_effect_that_depends_on_one_network_has_no_verdict(tmp_path: Path) -> None:
-    """It has a fifth of the samples, so there are enough networks."""
+    """The network has a fifth of the samples, so there are enough networks."""
     share: dict[str, Any] = {"share": alternating, "hours": 96}
     one = from_one_address(near(0.2, seed=2, **share).head(2_500))
     advice = answer(tmp_path, pl.concat([near(1.0, **share), one]), SWITCHBACK)
@@ -205,7 +207,7 @@ def test_consecutive_algorithms_are_reported_as_before_and_after(tmp_path: Path)
 
 
 def limited(frame: pl.DataFrame, share: float) -> pl.DataFrame:
-    """Let a share of the rows have a receiver that limits them and makes them slow."""
+    """Return the rows after making a fraction of them receiver-limited and slow."""
     is_limited = pl.int_range(pl.len()) % 100 < share * 100
     slow = pl.when(is_limited).then(9_000_000).otherwise(pl.col("fct_us")).cast(pl.UInt64)
     return frame.with_columns(

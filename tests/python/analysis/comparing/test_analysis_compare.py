@@ -1,4 +1,4 @@
-"""Which differences are real: pairs, intervals and verdicts, against answers worked out by hand."""
+"""Comparisons of runs: pairs, intervals and verdicts, checked against manually computed results."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Point = Mapping[str, Any]
 
 
 def a_run(directory: Path, points: Sequence[tuple[Point, Sequence[float]]], name: str = "large") -> Run:
-    """A run whose flow takes the given seconds at each point, by repetition: 1 MB each time."""
+    """Return a run whose flow takes the given seconds at each point, by repetition, for 1 MB each."""
     synthetic = SyntheticRun(
         directory,
         [
@@ -54,7 +54,7 @@ def test_the_interval_of_a_ratio_is_fiellers() -> None:
     difference = analysis.difference(estimate(a), estimate(b))
     assert difference.ratio == pytest.approx(2.0)
     v, w = np.var(a, ddof=1) / 4, np.var(b, ddof=1) / 3
-    freedom = (4 * v + w) ** 2 / ((4 * v) ** 2 / 3 + w**2 / 2)  # Welch's, of b - 2 a
+    freedom = (4 * v + w) ** 2 / ((4 * v) ** 2 / 3 + w**2 / 2)  # Welch's degrees of freedom of b - 2 a
     for bound in (difference.ratio_low, difference.ratio_high):
         assert bound is not None
         t = abs(np.mean(b) - bound * np.mean(a)) / math.sqrt(bound**2 * v + w)  # of b - bound * a
@@ -82,7 +82,7 @@ def test_values_without_spread_do_not_prove_a_difference() -> None:
     sums = [Estimate(3, value, value, value, value) for value in (0.1 + 0.2, 0.3, 0.4)]
     assert analysis.difference(sums[0], sums[1]).p == 1.0
     apart = analysis.difference(sums[0], sums[2])
-    # Of the 20 ways to divide six values into two groups of three, two divide them like that.
+    # Of the 20 ways to divide six values into two groups of three, two separate them completely.
     assert (apart.p, apart.low) == (0.1, None)
     rounded = analysis.difference(estimate([0.1 + 0.2, 0.3, 0.3]), estimate([0.4, 0.4, 0.4]))
     assert (rounded.p, rounded.low) == (0.1, None), "rounding errors are not a spread"

@@ -1,4 +1,4 @@
-"""Application metrics and fair shares, computed by hand."""
+"""Application measures and fair shares, checked against manually computed results."""
 
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,9 @@ def test_runs_without_applications_have_no_measures_of_applications(tmp_path: Pa
 
 
 def test_max_min_shares_redistribute_unused_capacity(tmp_path: Path) -> None:
-    """Of 15 Mbit/s 14.48 are payload. A call needs 1.48 of them, and two bulk flows share the other 13."""
+    """The payload rate of 15 Mbit/s is 14.48 Mbit/s. A call needs 1.48 of them, and two bulk flows share the
+    other 13.
+    """
     load = app("call", frame_bytes=18_500, interval_ns=100_000_000)
     flows = [flow("call", load=load), flow("a", size_bytes=None), flow("b", size_bytes=None)]
     synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=flows, forward=link(15_000_000)),))
@@ -87,7 +89,7 @@ def test_max_min_shares_redistribute_unused_capacity(tmp_path: Path) -> None:
             0, 0, "call", item=frame, acked_bytes=18_500, start_us=frame * 100 * MS, end_us=(frame + 1) * 100 * MS
         )
     synthetic.transfer(0, 0, "a", acked_bytes=6_500_000 * 10 // 8, end_us=10 * SECOND, completed=False)
-    # Alone in the last ten seconds, it could have all 14.48 Mbit/s.
+    # Alone in the last ten seconds, its fair share is the entire 14.48 Mbit/s.
     synthetic.transfer(0, 0, "b", acked_bytes=6_500_000 * 10 // 8, end_us=20 * SECOND, completed=False)
     assert measured(synthetic, "call")["max_min_share"] == pytest.approx(1)
     assert measured(synthetic, "a")["max_min_share"] == pytest.approx(1)

@@ -19,7 +19,9 @@ def in_step(synthetic: SyntheticRun) -> float | None:
 
 
 def two_bbr_flows(directory: Path, windows: dict[str, dict[int, int]], *, second_cc: str = "bbr") -> SyntheticRun:
-    """Flow `a` starts at once, `b` at 3 s; `windows` has their windows by second, 50 packets elsewhere."""
+    """Return a run in which flow `a` starts immediately and `b` at 3 s; `windows` has their windows by second, 50
+    packets otherwise.
+    """
     synthetic = SyntheticRun(directory / "run", (experiment(flows=[flow("a"), flow("b")]),))
     for name, start, cc in (("a", 0, "bbr"), ("b", 3, second_cc)):
         synthetic.transfer(0, 0, name, cc=cc, start_us=start * SECOND, end_us=60 * SECOND)

@@ -1,4 +1,4 @@
-"""Variation of a flow's rate, time to its share, packets in flight and limits: computed by hand."""
+"""Rate variation, convergence time, data in flight and limits, checked against manually computed results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from thalweg.results import open_run
 SECOND = 1_000_000
 """Microseconds in a second."""
 FULL = 5000
-"""Packets of 1500 bytes in a second at 60 Mbit/s."""
+"""Packets of 1500 bytes per second at 60 Mbit/s."""
 
 
 def run_of(directory: Path, **changes: Any) -> SyntheticRun:
@@ -40,7 +40,7 @@ def add(
     copy: int = 0,
     step_ms: int = 100,
 ) -> None:
-    """Add an unlimited connection with a rate in packets per second (of 1000 bytes payload, for easy sums)."""
+    """Add an unlimited connection with a rate in packets per second, each with a payload of 1000 bytes."""
     total = 0.0
     for t_ms in range(round(from_s * 1000), round(to_s * 1000) + 1, step_ms):
         synthetic.sample(
@@ -63,7 +63,7 @@ def test_stability_excludes_the_start_of_a_flow(tmp_path: Path) -> None:
 def test_stability_is_the_relative_deviation_of_100_ms_goodputs(tmp_path: Path) -> None:
     synthetic = run_of(tmp_path)
     add(synthetic, lambda t: 1500 if round(t * 10) % 2 == 0 else 500)
-    # The first bin reaches the mean of 1000, so 199 bins are left: 100 of 500 and 99 of 1500.
+    # The first bin reaches the mean of 1000, so 199 bins remain: 100 of 500 and 99 of 1500.
     mean = (100 * 500 + 99 * 1500) / 199
     deviation = ((100 * (500 - mean) ** 2 + 99 * (1500 - mean) ** 2) / 198) ** 0.5
     assert value(synthetic, "stability") == pytest.approx(deviation / mean)
@@ -97,8 +97,8 @@ def test_a_starved_flow_has_no_stability_and_does_not_converge(tmp_path: Path) -
 def test_convergence_of_a_single_flow_is_measured_from_its_start(tmp_path: Path) -> None:
     synthetic = run_of(tmp_path)
     add(synthetic, lambda t: 0 if t < 3 else FULL, from_s=1)
-    # From second 3 on it has the full rate, and its start was at 1 s; a mean over 500 ms is near the share once 450 ms
-    # of it are.
+    # It starts at 1 s and has the full rate from second 3 on; the mean over 500 ms is near the share once it contains
+    # 450 ms of the full rate.
     assert value(synthetic, "convergence_time") == pytest.approx(2.0)
 
 
@@ -283,7 +283,7 @@ def test_queueing_delay_is_the_time_to_drain_the_backlog(tmp_path: Path) -> None
         synthetic.queue(
             0, 0, second * SECOND, backlog_bytes=[0, 500, 500, 500, 500, 2000][second], capacity_bytes=carried
         )
-    # Waits: 0; from 1 s on until 3.5 s; 1.5; 0.5; 0.5; and 2 s at the rate of the last second.
+    # The waits are 0; from 1 s until 3.5 s; 1.5; 0.5; 0.5; and 2 s at the rate of the last second.
     assert value(synthetic, "queueing_delay_p50", None) == pytest.approx((0.5 + 1.5) / 2)
     assert value(synthetic, "queueing_delay_p95", None) == pytest.approx(2.0 + 0.75 * 0.5)
 
@@ -302,7 +302,7 @@ def test_a_drained_backlog_is_not_delayed_by_a_later_outage(tmp_path: Path) -> N
     synthetic.transfer(0, 0)
     for second, carried in enumerate([0, 1000, 1000, 1000]):
         synthetic.queue(0, 0, second * SECOND, backlog_bytes=1000 if second == 0 else 0, capacity_bytes=carried)
-    assert value(synthetic, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at place 2.85
+    assert value(synthetic, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at rank 2.85
 
 
 def test_delay_quantiles_of_a_window_use_its_samples(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def measure_of(run: Run, measure: str, name: str = "large") -> float | None:
 
 
 def unfair_run(directory: Path, sweep: dict[str, Any] | None = None) -> SyntheticRun:
-    """Five copies, of which the last three never deliver anything, and a flow of one copy that does."""
+    """Return a run with five copies, of which the last three never deliver data, and a flow of one copy that does."""
     flows = [flow("large", size_bytes=None, count=5), flow("medium")]
     synthetic = SyntheticRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
     for n in range(2):

@@ -1,4 +1,4 @@
-"""Measures within a time, and the time series behind them, against answers worked out by hand."""
+"""Measures within a time window, and the time series behind them, checked against manually computed results."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ def value(
 
 
 def two_flows(directory: Path) -> SyntheticRun:
-    """`large` gets 1 MB in each of ten seconds, `late` 0.5 MB in each from second 5 on; samples each second."""
+    """Return a run in which `large` gets 1 MB in each of ten seconds, and `late` 0.5 MB in each from second 5 on, with
+    samples every second.
+    """
     synthetic = run_of(experiment(flows=[flow(), flow("late")]), directory=directory)
     synthetic.transfer(0, 0, end_us=10 * SECOND, acked_bytes=10_000_000, segments=10_000, retransmits=100)
     synthetic.transfer(
@@ -75,7 +77,7 @@ def test_goodput_in_a_window_uses_the_active_time(tmp_path: Path) -> None:
 def test_rtts_and_windows_of_a_time_window_use_only_its_samples(tmp_path: Path) -> None:
     synthetic = two_flows(tmp_path)
     assert value(synthetic, "rtt_p50", (2, 6)) == pytest.approx(0.054)
-    assert value(synthetic, "rtt_p95", (2, 6)) == pytest.approx(0.0558)  # at place 3.8 of 52, 53, ... 56 ms
+    assert value(synthetic, "rtt_p95", (2, 6)) == pytest.approx(0.0558)  # at rank 3.8 of 52, 53, ... 56 ms
     assert value(synthetic, "latency_under_load", (2, 6)) == pytest.approx(0.0108)  # the empty path takes 45 ms
     assert value(synthetic, "cwnd_mean", (2, 6)) == 4
     assert value(synthetic, "cwnd_mean", None) == 5

@@ -1,4 +1,4 @@
-"""Quantities derived from a plan: the path in numbers, and harm."""
+"""Quantities derived from a plan: numeric path properties, and harm."""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def test_the_rate_is_the_first_step_or_the_trace_mean(tmp_path: Path) -> None:
     steps = [{"at_ns": 0, "rate_bps": 10_000_000}, {"at_ns": 10**9, "rate_bps": 1}]
     values = derived(tmp_path / "steps", forward=link(capacity={"kind": "steps", "steps": steps}))
     assert values["rate_bps"] == 10e6
-    # Three packets of 1500 bytes in 4 ms.
+    # The trace has three packets of 1500 bytes in 4 ms.
     capacity = {"kind": "trace", "trace": "lte"}
     values = derived(tmp_path / "trace", {"lte": [1, 1, 4]}, forward=link(capacity=capacity))
     assert values["rate_bps"] == 9e6

@@ -1,4 +1,4 @@
-"""Output of `thalweg check` about experiments: every key that differs from its default, and the rate of a trace."""
+"""Output of `thalweg check`: every key that differs from its default, and the rate of a trace."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ KEYS = {
 
 
 def rows(text: str) -> dict[str, str]:
-    """Return the rows of two columns by their first."""
+    """Return the rows of a table with two columns, by the first one."""
     return {key: value for key, _, value in (line.partition("  ") for line in text.splitlines())}
 
 

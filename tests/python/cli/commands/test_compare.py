@@ -1,4 +1,4 @@
-"""`thalweg compare` as a user or a CI job calls it."""
+"""`thalweg compare` on the command line and in CI."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,9 @@ BUFFERS = ["0.5bdp", "1bdp", "2bdp", "4bdp", "8bdp"]
 
 
 def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
-    """A large flow and a medium one, which takes longer with cubic than with bbr; retransmits are the same."""
+    """Create a study of a large flow and a medium one, which takes longer with cubic than with bbr; retransmits are the
+    same.
+    """
     points = [{"flow.medium.cc": cc, "path.buffer": buffer} for cc in ("bbr", "cubic") for buffer in BUFFERS]
     flows = [flow("large"), flow("medium")]
     synthetic = SyntheticRun(
@@ -40,7 +42,7 @@ def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[str, str]:
-    """A study, and the same with all times a tenth longer."""
+    """Return a study, and the same study with all times a tenth longer."""
     return a_study(tmp_path / "before"), a_study(tmp_path / "after", "kernel", slower=1.1)
 
 
@@ -146,7 +148,7 @@ def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_
 def test_only_regressions_fail_on_request(
     thalweg: Thalweg, runs: tuple[str, str], first: int, second: int, code: Exit
 ) -> None:
-    """The second run is slower, so times grow and goodput falls; shares are neither good nor bad."""
+    """The second run is slower, so times increase and goodput decreases; shares have no better direction."""
     for measure, expected in (("goodput", code), ("completion_time", code), ("share", Exit.FINE)):
         named = ("--flow", "medium", "--measure", measure, "--fail-on", "worse")
         done = thalweg("compare", runs[first], runs[second], *named)

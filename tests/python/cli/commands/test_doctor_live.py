@@ -1,4 +1,4 @@
-"""`thalweg doctor --live`: its report about a machine under load, and when it recommends an action."""
+"""`thalweg doctor --live`: its report on a loaded machine, and when it recommends an action."""
 
 import json
 import os
@@ -40,7 +40,7 @@ CONNECTION = {
 
 @pytest.fixture
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
-    """Let the engine report these values."""
+    """Make the engine report these values."""
     answer, engine = tmp_path / "seen.json", tmp_path / "engine"
     engine.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "live --seconds 5" ] && cat {answer}\n')
     engine.chmod(0o755)

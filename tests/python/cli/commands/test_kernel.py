@@ -1,4 +1,4 @@
-"""A scenario on this machine's own TCP, as a user runs it."""
+"""A scenario on this machine's own TCP, from the command line."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ record = true
 
 
 ON_A_BUSY_MACHINE = (Exit.FINE, *UNTRUSTWORTHY)
-"""A busy machine may be late, and says so with its exit code."""
+"""Exit codes on a busy machine, which may miss deadlines and then reports untrustworthy experiments."""
 
 
 @pytest.fixture
@@ -80,5 +80,5 @@ def test_two_engines_are_compared(kernel: None, thalweg: Thalweg, tmp_path: Path
     assert [run["engine"] for run in document["runs"]] == ["sim", "kernel"]
     bulk, page = document["cells"]
     assert {bulk["state"], page["state"]} <= {"compared", "untrustworthy"}
-    if page["state"] == "compared":  # a busy machine may be late, and reports that
+    if page["state"] == "compared":  # a busy machine may miss deadlines, and reports it
         assert abs(page["measures"]["completion_time"]["error"]) < 0.5

@@ -1,4 +1,4 @@
-"""`thalweg shell` passes on exit code, signals and terminal of a program, and leaves nothing behind."""
+"""`thalweg shell` passes exit code, signals and terminal of a program through, and cleans up."""
 
 import os
 import pty
@@ -73,7 +73,7 @@ def test_a_transfer_crosses_the_path_and_is_in_the_tables_with_its_five_tuple(tm
     server = "10.77.0.2" if ip == 4 else "[fd77::2]"
     tcp, udp = connections["tcp"], connections["udp"]
     assert (tcp.target, tcp.bytes) == (f"{server}:7000", 1_000_000)
-    # 1 MB takes 0.4 s at 20 Mbit/s, after a handshake of 50 ms, and a few round trips of slow start.
+    # 1 MB takes 0.4 s at 20 Mbit/s, after a handshake of 50 ms and several round trips of slow start.
     assert 0.4 < tcp.seconds < 1.5
     assert tcp.rtt_us
     assert tcp.rtt_us >= 50_000

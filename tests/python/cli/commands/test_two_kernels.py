@@ -27,19 +27,21 @@ cc = "cubic"
 """
 
 ATTEMPTS = 5
-"""Times that the comparison is tried on a machine that is busy."""
+"""Maximum number of attempts at the comparison on a busy machine."""
 
 LEFT_OUT = "tcp_yeah.ko"
-"""A module that no flow uses: without it, it is another kernel."""
+"""A module that no flow uses; a kernel without it counts as a different kernel."""
 
 
 @pytest.fixture
 def kernels(vm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of two kernels in a command: the one that guests have here, and the same without one of its modules."""
+    """Return the names of two kernels in a command: the guests' default kernel, and the same one without one of its
+    modules.
+    """
     current = guests.current()
     image = Path(os.environ.get(guests.IMAGE_VARIABLE) or (current.image if current else ""))
     modules = Path(os.environ.get(guests.MODULES_VARIABLE) or (current.modules if current else ""))
-    # The command sets both, and must restore them afterwards.
+    # The command sets both variables and must restore them afterwards.
     monkeypatch.setenv(guests.IMAGE_VARIABLE, "")
     monkeypatch.setenv(guests.MODULES_VARIABLE, "")
     fewer = tmp_path / "modules"

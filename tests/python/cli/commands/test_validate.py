@@ -1,4 +1,4 @@
-"""`thalweg validate` as a user sees it, with the real simulator on both sides."""
+"""`thalweg validate` on the command line, with the real simulator on both sides."""
 
 import csv
 import json

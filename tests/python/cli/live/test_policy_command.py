@@ -1,4 +1,4 @@
-"""`thalweg policy simulate`: the table, and the error about unknown policies."""
+"""`thalweg policy simulate`: its table, and the error for unknown policies."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def summary(name: str, regret: float) -> dict[str, Any]:
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the engine report the simulation of two policies."""
+    """Make the engine report the simulation of two policies."""
     answer, engine = tmp_path / "played.json", tmp_path / "engine"
     answer.write_text(json.dumps({"format": 1, "seeds": 7, "policies": [summary("bayes", 1.5), summary("ucb", 3.0)]}))
     arguments = "policy simulate --seeds 7 --retransmit-price 2.0 --policy bayes --policy ucb"

@@ -1,4 +1,4 @@
-"""Shared code of tests of importers: a sample is imported, and its rows are checked."""
+"""Shared code of tests of importers: imports a sample and returns its rows."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ AT_S = 1_795_304_248
 
 
 def imported(importer: Importer, *files: Path, out: Path, **options: Any) -> tuple[list[dict[str, Any]], Imported]:
-    """Import files; returns the rows, each with its non-empty columns, and the output."""
+    """Import files; return the rows, each with its non-null columns, and the result."""
     done = imports.convert(importer, files, out, addresses=options.pop("addresses", Addresses()), **options)
     rows = [
         {name: value for name, value in row.items() if value is not None}

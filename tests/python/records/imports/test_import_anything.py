@@ -1,5 +1,5 @@
-"""Any input of any importer ends with rows or with an error of thalweg: no NaN, no control character, nothing left
-behind.
+"""Any input of any importer results in rows or in an error of thalweg, without NaN, control characters or leftover
+files.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Reading rows in blocks and one by one has the same results: rows, counts and errors."""
+"""Importing rows in blocks and one by one has the same results: rows, counts and errors."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ from thalweg.records.imports.varnish import DEFAULT
 
 
 class OneByOne:
-    """An importer that reads no blocks."""
+    """An importer without support for blocks."""
 
     def __init__(self, importer: Importer) -> None:
         self._importer = importer
@@ -49,7 +49,7 @@ class OneByOne:
 
 
 def outcome(importer: Importer, file: Path, form: AddressForm, constants: dict[str, str], strict: bool) -> object:
-    """Import a file; return everything that is visible to a user."""
+    """Import a file; return the complete result that a user sees."""
     with tempfile.TemporaryDirectory() as out:
         try:
             done = convert(importer, [file], Path(out), addresses=Addresses(form, b"k" * 32), constants=constants,
@@ -268,7 +268,8 @@ def test_block_reading_matches_line_reading_with_one_unusual_field(name: str, fo
     check(make, (head + "\n".join(lines)).encode(), form)
     if form != "truncated":
         return
-    # Each unusual line is in a block with a usual one. An open quote changes the lines after it, as does a time in ss.
+    # Each unusual line is in a block with a usual one. An open quote changes the lines after it, and so does a time in
+    # ss.
     alone = [line for line in lines if line.count('"') % 2 or (name == "ss" and "\nESTAB" in line)]
     for line in alone:
         check(make, f"{head}{lines[0]}\n{line}\n".encode(), form, constants={"machine": "web7"})

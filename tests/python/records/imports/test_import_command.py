@@ -1,4 +1,4 @@
-"""`thalweg import`: its output, its files, and the stored part of addresses."""
+"""`thalweg import`: its output, its files, and the formats of stored addresses."""
 
 import contextlib
 import json
@@ -134,9 +134,9 @@ def test_usage_errors_suggest_the_correct_usage(
 def test_address_hashes_match_the_agent_for_the_same_key(tmp_path: Path) -> None:
     addresses = with_key("hashed", key_file(tmp_path))
     rows, _ = imported(Ss(), SAMPLES / "ss.txt", out=tmp_path / "out", addresses=addresses)
-    # HMAC-SHA-256 of the 4 bytes c6 33 64 07, cut to 64 bits: openssl dgst -sha256 -mac HMAC -macopt hexkey:KEY
+    # HMAC-SHA-256 of the 4 bytes c6 33 64 07, truncated to 64 bits: openssl dgst -sha256 -mac HMAC -macopt hexkey:KEY
     assert rows[0]["remote_address"] == "h:ca967fb2cb9222d5"
-    # An IPv4 address in the clothes of IPv6 is the same peer.
+    # An IPv4-mapped IPv6 address is the same peer as the IPv4 address.
     assert rows[3]["remote_address"] == rows[0]["remote_address"]
     assert rows[1]["remote_address"] != rows[0]["remote_address"]
 

@@ -1,4 +1,4 @@
-"""CSV of any kind, with a map."""
+"""Imports of arbitrary CSV with a map."""
 
 from pathlib import Path
 

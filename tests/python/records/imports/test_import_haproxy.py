@@ -1,4 +1,4 @@
-"""HAProxy's logs: its built-in formats, and those of log-format."""
+"""Imports of HAProxy's logs: the default formats, and those of log-format."""
 
 from pathlib import Path
 from typing import Any

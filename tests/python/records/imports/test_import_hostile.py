@@ -1,4 +1,4 @@
-"""Malformed files: each line is read, or named and counted; none causes a crash or is dropped silently."""
+"""Malformed files: each line is imported, or reported and counted; none causes a crash or is dropped silently."""
 
 import gzip
 import json

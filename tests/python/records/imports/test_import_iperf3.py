@@ -1,4 +1,4 @@
-"""Results of iperf3, as JSON and as a stream of JSON."""
+"""Imports of iperf3 results, as JSON and as a stream of JSON."""
 
 import copy
 import json

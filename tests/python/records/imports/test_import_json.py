@@ -1,4 +1,4 @@
-"""JSON of any kind, with a map."""
+"""Imports of arbitrary JSON with a map."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows of M-Lab's NDT."""
+"""Imports of M-Lab's NDT rows."""
 
 import gzip
 from pathlib import Path

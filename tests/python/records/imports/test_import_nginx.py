@@ -1,4 +1,4 @@
-"""nginx's access logs."""
+"""Imports of nginx's access logs."""
 
 from pathlib import Path
 

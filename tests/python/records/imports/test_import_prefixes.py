@@ -1,4 +1,4 @@
-"""Logs that another program has wrapped in its own lines: the address is read, or the line is counted."""
+"""Imports of logs with prefixes of other programs: each line is imported or counted."""
 
 import gzip
 import json

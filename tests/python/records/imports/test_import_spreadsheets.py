@@ -1,4 +1,6 @@
-"""CSV as spreadsheets write it: separators, decimal commas and dates are read right, or counted with what to type."""
+"""Imports of CSV from spreadsheets: separators, decimal commas and dates are parsed correctly, or counted
+with a hint.
+"""
 
 from pathlib import Path
 

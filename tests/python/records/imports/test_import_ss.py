@@ -1,4 +1,4 @@
-"""Dumps of ss, and the events of ss -E."""
+"""Imports of ss dumps, and of the events of ss -E."""
 
 import os
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_a_close_event_has_the_algorithm_of_an_earlier_dump(tmp_path: Path) -> N
     closed = rows[3]
     assert (closed["kind"], closed["cc"]) == ("close", "bbr")
     assert closed["end_us"] == 1_795_304_310_250_000
-    # 647,106 minus the kernel's one for the SYN and one for the FIN: all that was sent, and not again.
+    # 647,106 bytes acknowledged minus 1 for the SYN and 1 for the FIN: all bytes sent, without retransmissions.
     assert closed["acked_bytes"] == 650_000 - 2896
     assert closed["ip_version"] == 4
 

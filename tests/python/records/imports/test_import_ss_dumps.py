@@ -1,4 +1,6 @@
-"""Dumps of ss of many kernels, with times of many forms, filtered, wrapped and cut off: what is absent is empty."""
+"""Imports of ss dumps from many kernels, with times in many formats, filtered, wrapped and truncated; absent fields are
+null.
+"""
 
 import os
 import time
@@ -95,7 +97,7 @@ def test_a_truncated_line_never_yields_a_wrong_number(tmp_path: Path) -> None:
     rows, _ = rows_of(tmp_path, AT + "\n".join(sockets) + "\n")
     complete = rows[-1]
     assert complete["remote_port"] == len(fields)
-    # Of `minrtt:5.5`, the prefix `minrtt:5` is the only one that cannot be recognized as truncated.
+    # The prefix `minrtt:5` of `minrtt:5.5` is the only one that cannot be detected as truncated.
     undetectable = fields.index("minrtt:5.5") + len("minrtt:5")
     differing = [
         (row["remote_port"], name)
@@ -297,5 +299,5 @@ def test_adversarial_dumps_are_read_in_linear_time(tmp_path: Path, text: str) ->
     began = time.monotonic()
     rows, _ = rows_of(tmp_path, f"{AT}{HEAD}{LINUX_4_9}{HEAD}cubic rto:208 rtt:6/3 {text}\n")
     assert rows
-    # Each takes a tenth of a second; a quadratic algorithm took minutes.
+    # Each import takes a tenth of a second; a quadratic algorithm took minutes.
     assert time.monotonic() - began < 30

@@ -1,4 +1,4 @@
-"""Varnish's access logs."""
+"""Imports of Varnish's access logs."""
 
 from pathlib import Path
 

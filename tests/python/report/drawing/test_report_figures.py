@@ -1,4 +1,4 @@
-"""Figures as files for papers: their content, their names, and when they are refused."""
+"""Figures as files for papers: their content, their names, and when they are rejected."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sentences about swept keys: differences between points are reported in grammatical sentences."""
+"""Sentences about swept keys: differences between points are described grammatically."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ ENGINES = engine.capabilities().engines
 
 
 def sentences(folder: Path, text: str) -> str:
-    """Return all sentences about a scenario, with ordinary spaces."""
+    """Return all sentences about a scenario, with no-break spaces replaced."""
     file = folder / "x.toml"
     file.write_text(text)
     document: dict[str, Any] = plan.make(scenario.load(file), ENGINES["sim"], ENGINES).model_dump()

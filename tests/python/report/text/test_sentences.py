@@ -1,4 +1,4 @@
-"""Findings in sentences: they follow from the intervals."""
+"""Findings as sentences follow from the intervals."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ BUFFERS = ("0.5bdp", "2bdp", "8bdp")
 def race_sentences(
     directory: Path, shares: list[list[float]], ccs: tuple[str, str] = ("bbr", "cubic"), **more: Any
 ) -> list[str]:
-    """Return the sentences of a run with two endless flows.
+    """Return the sentences of a run with two unlimited flows.
 
     Args:
         directory: An empty folder.
         shares: Per buffer, the share of the first flow in each repetition.
         ccs: Algorithms of the two flows.
-        more: Further keys of the first flow.
+        more: Additional keys of the first flow.
     """
     flows = [flow("ours", ccs[0], size_bytes=None, **more), flow("theirs", ccs[1], size_bytes=None)]
     experiments = [
@@ -99,7 +99,9 @@ def test_the_share_of_a_flow_with_a_size_is_not_a_finding(tmp_path: Path) -> Non
 
 
 def algorithms(directory: Path, goodputs: dict[str, list[list[int]]]) -> str:
-    """Return the sentence about the swept algorithm of a flow: per algorithm and buffer, bytes of each repetition."""
+    """Return the sentence about the swept algorithm of a flow, from the bytes of each repetition by algorithm and
+    buffer.
+    """
     ccs = list(goodputs)
     points = [(cc, number) for cc in ccs for number in range(len(goodputs[cc]))]
     experiments = [

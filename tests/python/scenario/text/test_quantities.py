@@ -1,4 +1,4 @@
-"""Quantities: the vectors that Rust reads too, and what only a scenario has."""
+"""Quantities: the test vectors that Rust also uses, and quantities that only scenarios have."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The overrides of a scenario with --quick: an engine's quick set is never larger than its full one."""
+"""The overrides of a scenario with --quick: an engine's quick set is never larger than its full set."""
 
 import re
 from dataclasses import replace
@@ -45,12 +45,14 @@ quick = { repetitions = 2 }
 
 @cache
 def engines() -> dict[str, Engine]:
-    """The engines, asked for once: each query starts the engine, which probes this machine."""
+    """Return the engines; they are queried once, because each query probes this machine."""
     return engine.capabilities().engines
 
 
 def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[str, int]]:
-    """The buffer and the repetition of each experiment that an engine runs of a part, if it is here."""
+    """Return the buffer and the repetition of each experiment that an engine runs of a part; empty if the engine is
+    missing.
+    """
     all_engines = engines()
     plan = prepare(study, part, replace(all_engines[name], available=True), all_engines, quick=quick).plan
     return (

@@ -1,4 +1,4 @@
-"""Valid and rejected questions of a claim over a sample of points."""
+"""Valid and invalid claims over a sample of points."""
 
 from pathlib import Path
 

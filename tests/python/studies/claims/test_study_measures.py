@@ -1,4 +1,4 @@
-"""Measures defined by a study, computed from others and from the best of comparable points."""
+"""Measures defined by a study, computed from others and from their best values among comparable points."""
 
 import math
 
@@ -39,8 +39,8 @@ def test_the_best_is_taken_over_otherwise_equal_points_per_repetition() -> None:
         POINTS,
     )
     costs = {(row[0], row[1]): row[2] for row in computed.iter_rows()}
-    # At no loss bbr has the smaller RTT and cubic the larger goodput; at 10 % only the goodput differs; in the second
-    # repetition cubic is alone.
+    # Without loss bbr has the smaller RTT and cubic the larger goodput; at 10 % only the goodput differs; in the second
+    # repetition only cubic has values.
     assert costs == {(0, 0): 1.0, (1, 0): 0.5, (2, 0): 0.5, (3, 0): 0.0, (0, 1): 0.0}
 
 

@@ -1,4 +1,4 @@
-"""A study's policy as a file."""
+"""Writing a study's policy as a file."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Claims are judged on synthetic runs, so that the right answer is known."""
+"""Claims are judged on synthetic runs with known results."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ CC, BUFFER = "flow.large.cc", "path.buffer"
 
 
 def synthetic(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | None]]) -> dict[str, PartData]:
-    """A part whose large flow takes these times, a list of repetitions per congestion control and buffer.
+    """Return a part whose large flow takes these times: a list of repetitions per congestion control and buffer.
 
-    The medium flow takes the rest of 10 s. None: the transfer did not complete.
+    The medium flow takes the rest of 10 s. None: the transfer is incomplete.
     """
     experiments = [
         experiment(number, repetition, sweep={CC: cc, BUFFER: buffer}, flows=[flow("large", cc), flow("medium", cc)])
@@ -56,7 +56,7 @@ def judged(parts: dict[str, PartData], judge_: Mapping[str, Any], where: Mapping
 
 @pytest.fixture
 def race(tmp_path: Path) -> dict[str, PartData]:
-    """BBR takes 2 s with every buffer, CUBIC 1, 2 and 4 s."""
+    """Return a part in which BBR takes 2 s with every buffer, and CUBIC 1, 2 and 4 s."""
     calm = (-0.01, 0.0, 0.01)
     return synthetic(
         tmp_path / "race",
@@ -97,7 +97,7 @@ def test_an_ambiguous_pairing_is_a_study_error(race: dict[str, PartData]) -> Non
 def test_gain_and_harm_follow_from_the_ratio(race: dict[str, PartData]) -> None:
     where, against = {CC: "cubic", BUFFER: "4bdp"}, {"where": {CC: "bbr"}}
     assert judged(race, {"as": "gain", "at_most": 9}, where, against=against).value == pytest.approx(1.0)
-    # It takes twice as long: half of the possible throughput is lost.
+    # It takes twice as long, so half of the possible throughput is lost.
     harm = judged(race, {"as": "harm", "at_most": 9}, where, against=against)
     assert harm.value == pytest.approx(analysis.harm(4.0, 2.0, more_is_better=False))
     assert harm.value == pytest.approx(0.5)
@@ -118,7 +118,7 @@ def test_a_single_repetition_is_judged_by_value_with_a_note(tmp_path: Path) -> N
 
 
 def test_bounds_on_many_points_are_corrected_for_multiplicity(tmp_path: Path) -> None:
-    # 20 points that meet the bound, and one whose 95 % interval is just outside: one in 20 such intervals is wrong.
+    # 20 points meet the bound, and one has a 95 % interval just outside: one in 20 such intervals is wrong.
     inside, outside = [1.0, 1.1, 1.2], [2.05, 2.1, 2.15]
     times = {("bbr", f"{size}bdp"): inside for size in range(1, 21)} | {("bbr", "99bdp"): outside}
     verdict = judged(synthetic(tmp_path / "many", times), {"at_most": 1.95}, {})
@@ -137,7 +137,7 @@ def test_a_missing_value_leaves_a_claim_about_every_point_inconclusive(tmp_path:
 
 def test_a_missing_value_is_inconclusive_only_if_it_could_change_the_verdict(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
-    # There may be a smaller one; it is certain that there is one this small.
+    # An excluded point may have a smaller value; the minimum is at most this one.
     assert judged(parts, {"over": "min", "at_most": 1}, {}).verdict == "not settled"
     assert judged(parts, {"over": "min", "at_most": 2}, {}).verdict == "holds"
     assert judged(parts, {"over": "min", "at_least": 2}, {}).verdict == "not settled"
@@ -147,7 +147,7 @@ def test_a_missing_value_is_inconclusive_only_if_it_could_change_the_verdict(tmp
 
 
 def test_two_flows_of_an_experiment_are_not_independent(tmp_path: Path) -> None:
-    # One flow's gain is the other's loss: their difference varies twice as much as one of them, not 1.4 times.
+    # One flow's gain is the other's loss, so their difference varies twice as much as one of them, not 1.4 times.
     times = [4.0, 5.0, 6.0, 4.5, 5.5]
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): times})
     verdict = judged(parts, {"as": "difference", "at_most": 9}, {}, against={"flow": "medium"})
@@ -190,7 +190,7 @@ def test_a_share_counts_the_points_within_the_bounds(race: dict[str, PartData]) 
 def test_an_untested_claim_says_where_it_is_tested(race: dict[str, PartData]) -> None:
     verdict = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
     assert verdict.verdict == "cannot run here"
-    # A number is requested for points of which an earlier condition has left none.
+    # The conditions on the numeric key exclude all points that the earlier condition selects.
     assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
     assert verdict.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
@@ -219,7 +219,7 @@ SPREAD = 0.1
 """Standard deviation of the synthetic values, around means of 1 and 2."""
 
 OFF = 0.012
-"""Maximum deviation of the share of covering intervals from 95 %: three and a half standard errors of TRIALS."""
+"""Maximum deviation of the fraction of covering intervals from 95 %: three and a half standard errors of TRIALS."""
 
 
 def _drawn(mean: float, n: int, seed: int) -> Side:
@@ -236,7 +236,7 @@ def test_ratio_intervals_have_their_nominal_coverage(n: int) -> None:
     sides = Sides(pl.DataFrame(), value, against, no, np.zeros(TRIALS))
     quantities = Quantities.of(sides, Centre(np.log(ratio), slopes, ~no), lambda quantities_: quantities_)
     low, high = quantities.intervals(0.95)
-    # Welch's interval of few values is a little too wide rather than too narrow.
+    # Welch's interval of few values is slightly too wide rather than too narrow.
     assert 0.95 - OFF < np.mean((low <= 2) & (high >= 2)) < 0.985
 
 
@@ -257,7 +257,7 @@ def test_a_crossing_is_interpolated_over_the_logarithm_of_the_key() -> None:
 
 
 def test_the_interval_of_a_share_contains_the_share(tmp_path: Path) -> None:
-    # Each of eight points meets the bound by less than its noise: most draws have some that do not.
+    # Each of eight points meets the bound by less than its noise, so in most draws some do not.
     times = {("bbr", f"{size}bdp"): [0.9, 1.0, 1.09] for size in range(1, 9)}
     criteria = {"over": "share", "at_most": 1.0, "at_least_share": 0.9}
     verdict = judged(synthetic(tmp_path / "a", times), criteria, {})
@@ -270,7 +270,7 @@ def test_the_interval_of_a_share_contains_the_share(tmp_path: Path) -> None:
 
 
 def sampled(directory: Path, ratios: Sequence[float], weights: Sequence[float]) -> dict[str, PartData]:
-    """A path per ratio of BBR's time to CUBIC's, which takes its weight in seconds."""
+    """Return a part with a path per ratio of BBR's time to CUBIC's; CUBIC takes the path's weight in seconds."""
     times = {}
     for number, (ratio, weight) in enumerate(zip(ratios, weights, strict=True)):
         times["cubic", f"{number + 1}bdp"] = [weight]

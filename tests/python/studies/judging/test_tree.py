@@ -1,4 +1,4 @@
-"""Decision trees that are learned from a grid, on a synthetic one in which the answer is known."""
+"""Decision trees that are learned from a synthetic grid with a known result."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,9 @@ def table(*learn: dict[str, Any], **changes: Any) -> Tree:
 
 @pytest.fixture
 def grid(tmp_path: Path) -> dict[str, PartData]:
-    """BBR is ahead by 50 % where the buffer is below 0.3 BDP, and behind by 3 % elsewhere: 13 of 30 paths."""
+    """Return a grid in which BBR is ahead by 50 % if the buffer is below 0.3 BDP, and behind by 3 % otherwise: 13 of 30
+    paths.
+    """
     experiments, gains = [], []
     for rate in RATES:
         for buffer in BUFFERS_KB:

@@ -1,4 +1,4 @@
-"""Figures show the numbers that were measured, in the order and with the words of the study."""
+"""Figures show the measured numbers, in the order and with the labels of the study."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ VALUE = {"measure": "completion_time", "flow": "large"}
 
 
 def drawn(tmp_path: Path, buffers: tuple[str, str] = ("1bdp", "16bdp"), **figure: Any) -> Figure:
-    """Draw a figure of a race in which BBR takes 2 s with every buffer, and CUBIC 1 and 4 s."""
+    """Return a figure of a race in which BBR takes 2 s with every buffer, and CUBIC 1 and 4 s."""
     small, large = buffers
     times = {("cubic", small): 1.0, ("cubic", large): 4.0, ("bbr", small): 2.0, ("bbr", large): 2.0}
     parts = synthetic(tmp_path / "run", {point: [mean - 0.1, mean, mean + 0.1] for point, mean in times.items()})

@@ -103,7 +103,7 @@ def test_every_template_is_vega_lite(figure: Figure) -> None:
         "names": ["a"], "colours": ["#000000"], "dashes": [[1, 0]], "shapes": ["circle"], "panels": ["a"],
         "x_domain": ["a"], "y_domain": ["a"], "t_domain": [0, 1], "gradient": 100, "ink": "#000000",
     }  # fmt: skip
-    altair.Chart.from_dict(_whole(draw(figure).spec, names))  # raises where the grammar does not allow it
+    altair.Chart.from_dict(_whole(draw(figure).spec, names))  # raises an exception if the chart is invalid
 
 
 def written(directory: Path, **changes: Any) -> Path:

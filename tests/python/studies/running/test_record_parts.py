@@ -61,7 +61,7 @@ x = "class"
 
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections of the truth `reversed`: wireless ones take 10 % more time, those of PoPs 20 % less."""
+    """Use connections of the truth `reversed`: wireless ones take 10 % more time, those of PoPs 20 % less."""
     ratios = PLANTED["reversed"].ratios
     pools = {kind.name: planted_pool(kind, ratios.get(kind.name, 1.0)) for kind in synth.CLASSES}
 

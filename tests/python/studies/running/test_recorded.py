@@ -1,4 +1,4 @@
-"""The recordings of the bundled studies: complete, and of the present simulator."""
+"""The recorded results of the bundled studies are complete, and from the current version of the simulator."""
 
 import pytest
 from thalweg import engine, studies
@@ -8,7 +8,9 @@ STUDIES = studies.ready_made()
 
 
 def engine_of(name: str) -> str:
-    """Return the engine whose recordings are checked: another one if the simulator runs no part of the study."""
+    """Return the engine whose recorded results are checked: another engine if the simulator runs no part of
+    the study.
+    """
     study = studies.load(STUDIES[name])
     setups = [part.engines.get(engine.DEFAULT) for part in study.claims.parts.values()]
     if any(setup is None or setup.why_not is None for setup in setups):
@@ -17,15 +19,12 @@ def engine_of(name: str) -> str:
 
 
 LIMITS_S = {"quick": 4 * 60, "full": 60 * 60}
-"""Maximum time of all studies together on the simulator, on two cores: the quick sets run with every change, the full
-ones during a break.
-"""
+"""Maximum total time of all studies on the simulator, on two cores: the quick sets run with every change."""
 
 
 EARLIER = {("sim", "full"): "3"}
-"""Earlier result versions whose recordings still exist beside those of the current one. Each study's page shows the
-version of each set. The full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded again:
-`thalweg reproduce NAME --record`.
+"""Earlier result versions of which recorded results still exist. Each study's page shows the version of each set. The
+full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded again: `thalweg reproduce NAME --record`.
 """
 
 

@@ -1,4 +1,4 @@
-"""Repetitions of a point end as soon as all its claims have narrow enough intervals."""
+"""Repetitions of a point end as soon as the intervals of all its claims are narrow enough."""
 
 import json
 from collections.abc import Sequence
@@ -140,7 +140,8 @@ def test_a_study_repeats_only_noisy_points(tmp_path: Path) -> None:
 
 
 def test_existing_repetitions_count_beyond_the_current_number(tmp_path: Path) -> None:
-    # Eight repetitions are enough for this tolerance, and five are not: evaluated at once, the eight require no more.
+    # Eight repetitions are enough for this tolerance, and five are not; when all eight are evaluated together, no more
+    # are requested.
     claims = CLAIMS.replace("tolerance = 0.01", "tolerance = 0.2")
     runner = Runner()
     assert reproduced(tmp_path, runner, claims).experiments == 11
