@@ -293,7 +293,7 @@ pub struct ConnectionReport {
     pub from: SocketAddr,
     /// Address and port of the receiver.
     pub to: SocketAddr,
-    /// Congestion control; `None` if there is none or it is unknown.
+    /// Congestion control; `None` if unknown or not applicable.
     pub cc: Option<String>,
     /// Time at which the first packet entered the path.
     pub start_us: u64,

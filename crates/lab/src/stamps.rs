@@ -1,14 +1,14 @@
-//! The kernel's receive timestamps on the experiment's clock.
+//! Converts the kernel's receive timestamps to the experiment's clock.
 //!
-//! They are readings of CLOCK_REALTIME. Both clocks run at the same speed; their difference changes only when a program
-//! sets the time of day, so it is measured anew now and then.
+//! They are readings of CLOCK_REALTIME. Both clocks run at the same speed, and their difference changes only when a
+//! program sets the time of day. Therefore, the difference is measured periodically.
 
 use crate::clock::monotonic_ns;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Between two measurements: a tenth of a second of wrong timestamps at most.
+/// Interval between two measurements: timestamps are wrong for at most a tenth of a second.
 const INTERVAL_NS: u64 = 100_000_000;
-/// Readings of a measurement; the one with the least time between its two sides is used.
+/// Number of readings per measurement; the reading with the shortest duration is used.
 const READINGS: u32 = 5;
 
 /// Offset between the two clocks.
@@ -19,7 +19,7 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Measures.
+    /// Measures the offset.
     pub fn measure() -> Stamps {
         let reading = |_| {
             let before = monotonic_ns();
@@ -33,19 +33,19 @@ impl Stamps {
         best.expect("there are readings").1
     }
 
-    /// Measures again if the last measurement is old.
+    /// Measures the offset again if the last measurement is too old.
     pub fn refresh(&mut self, monotonic_ns: u64) {
         if monotonic_ns.saturating_sub(self.measured_at_ns) >= INTERVAL_NS {
             *self = Stamps::measure();
         }
     }
 
-    /// The reading of CLOCK_REALTIME at a reading of CLOCK_MONOTONIC; zero for one before 1970.
+    /// Converts a reading of CLOCK_MONOTONIC to CLOCK_REALTIME; zero if the result is before 1970.
     pub fn realtime_ns(&self, monotonic_ns: u64) -> u64 {
         u64::try_from(i128::from(monotonic_ns) + self.realtime_at_zero_ns).unwrap_or(0)
     }
 
-    /// The reading of CLOCK_MONOTONIC at a reading of CLOCK_REALTIME; zero for one before it began.
+    /// Converts a reading of CLOCK_REALTIME to CLOCK_MONOTONIC; zero if the result is before its start.
     pub fn monotonic_ns(&self, realtime_ns: u64) -> u64 {
         u64::try_from(i128::from(realtime_ns) - self.realtime_at_zero_ns).unwrap_or(0)
     }
@@ -62,7 +62,7 @@ mod tests {
         let realtime = clock_gettime(ClockId::Realtime);
         let after = monotonic_ns();
         let stamp = stamps.monotonic_ns(realtime.tv_sec as u64 * 1_000_000_000 + realtime.tv_nsec as u64);
-        // The error of a measurement is at most half of its duration; that is microseconds unless it was interrupted
+        // The error of a measurement is at most half of its duration, which is microseconds unless it was interrupted
         // five times.
         assert!((before - 1_000_000..=after + 1_000_000).contains(&stamp), "{before} {stamp} {after}");
     }

@@ -32,11 +32,11 @@ use std::io;
 use std::path::Path;
 use thalweg_trace::Sink;
 
-/// Runs an experiment to its end, and makes its rows.
+/// Runs an experiment to its end, and passes its rows to `sink`.
 ///
 /// # Errors
-/// [`Failure::Failed`] if the machine cannot run it, with what it lacks; [`Failure::Cancelled`] if `is_cancelled`
-/// returned true. The rows handed over until then are incomplete.
+/// [`Failure::Failed`] if the machine cannot run the experiment, with the missing feature; [`Failure::Cancelled`] if
+/// `is_cancelled` returned true. The rows handed over until then are incomplete.
 pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let mut rows = Rows::new(job.experiment, sink);
     let performance = perform(job, setup, &mut |event| rows.take(event))?;
@@ -50,7 +50,7 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
 /// Runs an experiment to its end, and hands over the events of its hosts.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as [`run`].
 pub fn perform(job: &Job<'_>, setup: HostSetup<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
     check::check(job, setup)?;
     let (link, why) = if setup.is_virtual_time {

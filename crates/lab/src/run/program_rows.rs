@@ -1,4 +1,4 @@
-//! Rows of flows that programs make, from the run times of clients and the meter's counters.
+//! Rows of flows that programs generate, from the run times of clients and the meter's counters.
 //!
 //! A connection in the tables is one run of a client. The packets of a 5-tuple belong to the last run that had started
 //! when its first packet entered the path. 5-tuples that carried less than a hundredth of the run's largest one are
@@ -13,10 +13,10 @@ use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::Experiment;
 use thalweg_trace::{FlowRow, SampleRow, Sink};
 
-/// The largest 5-tuple of a run carries this many times as much as one that is left out.
+/// Minimum ratio between the largest 5-tuple of a run and one that is not counted.
 const CONTROL: u64 = 100;
 
-/// Events of hosts and of the meter about programs.
+/// Events about programs, from hosts and from the meter.
 #[derive(Debug, Default)]
 pub(super) struct ProgramRows {
     runs: Vec<ProgramRun>,
@@ -24,7 +24,7 @@ pub(super) struct ProgramRows {
     samples: Vec<MeterSample>,
 }
 
-/// A run and the packets of its client.
+/// A run, and the packets of its client.
 struct Run<'a> {
     run: &'a ProgramRun,
     data: Vec<&'a Metered>,
@@ -44,7 +44,7 @@ impl ProgramRows {
         self.samples.push(sample);
     }
 
-    /// Hands over all rows. `output` is the folder of the programs' output.
+    /// Hands over all rows. `output` is the folder with the output of the programs.
     pub fn finish(
         mut self,
         labels: &RowLabels,
@@ -130,8 +130,8 @@ impl ProgramRows {
 }
 
 impl Run<'_> {
-    /// Time at which the last byte left the path; for an interrupted run, the time of the interruption if that is
-    /// later.
+    /// Returns the time at which the last byte left the path; for an interrupted run, the time of the interruption if
+    /// that is later.
     fn end_us(&self) -> u64 {
         let last = self.data.iter().filter_map(|data| data.last_us).max();
         let ended = self.run.is_interrupted.then_some(self.run.end_us);

@@ -1,4 +1,4 @@
-//! Which processes run the programs of an experiment, and meter them.
+//! Determines which processes run the programs of an experiment and measure their packets.
 
 use super::Job;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Flow, Program, Repeat};
 
-/// Checks what only plans from elsewhere can have wrong: ports that two copies share, and clients at the same time.
+/// Checks for errors that only plans from other sources can have: ports shared by two copies, and concurrent clients.
 ///
 /// # Errors
 /// `invalid-experiment`.
@@ -36,10 +36,11 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
     Ok(())
 }
 
-/// The hosts of programs by the names of their namespaces, and the meter behind them; none if there are no programs.
+/// Returns the hosts of programs with their namespaces and roles, followed by the meter; empty if there are no
+/// programs.
 pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     let Some(folder) = job.programs.filter(|_| job.experiment.has_programs()) else { return Vec::new() };
-    // Without symbolic links, which a guest would resolve differently.
+    // Resolves symbolic links, because a guest would resolve them differently.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let receiver = network.receiver();
     let ends: Vec<(usize, Ends<'_>)> = (0..job.experiment.flows.len())
@@ -66,13 +67,13 @@ pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     roles
 }
 
-/// The hosts at which the programs of a flow run.
+/// The hosts on which the programs of a flow run.
 struct Ends<'a> {
     server: &'a Place,
     client: &'a Place,
 }
 
-/// The one that sends the data runs where the data comes from.
+/// Returns the hosts for a flow; the program that sends the data runs at the host that sends the flow.
 fn ends<'a>(network: &'a Network, index: usize, flow: &Flow) -> Option<Ends<'a>> {
     let program = flow.program.as_ref()?;
     let host =

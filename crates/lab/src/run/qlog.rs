@@ -1,8 +1,7 @@
-//! Congestion windows and round-trip times from the qlog files that programs wrote (draft-ietf-quic-qlog-main-schema).
+//! Reads congestion windows and round-trip times from qlog files of programs (draft-ietf-quic-qlog-main-schema).
 //!
-//! Both forms are read: one JSON document with `traces`, and JSON-SEQ with a record per event. Of events only those
-//! named
-//! `metrics_updated` or `recovery_metrics_updated` count; what one leaves out stays as it was.
+//! Two formats are supported: one JSON document with `traces`, and JSON-SEQ with a record per event. Only the events
+//! `metrics_updated` and `recovery_metrics_updated` are used; values that are missing in an event stay unchanged.
 
 use crate::protocol::{Connection, ProgramRun};
 use serde_json::Value;
@@ -11,16 +10,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use thalweg_plan::plan::Experiment;
 
-/// Files that are larger are not read.
+/// Maximum size of a file in bytes; larger files are not read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Starts a record of JSON-SEQ (RFC 7464).
+/// First byte of a JSON-SEQ record (RFC 7464).
 const RECORD: u8 = 0x1e;
 
 /// Maximum difference between clocks; above it, a file's first event is aligned with the start of its run.
 const MAX_OFFSET_US: f64 = 1e9;
 
-/// State of a sender at a moment; `None`: not reported.
+/// State of a sender at one time; `None` for values that were not reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Metrics {
     pub t_us: f64,
@@ -32,7 +31,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Takes the values of a later event.
+    /// Updates the values from a later event.
     pub fn update(&mut self, event: &Metrics) {
         *self = Metrics {
             t_us: event.t_us,
@@ -45,7 +44,7 @@ impl Metrics {
     }
 }
 
-/// Reads the files of all flows with `qlog`. `runs` are in the order of their numbers.
+/// Reads the files of all flows with `qlog`. `runs` are sorted by number.
 pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) -> BTreeMap<Connection, Vec<Metrics>> {
     let mut metrics = BTreeMap::new();
     for (index, flow) in experiment.flows.iter().enumerate() {
@@ -67,8 +66,8 @@ pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) 
     metrics
 }
 
-/// Gives each file to the run that was the latest to start at its first event; without a common clock, to one after
-/// another.
+/// Assigns each file to the latest run that had started at its first event; without a common clock, assigns files to
+/// runs in order.
 fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Connection, Vec<Metrics>>) {
     for (number, events) in files.iter().filter_map(|file| events(file)).enumerate() {
         let (Some(first), Some(run)) = (events.first(), runs.get(number).or(runs.last())) else { continue };
@@ -86,7 +85,7 @@ fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Conne
     }
 }
 
-/// The qlog files below a folder, in the order of their times of change.
+/// Returns the qlog files below a folder, sorted by modification time.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut dated_files: Vec<_> = entries
@@ -99,7 +98,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     dated_files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The metrics of a file, in order of time; `None` if it is not qlog or has no metrics.
+/// Returns the metrics of a file in order of time; `None` if it is not qlog or has no metrics.
 fn events(file: &Path) -> Option<Vec<Metrics>> {
     let bytes = fs::read(file).ok()?;
     let events = if bytes.first() == Some(&RECORD) { sequence(&bytes) } else { document(&bytes)? };

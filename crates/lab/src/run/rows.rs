@@ -11,24 +11,24 @@ use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::{Experiment, Queue};
 use thalweg_trace::{FlowRow, PacketRow, SampleRow, Sink, StateRow};
 
-/// States of loss recovery, by the numbers that the kernel gives them (enum tcp_ca_state in include/uapi/linux/tcp.h).
+/// Names of loss recovery states, indexed by the kernel's numbers (enum tcp_ca_state in include/uapi/linux/tcp.h).
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 
-/// Makes rows and hands them over. Rows of flows wait until all hosts have reported whether the experiment is
+/// Builds rows and hands them over. Rows of flows are held back until all hosts have reported whether the experiment is
 /// trustworthy.
 pub struct Rows<'a> {
     labels: RowLabels,
     sink: &'a mut dyn Sink,
     transfers: Vec<FlowReport>,
     programs: ProgramRows,
-    /// Number of packets that have left each direction's queue.
+    /// Number of packets that left the queue, by direction.
     sent: [u64; 2],
-    /// Whether each direction's queue drops packets only when its limit is reached.
+    /// Whether the queue drops packets only when its limit is reached, by direction.
     drops_when_full: [bool; 2],
 }
 
 impl<'a> Rows<'a> {
-    /// Starts without rows.
+    /// Returns a builder without rows.
     pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
         let drops_when_full = [&experiment.forward, &experiment.reverse].map(|link| link.queue == Queue::Fifo {});
         Rows {
@@ -41,7 +41,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Takes a host's event.
+    /// Processes a host's event.
     ///
     /// # Errors
     /// Returns the event if it is not a row of this experiment.
@@ -98,14 +98,14 @@ impl<'a> Rows<'a> {
             size_bytes: packet.size_bytes.0,
             backlog_bytes: packet.backlog_bytes.0,
             cause: cause.map(DropCause::name),
-            // Unknown when the packet is captured.
+            // The sojourn time is unknown when the packet is captured.
             sojourn_us: None,
             marked: None,
         });
     }
 
-    /// Hands over the rows that waited, and says how many packets have passed. `logs` is the experiment, and the folder
-    /// with what its programs wrote.
+    /// Hands over the rows that were held back, and returns the number of packets that passed. `logs` is the
+    /// experiment, and the folder with the output of its programs.
     pub fn finish(mut self, untrustworthy: &[String], logs: Option<(&Experiment, &Path)>) -> u64 {
         let reasons: Option<Arc<str>> = (!untrustworthy.is_empty()).then(|| untrustworthy.join("; ").into());
         let mut transfers = std::mem::take(&mut self.transfers);
@@ -146,7 +146,7 @@ impl<'a> Rows<'a> {
             segments: report.segments,
             retransmits: report.retransmits,
             timeouts: report.timeouts,
-            // The kernel counts neither for a connection.
+            // The kernel has no counters of these for a connection.
             recoveries: None,
             undos: None,
             marked_segments: report.marked_segments,

@@ -1,13 +1,13 @@
-//! The changes of an experiment to the machine, as its part of `commands.log`: a script that repeats them by hand.
+//! The changes of an experiment to the machine, as a section of `commands.log`: a script for repeating them manually.
 
 use crate::net::{LinkKind, Network};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Last line of every part.
+/// Last line of every section.
 const END: &str = "# end";
 
-/// The part of one experiment. `title` is its first line and is unique; `why` is the reason for the choice of this
+/// Returns the section of one experiment. `title` is its first line and is unique; `why` is the reason for the selected
 /// link, as a clause after `because`.
 pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> String {
     let link = match link {

@@ -2,8 +2,7 @@
 //! unlimited link, measures the rate that the machine carries.
 //!
 //! A path that the machine cannot saturate would look like a path of a lower rate, with a queue that never fills. Such
-//! an experiment is refused rather than run. The test is run once per process, and not for rates that every machine
-//! carries.
+//! an experiment is rejected. The test runs once per process, and is skipped for rates that every machine carries.
 
 use super::network::run_on;
 use super::{Failure, HostSetup, Job, Rows};
@@ -17,39 +16,39 @@ use thalweg_plan::plan::{
 use thalweg_trace::{Memory, QueueRow};
 use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
-/// Rates that need no test: a tenth of the rate of the slowest known machines.
+/// Maximum rate that needs no test: a tenth of the rate of the slowest known machines.
 const EASY: Rate = Rate::from_mbps(50);
 
-/// Percentage of the measured rate that an experiment may use: the rest is for its samples, its other flows and the
-/// machine's other programs.
+/// Percentage of the measured rate that an experiment may use. The rest is a margin for its samples, its other flows
+/// and other programs of the machine.
 const USABLE_PERCENT: u64 = 90;
 
-/// Duration of a test, and the initial part that does not count.
+/// Duration of a test, including the warm-up, whose packets do not count.
 #[derive(Clone, Copy, Debug)]
 struct Length {
     test: Span,
     warm_up: Span,
 }
 
-/// Time for connections to open, and for processes to get their CPUs.
+/// Length of the test in namespaces. The warm-up covers connection setup and the placement of processes on CPUs.
 const ON_HOSTS: Length = Length { test: Span::from_millis(800), warm_up: Span::from_millis(200) };
 
-/// The same in guests, whose processor may be emulated and first has to translate most instructions.
+/// Length of the test in guests, whose processor may be emulated and first has to translate most instructions.
 const IN_GUESTS: Length = Length { test: Span::from_millis(2500), warm_up: Span::from_millis(1500) };
 
 /// Rate of the test's link: more than any machine carries packet by packet.
 const NEVER_BUSY: Rate = Rate::from_mbps(1_000_000);
 
-/// Window over which a trace's rate counts. In a shorter one, the queue alone carries on.
+/// Window over which the rate of a trace is measured. The queue bridges shorter periods.
 const WINDOW_MS: u64 = 100;
 
-/// Bits that one opportunity of a trace carries.
+/// Number of bits that one delivery opportunity of a trace carries.
 const OPPORTUNITY_BITS: u64 = 1500 * 8;
 
 /// Checks that this machine carries the highest rate of an experiment's path.
 ///
 /// # Errors
-/// `too-fast` if it does not; an error of the test.
+/// `too-fast` if it does not, or the error of the test.
 pub fn check(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind) -> Result<(), Failure> {
     let Some(asked) = asked(job.experiment, job.traces).filter(|rate| *rate > EASY) else { return Ok(()) };
     let length = if setup.guests.is_some() { IN_GUESTS } else { ON_HOSTS };
@@ -96,7 +95,7 @@ fn highest(link: &Link, traces: &Traces) -> Option<Rate> {
     }
 }
 
-/// The highest rate of a trace over [`WINDOW_MS`], the seam where it repeats included.
+/// Returns the highest rate of a trace over [`WINDOW_MS`], including windows across the point where it repeats.
 fn peak(times_ms: &[u64]) -> Rate {
     let period = times_ms.last().copied().unwrap_or_default();
     let again = times_ms.iter().map(|time| time + period).take_while(|time| *time < period + WINDOW_MS);
@@ -116,7 +115,7 @@ fn peak(times_ms: &[u64]) -> Rate {
 fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);
-    // Locked during the test: two tests at once would slow each other down.
+    // Locked during the test, because two concurrent tests would slow each other down.
     let mut rates = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(rate) = rates.get(&key) {
         return Ok(*rate);
@@ -147,7 +146,7 @@ fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
     Ok(rate_of(&memory.queue, length))
 }
 
-/// The rate at which packets left the forward queue after the warm-up.
+/// Returns the rate at which packets left the forward queue after the warm-up.
 fn rate_of(rows: &[QueueRow], length: Length) -> Rate {
     let after_warm_up = || rows.iter().filter(|row| row.link == "forward" && row.t_us >= length.warm_up.as_micros());
     let first = after_warm_up().min_by_key(|row| row.t_us);
@@ -156,7 +155,7 @@ fn rate_of(rows: &[QueueRow], length: Length) -> Rate {
     Rate::of(Bytes(last.sent_bytes - first.sent_bytes), Span::from_micros(last.t_us - first.t_us))
 }
 
-/// One unlimited flow over an unlimited path.
+/// Returns an experiment with one unlimited flow over an unlimited path.
 fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment {
     let path = |capacity| Link {
         capacity,
@@ -228,8 +227,8 @@ mod tests {
 
     #[test]
     fn the_peak_rate_of_a_trace_is_that_of_its_busiest_100_ms() {
-        // One opportunity each millisecond is 12 Mbit/s; 300 within a millisecond are as many as in 100 ms at 36
-        // Mbit/s.
+        // One opportunity each millisecond is 12 Mbit/s. 300 opportunities within a millisecond equal 36 Mbit/s over
+        // 100 ms.
         let steady: Vec<u64> = (1..=1000).collect();
         assert_eq!(peak(&steady), Rate::from_mbps(12));
         let burst: Vec<u64> = std::iter::repeat_n(500, 300).chain([1000]).collect();

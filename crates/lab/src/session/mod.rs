@@ -1,15 +1,15 @@
-//! A program of the user's on an emulated path: the implementation of `thalweg shell`.
+//! Runs a program of the user on an emulated path: the implementation of `thalweg shell`.
 //!
 //! ```text
 //!  engine ──► network, router, hosts, as of an experiment without flows
 //!    ├── command    in the namespace of one end, with the engine's terminal       its exit ends the session
 //!    ├── server     in the namespace of the other end, started first
 //!    ├── forwarder  listens at the other end, connects to services of the machine
-//!    └── reaper     ends what the programs leave in the namespaces, also when the engine is killed
-//! ```
+//!    └── reaper     ends what the programs leave in the namespaces, also when the engine is killed ```
 //!
 //! The command is in the engine's process group, so that the terminal sends Ctrl-C and Ctrl-Z to it, and an interactive
-//! shell can take the terminal over. It enters the user and network namespaces only: the file system is the machine's.
+//! shell can become the terminal's foreground process. It enters only the user and network namespaces: the file system
+//! is the machine's.
 
 pub(crate) mod observer;
 mod programs;
@@ -41,36 +41,36 @@ pub struct Order {
     pub server: Option<OsString>,
     /// File for the output of the server.
     pub server_output: PathBuf,
-    /// Services of the machine that are also reachable at the other end.
+    /// Services of the machine that are made reachable at the other end.
     pub reach: Vec<SocketAddr>,
-    /// Working folder and output of the command; `None`: those of the engine.
+    /// Working directory and output of the command; `None` for those of the engine.
     pub detached: Option<Detached>,
     /// Environment variables of all programs, in addition to those of the engine.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// A command that does not share the engine's terminal.
+/// Working directory and output files of a command that does not share the engine's terminal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Detached {
-    /// Working folder.
+    /// Working directory.
     pub folder: PathBuf,
-    /// Files that its standard output and standard error are appended to.
+    /// Files to which standard output and standard error are appended.
     pub output: [PathBuf; 2],
 }
 
-/// A session: its programs, and how it is followed.
+/// A session: its programs, and the functions that monitor it.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
     /// The programs to run.
     pub order: &'a Order,
-    /// Called at least every 50 ms: whether to end the command.
+    /// Returns whether to end the command; called at least every 50 ms.
     pub must_end: &'a dyn Fn() -> bool,
     /// Receives the status and, at the end, the connections.
     pub show: &'a dyn Fn(HostEvent),
 }
 
-/// Name of the command's exit code among the measured values; 128 and the signal's number if a signal ended it.
+/// Name of the measured value with the command's exit code: 128 plus the signal's number if a signal killed it.
 pub const EXIT_CODE: &str = "command_exit_code";
 
-/// Name of the number of processes that the programs left running.
+/// Name of the measured value with the number of processes that the programs left running.
 pub const LEFT: &str = "processes_ended";

@@ -1,4 +1,4 @@
-//! The programs of a session, from the start of the first to the end of the last.
+//! Starts, monitors and terminates the programs of a session.
 
 use super::reach::Forwarder;
 use super::reaper::Reaper;
@@ -22,16 +22,16 @@ const LISTENS: Duration = Duration::from_secs(3);
 /// Timeout for a server to exit after SIGTERM.
 const ENDS: Duration = Duration::from_secs(2);
 
-/// Between two checks of either.
+/// Interval of the checks for either.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A variable for the engine alone.
+/// Environment variable that is meant only for the engine, and removed for programs.
 const COMMAND: &str = "THALWEG_COMMAND";
 
-/// Bytes of a server's output that an error shows.
+/// Maximum number of bytes of a server's output in an error.
 const SHOWN: usize = 300;
 
-/// Running programs. Dropping this ends all of them.
+/// Running programs. Dropping this terminates all of them.
 pub(crate) struct Programs {
     command: Child,
     server: Option<Server>,
@@ -81,17 +81,17 @@ impl Programs {
     /// Returns the exit status of the command; `None` while it runs.
     ///
     /// # Errors
-    /// The system does not report it.
+    /// If the system does not report it.
     pub fn poll(&mut self) -> Result<Option<ExitStatus>, Error> {
         self.command
             .try_wait()
             .map_err(|error| Error::new("no-process", format!("the command is lost: {error}"), "please report it"))
     }
 
-    /// Terminates every process in the network except `spared` ones. Returns values to record.
+    /// Terminates every process in the network except those in `spared`. Returns values to record.
     ///
     /// # Errors
-    /// `leftovers`: a process does not end.
+    /// `leftovers`: a process does not exit.
     pub fn end(&mut self, status: ExitStatus, spared: &[u32]) -> Result<BTreeMap<String, f64>, Error> {
         self.server.take().into_iter().for_each(Server::end);
         let ended = self.reaper.end_all_but(spared)?;
@@ -100,27 +100,27 @@ impl Programs {
         Ok(measured.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// Lets the network end without the reaper, which would terminate hosts that still work.
+    /// Dismisses the reaper before the network ends, because it would terminate hosts that still work.
     pub fn dismiss(mut self) {
         self.reaper.dismiss();
     }
 
-    /// Terminates the command like the end of its terminal, and all other processes except `spared` ones.
+    /// Terminates the command as if its terminal was closed, and all other processes except those in `spared`.
     ///
     /// # Errors
-    /// `leftovers`: a process does not end.
+    /// `leftovers`: a process does not exit.
     pub fn interrupt(&mut self, spared: &[u32]) -> Result<(), Error> {
         self.reaper.end_all_but(spared).map(drop)
     }
 }
 
-/// Notes a program in the log of commands; it is not part of the network.
+/// Records a program in the log of commands as a comment, because it is not part of the network.
 fn note<'a>(network: &mut Network, place: &Place, words: impl Iterator<Item = &'a OsStr>) {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().replace('\n', " ")).collect();
     network.note(&format!("# nsenter --net=/run/netns/{} {}", place.name, words.join(" ")));
 }
 
-/// The program at the other end.
+/// The server at the other end.
 struct Server(Child);
 
 impl Server {
@@ -137,7 +137,7 @@ impl Server {
             Error::new("no-server", message, "see whether the disk is full: df -h")
         })?;
         let started = network.program(&place.name, OsStr::new("sh")).and_then(|mut command| {
-            // In a process group of its own, since Ctrl-C is for the command.
+            // In a separate process group, because Ctrl-C is only for the command.
             command.arg("-c").arg(line).envs(environment.iter().cloned()).env_remove(COMMAND);
             command.process_group(0);
             command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn()
@@ -147,7 +147,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A server that does not listen in time may use no socket.
+    /// Waits until the server listens. After the timeout it is assumed to need no socket.
     fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path) -> Result<(), Error> {
         let until = Instant::now() + LISTENS;
         while Instant::now() < until && !is_listening(self.0.id()) {
@@ -179,9 +179,9 @@ impl Drop for Server {
     }
 }
 
-/// Whether a socket in the network namespace of a process waits for connections or datagrams.
+/// Returns whether a socket in the network namespace of a process waits for connections or datagrams.
 fn is_listening(pid: u32) -> bool {
-    /// TCP_LISTEN, and TCP_CLOSE, in which UDP sockets are until they connect.
+    /// Socket states in /proc/net: TCP_LISTEN, and TCP_CLOSE, the state of UDP sockets that are not connected.
     const WAITING: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
     WAITING.iter().any(|(table, state)| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();

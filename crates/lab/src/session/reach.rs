@@ -1,13 +1,12 @@
-//! Services of the machine, reachable over the path.
+//! Makes services of the machine reachable over the path.
 //!
 //! ```text
 //!  command ── TCP over the path ──► listener at the other end, handed over a Unix socket
-//!                                     └► forwarder, in the machine's namespace ──► 127.0.0.1:8080
-//! ```
+//!                                     └► forwarder, in the machine's namespace ──► 127.0.0.1:8080 ```
 //!
-//! A socket stays in the namespace in which it was made. So `thalweg-engine listen` makes the listeners in the
-//! namespace, hands them over and exits; the engine itself, which stays in the machine's namespace, connects to the
-//! services.
+//! A socket stays in the namespace in which it was created. Therefore, `thalweg-engine listen` creates the listeners in
+//! the namespace, passes them to the engine and exits; the engine, which stays in the machine's namespace, connects to
+//! the services.
 
 use crate::error::Error;
 use crate::net::{Network, Place};
@@ -24,14 +23,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 
-/// Forwards connections for as long as the engine runs.
+/// Forwards connections until the engine exits.
 pub(super) struct Forwarder;
 
 impl Forwarder {
     /// Listens at `place` on the ports of these services.
     ///
     /// # Errors
-    /// `no-reach`: a port is taken, or the system refuses a socket or a thread.
+    /// `no-reach`: a port is in use, or the system refuses to create a socket or a thread.
     pub fn open(
         network: &mut Network,
         engine: &Path,
@@ -48,7 +47,7 @@ impl Forwarder {
             let service = *service;
             let accept = move || {
                 for client in listener.incoming().flatten() {
-                    // Without a thread, the client sees its connection closed.
+                    // If the thread cannot be created, the client's connection is closed.
                     let _ = thread::Builder::new().spawn(move || forward(&client, service));
                 }
             };
@@ -81,10 +80,10 @@ fn listener(network: &mut Network, engine: &Path, place: &Place, at: SocketAddr)
     handed.map(TcpListener::from).ok_or_else(|| io::Error::other(text.trim().to_owned()))
 }
 
-/// The process `thalweg-engine listen`: listens, and hands the socket over standard input, which is a Unix socket.
+/// The process `thalweg-engine listen`: listens, and passes the socket over standard input, which is a Unix socket.
 ///
 /// # Errors
-/// The address is taken, or standard input is not a Unix socket.
+/// If the address is in use, or standard input is not a Unix socket.
 pub fn listen(at: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(at)?;
     let sockets = [listener.as_fd()];
@@ -95,11 +94,12 @@ pub fn listen(at: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies in both directions until both have ended. A service that cannot be reached closes the client's connection.
+/// Copies data in both directions until both have ended. If the service cannot be reached, closes the client's
+/// connection.
 fn forward(client: &TcpStream, service: SocketAddr) {
     let Ok(server) = TcpStream::connect(service) else { return };
     let copy = |mut from: &TcpStream, mut to: &TcpStream| {
-        // An error ends this direction like the end of the data.
+        // An error ends this direction in the same way as the end of the data.
         let _ = io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Write);
         let _ = from.shutdown(Shutdown::Read);

@@ -1,12 +1,12 @@
 //! The process `thalweg-engine reap`: terminates the processes that programs leave in the namespaces of a network.
 //!
-//! Programs of the user start others, which outlive them. A network namespace exists as long as a process is in it, so
-//! an engine that is killed would leave both. The reaper waits for the end of its standard input, which is the end of
-//! the engine, and then terminates every process in the namespaces.
+//! Programs of the user start other processes, which may outlive them. A network namespace exists as long as a process
+//! is in it, so an engine that is killed would leave both. The reaper waits for the end of its standard input, which
+//! means that the engine has exited, and then terminates every process in the namespaces.
 //!
-//! On standard input comes a line with the inodes of the namespaces, then a line with the process ids to spare for each
-//! round; each round is answered with a line that holds the number of terminated processes. After the line `dismissed`
-//! the reaper exits without terminating any.
+//! Its input is a line with the inodes of the namespaces, followed by a line for each round with the process ids to
+//! spare. It answers each round with a line that contains the number of terminated processes. After the line
+//! `dismissed` the reaper exits without terminating any process.
 
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
@@ -23,20 +23,20 @@ use std::time::{Duration, Instant};
 const TERM: Duration = Duration::from_secs(1);
 const KILL: Duration = Duration::from_secs(5);
 
-/// Between two scans.
+/// Interval of the scans for processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The line after which the reaper exits without terminating any process.
+/// Line after which the reaper exits without terminating any process.
 const DISMISSED: &str = "dismissed";
 
-/// The reaper of a network. Dropping it terminates all processes there.
+/// The reaper of a network. Dropping it terminates all processes in the network.
 pub(super) struct Reaper {
     child: Child,
     answers: BufReader<ChildStdout>,
 }
 
 impl Reaper {
-    /// Starts it.
+    /// Starts the reaper.
     ///
     /// # Errors
     /// `no-process`.
@@ -60,7 +60,7 @@ impl Reaper {
         writeln!(stdin, "{}", line.join(" "))
     }
 
-    /// Ends every process in the network but for those with these ids; returns the number of processes.
+    /// Terminates every process in the network except those with these ids; returns the number of terminated processes.
     ///
     /// # Errors
     /// `leftovers`.
@@ -76,7 +76,7 @@ impl Reaper {
 }
 
 impl Reaper {
-    /// Lets it exit without terminating any process.
+    /// Makes the reaper exit without terminating any process.
     pub fn dismiss(&mut self) {
         let _ = self.send([DISMISSED].into_iter());
     }
@@ -84,7 +84,7 @@ impl Reaper {
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        // It exits at the end of its input.
+        // The reaper exits at the end of its input.
         drop(self.child.stdin.take());
         if wait_for(&mut self.child, TERM + KILL).is_none() {
             let _ = self.child.kill();
@@ -96,7 +96,7 @@ impl Drop for Reaper {
 /// Executes the orders on standard input, and terminates every process in the namespaces at its end.
 ///
 /// # Errors
-/// Standard input is malformed, or a process does not exit.
+/// If standard input is malformed, or a process does not exit.
 pub fn reap() -> io::Result<()> {
     let mut lines = io::stdin().lock().lines();
     let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;
@@ -108,7 +108,7 @@ pub fn reap() -> io::Result<()> {
         }
         let spared: BTreeSet<u32> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let answer = end_all(&namespaces, &spared).map_or_else(|error| error.to_string(), |count| count.to_string());
-        // An engine that has exited has also closed the standard output of this process.
+        // The write fails if the engine has exited, which closes the standard output of this process.
         let _ = writeln!(io::stdout(), "{answer}");
     }
     end_all(&namespaces, &BTreeSet::new()).map(drop)
@@ -129,7 +129,7 @@ fn end_all(namespaces: &BTreeSet<u64>, spared: &BTreeSet<u32>) -> io::Result<u64
         }
         for pid in survivors.iter().filter_map(|(pid, _)| Pid::from_raw(*pid as i32)) {
             let is_new = ended.insert(pid.as_raw_nonzero());
-            // Like the end of a terminal: shells ignore SIGTERM, and a stopped process handles no signals.
+            // The signals of a closed terminal: shells ignore SIGTERM, and a stopped process does not handle signals.
             let signals: &[Signal] = match (is_new, began.elapsed() > TERM) {
                 (_, true) => &[Signal::KILL],
                 (true, false) => &[Signal::HUP, Signal::TERM, Signal::CONT],

@@ -1,27 +1,27 @@
-//! The terminal, which programs take over and hand back.
+//! Saves and restores the state of the terminal around a command.
 
 use super::sys;
 use rustix::process::{Pid, getpgrp};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 use std::io;
 
-/// The terminal on standard input, as it was before a command ran.
+/// State of the terminal on standard input before a command ran.
 pub struct Terminal {
     attributes: Termios,
-    /// Our process group, if it was in the foreground.
+    /// The process group of the engine, if it was in the foreground.
     group: Option<Pid>,
 }
 
 impl Terminal {
-    /// Remembers its state; `None`: standard input is not a terminal.
+    /// Saves the state of the terminal; `None` if standard input is not a terminal.
     pub fn save() -> Option<Terminal> {
         let attributes = tcgetattr(io::stdin()).ok()?;
         let group = tcgetpgrp(io::stdin()).ok().filter(|group| *group == getpgrp());
         Some(Terminal { attributes, group })
     }
 
-    /// Brings our process group back into the foreground, as a shell does when a command has ended. A command that was
-    /// killed may have left the terminal without echo, so that is undone, too.
+    /// Brings the engine's process group back into the foreground, as a shell does after a command. Restores the
+    /// terminal modes if the command was killed, because it may have left the terminal without echo.
     pub fn take_back(&self, was_killed: bool) {
         sys::ignore_ttou();
         if let Some(group) = self.group {

@@ -1,4 +1,4 @@
-//! Commands on standard input, which arrive also while the host waits for other events.
+//! Queue of commands from standard input, which may arrive while the host waits for other events.
 
 use crate::error::Error;
 use crate::protocol::Command;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::{iter, process};
 
-/// Commands, in order of arrival. The process exits when standard input is closed.
+/// Queue of commands in order of arrival. The process exits when standard input is closed.
 #[derive(Debug)]
 pub struct CommandQueue {
     commands: Receiver<Command>,
@@ -20,7 +20,7 @@ impl CommandQueue {
     /// Starts the thread that reads standard input.
     ///
     /// # Errors
-    /// The system refuses a descriptor or a thread.
+    /// If the system refuses to create a descriptor or a thread.
     pub fn open() -> Result<CommandQueue, Error> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new("no-resources", format!("cannot read commands: {error}"), "close other programs, then try again")
@@ -33,7 +33,7 @@ impl CommandQueue {
                 let Ok(line) = line else { break };
                 match serde_json::from_str(&line) {
                     Ok(command) => {
-                        // Fails when the host is about to exit; the command is not needed then.
+                        // The send fails if the host is about to exit; the command is then not needed.
                         let _ = sender.send(command);
                         arrived.notify();
                     }
@@ -62,12 +62,12 @@ impl CommandQueue {
         self.commands.recv().unwrap_or_else(|_| process::exit(0))
     }
 
-    /// Takes the commands that have arrived, up to and including `stop`; returns whether `stop` was among them.
+    /// Removes the commands that have arrived, up to and including `stop`; returns whether `stop` was among them.
     pub fn is_stopped(&self) -> bool {
         iter::from_fn(|| self.try_next()).any(|command| command == Command::Stop)
     }
 
-    /// Returns the next command that has arrived. Call it until it returns `None`.
+    /// Returns the next command that has arrived. Must be called until it returns `None`.
     pub fn try_next(&self) -> Option<Command> {
         self.wakeup.clear();
         match self.commands.try_recv() {

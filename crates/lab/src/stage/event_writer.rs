@@ -25,7 +25,7 @@ impl EventWriter {
     /// Writes one of many events to a buffer, which [`EventWriter::send`] empties.
     pub fn buffer(&self, event: &HostEvent) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // An engine that has exited has closed our standard input, too, which ends this process.
+        // The write fails if the engine has exited. That also closes standard input, which ends this process.
         let _ =
             serde_json::to_writer(&mut *writer, event).map_err(io::Error::from).and_then(|()| writer.write_all(b"\n"));
     }

@@ -11,28 +11,28 @@ use crate::error::Error;
 use crate::protocol::{Command, HostEvent};
 use std::collections::BTreeMap;
 
-/// The commands and events of a host process, as its role uses them.
+/// Services of a host process for its role.
 pub struct Stage<'a> {
-    /// Commands.
+    /// Incoming commands.
     pub commands: &'a CommandQueue,
-    /// Events.
+    /// Outgoing events.
     pub events: &'a EventWriter,
     /// Returns the event that reports the host's configuration.
     pub(crate) configured: &'a dyn Fn() -> HostEvent,
 }
 
-/// A host's report at its end, in addition to rows.
+/// Report of a host at its end, in addition to rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReport {
-    /// Measurements of itself, by names that include their units.
+    /// The host's measurements of itself, by names that include their units.
     pub measured: BTreeMap<String, f64>,
     /// Reasons why the results are untrustworthy.
     pub untrustworthy: Vec<String>,
 }
 
 impl HostReport {
-    /// Adds the report of another host. Counts and CPU times are added; of times, clock errors and CPU shares the
-    /// maximum counts. Reasons are not repeated.
+    /// Adds the report of another host. Counts and CPU times are summed; for other times, clock errors and CPU shares,
+    /// the maximum is kept. Duplicate reasons are dropped.
     pub(crate) fn add(&mut self, other: HostReport) {
         for (name, value) in other.measured {
             let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");
@@ -73,7 +73,7 @@ impl Stage<'_> {
     }
 }
 
-/// Returns the event with the present reading of this machine's clock.
+/// Returns the event with the current reading of this machine's clock.
 pub(crate) fn clock_event() -> HostEvent {
     HostEvent::Clock { monotonic_ns: monotonic_ns() }
 }

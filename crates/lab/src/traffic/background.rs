@@ -1,9 +1,10 @@
 //! UDP background traffic: packets of the path's MTU at the times of [`thalweg_traffic::Source`], from a separate
 //! thread.
 //!
-//! A packet that became due while the thread was not running is sent at once, together with the others that are due. A
-//! packet that is late by more than [`LATEST`] is not sent: a burst of all missed packets would be different traffic
-//! from the scenario's. Such packets are counted, as are those that did not fit in the host's own socket.
+//! A packet that became due while the thread was not running is sent immediately, together with the others that are
+//! due. A packet that is late by more than [`LATEST`] is not sent, because a burst of all missed packets would differ
+//! from the scenario's traffic. Such packets are counted, as are those that did not fit in the send buffer of the
+//! socket.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -23,13 +24,13 @@ use thalweg_units::{IPV6_EXTRA, MTU, Span, Time};
 /// Maximum lateness of a packet. At 100 Mbit/s it limits a burst to 83 packets.
 const LATEST: Span = Span::from_millis(10);
 
-/// IPv4 and UDP headers, in bytes.
+/// Length of the IPv4 and UDP headers in bytes.
 const HEADERS: u64 = 20 + 8;
 
-/// Send buffer, in bytes, so that a burst fits; the kernel may allow less.
+/// Size of the send buffer in bytes, so that a burst fits; the kernel may grant less.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// The running thread.
+/// Handle of the running thread.
 #[derive(Debug)]
 pub(super) struct Background {
     stop: StopSignal,
@@ -39,7 +40,7 @@ pub(super) struct Background {
 #[derive(Debug, Default)]
 struct Account {
     sent: u64,
-    /// Packets not sent: too late, or the socket was full.
+    /// Packets that were not sent because they were too late, or the send buffer was full.
     unsent: u64,
     lateness: Histogram,
 }
@@ -48,7 +49,7 @@ impl Background {
     /// Starts the thread, which sends the traffic `up`, or down; `None` if the experiment has no such background.
     ///
     /// # Errors
-    /// The system refuses a socket or a thread.
+    /// If the system refuses to create a socket or a thread.
     pub(super) fn start(
         experiment: &Experiment,
         up: bool,
@@ -80,7 +81,7 @@ impl Background {
         Ok(Some(Background { stop, thread }))
     }
 
-    /// Ends the thread, and returns its measurements.
+    /// Stops the thread, and returns its measurements.
     pub(super) fn finish(self) -> BTreeMap<String, f64> {
         self.stop.set();
         let account = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -143,8 +144,8 @@ fn send_now(socket: &OwnedFd, payload: &[u8], mut packets: usize, account: &mut 
                 packets -= sent;
                 account.sent += sent as u64;
             }
-            // An ICMP error for an earlier packet: the receiver may have closed before the sender. Reading it has
-            // cleared it.
+            // An ICMP error for an earlier packet: the receiver may have closed before the sender. This call has
+            // cleared the error.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => {

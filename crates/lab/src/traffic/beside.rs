@@ -1,4 +1,4 @@
-//! Threads beside a host's flows: sampling, and the UDP background.
+//! Additional threads of a host that sends flows: sampling, and the UDP background.
 
 use crate::clock::Clock;
 use crate::diag::Sampler;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// Everything is prepared to start.
+/// The prepared threads.
 #[derive(Debug)]
 pub(super) struct Prepared {
     sampler: Option<Sampler>,
 }
 
-/// The threads.
+/// The running threads.
 #[derive(Debug)]
 pub(super) struct Beside {
     sampling: Option<Sampling>,
@@ -28,16 +28,16 @@ impl Prepared {
     /// Prepares sampling, if the experiment requests it and the host sends flows.
     ///
     /// # Errors
-    /// The kernel does not list its connections.
+    /// If the kernel does not list the host's connections.
     pub(super) fn new(experiment: &Experiment, flows: &[usize]) -> Result<Prepared, Error> {
         let wants_samples = experiment.sample_interval_ns > Span::ZERO && !flows.is_empty();
         Ok(Prepared { sampler: wants_samples.then(|| Sampler::open(experiment.ipv6)).transpose()? })
     }
 
-    /// Starts the threads; background only where the host sends it.
+    /// Starts the threads; the background only if the host sends it.
     ///
     /// # Errors
-    /// The system refuses a thread or a socket.
+    /// If the system refuses to create a thread or a socket.
     pub(super) fn start(
         self,
         experiment: &Experiment,
@@ -60,10 +60,10 @@ impl Prepared {
 }
 
 impl Beside {
-    /// Ends the threads; returns their measurements together with the samples.
+    /// Stops the threads; returns their measurements and the samples.
     ///
     /// # Errors
-    /// A sample failed.
+    /// If a sample failed.
     pub(super) fn finish(self) -> Result<Samples, Error> {
         let background = self.background.map(Background::finish).unwrap_or_default();
         let mut samples = self.sampling.map_or_else(|| Ok(Samples::default()), Sampling::finish)?;

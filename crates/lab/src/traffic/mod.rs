@@ -32,13 +32,13 @@ use crate::error::Error;
 use crate::stage::{HostReport, Stage};
 use thalweg_plan::plan::Experiment;
 
-/// Runs a host at an end of the path. A receiving host is ready as soon as it listens.
+/// Runs a host at an end of the path. A receiving host is ready once it listens.
 ///
 /// # Errors
-/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports
-/// do; `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is taken.
+/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` if descriptors run out, `no-ports` if local ports run out;
+/// `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is in use.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
-    // A host that sends nothing serves its connections in the loop that takes commands.
+    // A host that sends nothing receives in the loop that handles commands.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {
         return receiver::play(stage, experiment, part);
     }

@@ -9,19 +9,19 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Part {
     /// Name of the host in the scenario.
     pub(super) host: String,
-    /// Indices in the plan of the flows that it sends.
+    /// Indices in the plan of the flows that the host sends.
     pub(super) flows: Vec<usize>,
     /// Destination of each flow's data.
     pub(super) to: BTreeMap<usize, SocketAddr>,
-    /// Destination of its direction's background traffic; `None`: it sends none.
+    /// Destination of the background traffic in its direction; `None` if it sends none.
     pub(super) background: Option<SocketAddr>,
-    /// Indices in the plan of the flows that it receives; `None`: it does not listen.
+    /// Indices in the plan of the flows that the host receives; `None` if it does not listen.
     pub(super) receives: Option<Vec<usize>>,
     pub(super) port: u16,
 }
 
 impl Part {
-    /// The tasks of a host, from its configuration.
+    /// Returns the tasks of a host, from its configuration.
     pub fn new(
         host: &str,
         sends: &[Outgoing],
@@ -40,7 +40,7 @@ impl Part {
         }
     }
 
-    /// Whether it is the host `receiver`, which sends up traffic.
+    /// Returns whether this is the host `receiver`, which sends up traffic.
     pub(super) fn is_receiver(&self) -> bool {
         self.host == "receiver"
     }

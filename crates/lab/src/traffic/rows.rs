@@ -1,10 +1,10 @@
-//! Rows, made at the end of the experiment from the data of the generator and the sampling thread.
+//! Builds the rows at the end of the experiment, from the data of the generator and the sampling thread.
 //!
-//! Round-trip times of a transfer are those smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at its
-//! end. The kernel reports no more: a short transfer has only the latter. Each sample is weighted by the segments
-//! acknowledged since the previous one, because TCP samples a round-trip time with the ACKs, not with the clock: a mean
-//! over time would overweight full queues in which a flow delivers little. `rtt_min` is the kernel's own minimum
-//! (`tcpi_min_rtt`), which is the connection's, also for its later transfers.
+//! The round-trip times of a transfer are the smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at
+//! its end. The kernel reports no others, so a short transfer has only the latter. Each sample is weighted by the
+//! number of segments acknowledged since the previous one, because TCP samples a round-trip time per ACK, not per time:
+//! a mean over time would overweight full queues, during which a flow delivers little. `rtt_min` is the kernel's
+//! minimum (`tcpi_min_rtt`) of the connection, also for its later transfers.
 
 use crate::protocol::{self, FlowReport, HostEvent, SampleReport, StateReport};
 use crate::stage::EventWriter;
@@ -19,14 +19,14 @@ use thalweg_units::{MSS, Span};
 pub(super) struct Ended {
     pub(super) who: Who,
     pub(super) report: FlowReport,
-    /// Offset in the stream.
+    /// Offset of the transfer in the stream, in bytes.
     pub(super) offset: u64,
-    /// At the end.
+    /// Smoothed round-trip time at the end of the transfer.
     pub(super) srtt_us: Option<u64>,
 }
 
-/// Reports all rows. A value that only one algorithm has is reported at the first sample, and where it has changed.
-/// `copies` are flow and copy of each series; `syn_retransmits` are there where they are not zero.
+/// Reports all rows. A value that only one algorithm has is reported at the first sample, and when it has changed.
+/// `copies` has the flow and copy of each series; `syn_retransmits` omits zeros.
 pub(super) fn tell(
     events: &EventWriter,
     copies: &dyn Fn(Who) -> (usize, u64),
@@ -88,7 +88,7 @@ fn fill_in_rtts(transfers: &mut [Ended], samples: &[Sample]) {
             }
         }
         if let (None, Some(rtt_us)) = (rtts.mean_us(), *srtt_us) {
-            // Only the handshake was acknowledged.
+            // Without samples, only the handshake was acknowledged.
             rtts.add(Span::from_micros(rtt_us));
         }
         report.rtt_mean_us = report.rtt_mean_us.or(rtts.mean_us());
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// A transfer from 5 to 100 ms whose first byte is behind those of `offset` segments.
+    /// Returns a transfer from 5 to 100 ms that begins at this offset, in segments.
     fn ended(offset: u64, acked_segments: u64) -> Ended {
         let transfer = Transfer { start: at_ms(5), size: None, offset: offset * MSS.0, before: None, item: None };
         let end = End { at: at_ms(100), acked: acked_segments * MSS.0, info: TcpInfo::default() };
@@ -147,16 +147,16 @@ mod tests {
 
     #[test]
     fn an_rtt_sample_is_weighted_by_the_segments_acknowledged_before_it() {
-        // 30 segments at 20 ms, 10 at 100 ms over a time twice as long, and none at 200 ms; then none until the end.
+        // 30 segments at 20 ms, 10 at 100 ms over twice the time, and none at 200 ms. No further ones are acknowledged.
         let samples = [sample(10, 20, 30), sample(20, 100, 35), sample(30, 100, 40), sample(40, 200, 40)];
         assert_eq!(mean_ms(ended(0, 40), &samples), (30.0 * 20.0 + 10.0 * 100.0) / 40.0);
-        // 40 more until the end, with the round-trip time of the end.
+        // 40 more segments by the end, with the round-trip time of the end.
         assert_eq!(mean_ms(ended(0, 80), &samples), (1600.0 + 40.0 * 50.0) / 80.0);
     }
 
     #[test]
     fn bytes_acknowledged_before_a_transfer_are_not_counted() {
-        // 20 of the first 30 segments are an earlier transfer's, and so is the sample at 1 ms.
+        // 20 of the first 30 segments belong to an earlier transfer, as does the sample at 1 ms.
         let samples = [sample(1, 500, 20), sample(10, 20, 30), sample(20, 100, 40)];
         assert_eq!(mean_ms(ended(20, 40), &samples), 60.0);
     }

@@ -1,10 +1,10 @@
-//! The sampling thread: every connection of the host at regular instants, with one dump by the kernel.
+//! The sampling thread: samples every connection of the host at regular instants, with one dump of the kernel each.
 //!
 //! Instants lie on a grid from the experiment's start, so a slow dump does not shift later ones: instants that have
-//! passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in memory, about
-//! 100 bytes each, until the end. A thread that is slow or not scheduled leaves holes in the series and does not
-//! disturb the traffic: missed instants are only measured. But sampling takes CPU time from the traffic: too much of it
-//! makes the experiment untrustworthy.
+//! passed meanwhile are skipped and counted. Rows have the time at which they were taken, and stay in memory until the
+//! end, with about 100 bytes each. A thread that is slow or not scheduled leaves gaps in the series and does not
+//! disturb the traffic, so skipped instants are only counted. However, sampling takes CPU time from the traffic: too
+//! much of it makes the experiment untrustworthy.
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
@@ -22,7 +22,7 @@ use thalweg_units::{Span, Time};
 /// well above the cost of 100 dumps a second of some hundred connections.
 const CPU_LIMIT_PERCENT: f64 = 20.0;
 
-/// A connection at an instant. Counters have the kernel's own widths.
+/// A sample of a connection. Counters have the kernel's widths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) at: Time,
@@ -42,31 +42,31 @@ pub(super) struct Sample {
     pub(super) cc: CcInfo,
 }
 
-/// Results of the thread.
+/// Results of the sampling thread.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// Cost and missed instants of sampling, by names that include their units.
+    /// Samples in order of time.
     pub(super) rows: Vec<Sample>,
-    /// Reason why that could have changed the result.
+    /// Cost of sampling and number of skipped instants, by names that include their units.
     pub(super) measured: BTreeMap<String, f64>,
-    /// Why that could have changed the result.
+    /// Reason why sampling could have changed the result; `None` if it could not.
     pub(super) untrustworthy: Option<String>,
 }
 
-/// The running thread.
+/// Handle of the running thread.
 #[derive(Debug)]
 pub(super) struct Sampling {
     stop: StopSignal,
     thread: JoinHandle<Result<Samples, Error>>,
 }
 
-/// Input of the thread.
+/// The instants at which the thread samples.
 #[derive(Debug)]
 pub(super) struct Instants {
     pub(super) clock: Clock,
-    /// Between two of them.
+    /// Interval between two instants.
     pub(super) interval: Span,
-    /// The last instant.
+    /// The last instant; `None` without a fixed end.
     pub(super) last: Option<Time>,
 }
 
@@ -74,7 +74,7 @@ impl Sampling {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// If the system refuses to create a thread.
     pub(super) fn start(sampler: Sampler, ports: Arc<Ports>, instants: Instants) -> Result<Sampling, Error> {
         let stop = StopSignal::new()?;
         let stop_of_thread = stop.clone();
@@ -87,10 +87,10 @@ impl Sampling {
         Ok(Sampling { stop, thread })
     }
 
-    /// Ends the thread.
+    /// Stops the thread, and returns its results.
     ///
     /// # Errors
-    /// A dump failed, now or earlier.
+    /// If a dump failed.
     pub(super) fn finish(self) -> Result<Samples, Error> {
         self.stop.set();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -112,7 +112,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
                 seen.push(Sample::new(now, who, socket));
             }
         })?;
-        // A dump may list a connection twice when others open or close at that moment.
+        // A dump may list a connection twice if others open or close at the same time.
         seen.sort_unstable_by_key(|sample| sample.who);
         seen.dedup_by_key(|sample| sample.who);
         samples.rows.append(&mut seen);
@@ -135,7 +135,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
         ("sampling_interval_p99_us", intervals.quantile_us(990)),
     ];
     samples.measured = measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
-    // An experiment shorter than this tells more of the thread's start than of sampling.
+    // Minimum duration in nanoseconds. In a shorter experiment, the CPU share is mostly that of the thread's start.
     const WORTH_TELLING: f64 = 1e9;
     if cpu_percent > CPU_LIMIT_PERCENT && lasted >= WORTH_TELLING {
         samples.untrustworthy = Some(format!(

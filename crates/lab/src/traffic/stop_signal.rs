@@ -1,4 +1,4 @@
-//! A signal that stops threads which work at exact times.
+//! A signal that stops threads that wait for exact times.
 
 use crate::clock::{monotonic_ns, timespec};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::num::NonZeroU64;
 
-/// Stops all threads that wait for it. It stays set.
+/// Stops all threads that wait for it. It cannot be reset.
 #[derive(Clone, Debug)]
 pub(super) struct StopSignal(Wakeup);
 
@@ -14,7 +14,7 @@ impl StopSignal {
     /// Returns a signal that is not set.
     ///
     /// # Errors
-    /// The system has no descriptor left.
+    /// If the limit of descriptors is reached.
     pub(super) fn new() -> Result<StopSignal, Error> {
         let wakeup = Wakeup::open().map_err(|error| {
             Error::new("no-resources", format!("no descriptor is left: {error}"), "raise the limit: `ulimit -n 20000`")
@@ -27,7 +27,8 @@ impl StopSignal {
         self.0.notify();
     }
 
-    /// Sleeps until a reading of CLOCK_MONOTONIC; `None`: without a time limit. Returns false if the signal is set.
+    /// Sleeps until a reading of CLOCK_MONOTONIC; without a time limit if it is `None`. Returns false if the signal is
+    /// set.
     pub(super) fn sleep_until(&self, at_ns: Option<u64>) -> bool {
         self.sleep_from(at_ns.map_or(0, |_| monotonic_ns()), at_ns)
     }
@@ -41,7 +42,7 @@ impl StopSignal {
                 // poll(2) does not return early.
                 Ok(0) => return true,
                 Err(rustix::io::Errno::INTR) => now_ns = at_ns.map_or(0, |_| monotonic_ns()),
-                // If poll(2) fails, the thread stops rather than spins.
+                // If poll(2) fails, the thread stops instead of polling in a busy loop.
                 Ok(_) | Err(_) => return false,
             }
         }

@@ -1,4 +1,4 @@
-//! C functions that rustix lacks: timestamps of acknowledgements, unacknowledged bytes, sending several packets at
+//! System calls that rustix lacks: timestamps of acknowledgements, unacknowledged bytes, and sending several packets at
 //! once.
 //!
 //! Sources: Documentation/networking/timestamping.rst of Linux, sections 1.3 (options), 1.4 (requests by control
@@ -14,19 +14,19 @@ use std::ptr;
 /// `SCM_TSTAMP_ACK` of linux/errqueue.h: the timestamp is that of the receiver's acknowledgement.
 const SCM_TSTAMP_ACK: u32 = 2;
 
-/// Buffer for control messages: two with a few dozen bytes each, with the required alignment.
+/// Buffer for control messages: two with several dozen bytes each, with the required alignment.
 type ControlBuffer = [u64; 32];
 
 /// Time at which the kernel received the acknowledgement of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckStamp {
-    /// The byte's place in the stream since stamps were switched on, modulo 2^32.
+    /// Position of the byte in the stream since timestamps were enabled, modulo 2^32.
     pub byte: u32,
     /// Reading of CLOCK_REALTIME.
     pub realtime_ns: u64,
 }
 
-/// Switches stamps on for a connection. Bytes are counted from the next one to be written, so nothing may be in flight.
+/// Enables timestamps for a connection. Bytes are counted from the next one to be written, so no data may be in flight.
 pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
     // SAFETY: the option's value is an int that lives until the call returns, with its size.
@@ -42,8 +42,8 @@ pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel pace a connection regardless of its algorithm, at the rate that it computes for every connection:
-/// setting a maximum rate enables pacing, and this maximum limits nothing. The queue discipline `fq` would have the
+/// Makes the kernel pace a connection regardless of its algorithm, at the rate that it computes for every connection:
+/// setting a maximum rate enables pacing, and this maximum is never reached. The queue discipline `fq` would have the
 /// same effect.
 ///
 /// Source: sk_setsockopt and tcp_update_pacing_rate of Linux; socket(7), SO_MAX_PACING_RATE.
@@ -73,10 +73,10 @@ pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usiz
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: CMSG_SPACE only computes.
+    // SAFETY: CMSG_SPACE is a pure computation.
     message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u32>() as u32) } as _;
-    // SAFETY: the buffer has room for one control message of four bytes and is aligned for it; the kernel only reads
-    // what the message points to, and all of it lives until the call returns.
+    // SAFETY: the buffer has space for one control message of four bytes and is aligned for it. The kernel only reads
+    // the memory that the message points to, and all of it lives until the call returns.
     let written = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         (*header).cmsg_level = libc::SOL_SOCKET;
@@ -88,8 +88,8 @@ pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usiz
     usize::try_from(written).map_err(|_| io::Error::last_os_error())
 }
 
-/// The next stamp in a connection's error queue; `None` if the queue has none. Other messages in the queue are
-/// discarded.
+/// Returns the next timestamp in a connection's error queue; `None` if there is none in the queue. Other messages in
+/// the queue are discarded.
 pub fn next_ack_stamp(fd: BorrowedFd<'_>) -> io::Result<Option<AckStamp>> {
     loop {
         let mut control: ControlBuffer = [0; 32];
@@ -112,7 +112,7 @@ pub fn next_ack_stamp(fd: BorrowedFd<'_>) -> io::Result<Option<AckStamp>> {
 
 fn ack_stamp(message: &libc::msghdr) -> Option<AckStamp> {
     let (mut byte, mut realtime_ns) = (None, None);
-    // SAFETY: the kernel has filled the control buffer and set its length; the macros stay within it, and each payload
+    // SAFETY: the kernel has filled the control buffer and set its length. The macros stay within it, and each payload
     // has the type that belongs to its level and type.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
@@ -120,7 +120,7 @@ fn ack_stamp(message: &libc::msghdr) -> Option<AckStamp> {
             let data = libc::CMSG_DATA(header);
             match ((*header).cmsg_level, (*header).cmsg_type) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-                    // The first of three: the software stamp.
+                    // The first of three timestamps is the software timestamp.
                     let at = data.cast::<libc::timespec>().read_unaligned();
                     realtime_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
                 }
@@ -137,7 +137,7 @@ fn ack_stamp(message: &libc::msghdr) -> Option<AckStamp> {
     Some(AckStamp { byte: byte?, realtime_ns: realtime_ns? })
 }
 
-/// Bytes that the kernel has accepted and the receiver has not acknowledged.
+/// Returns the number of bytes that the kernel has accepted and the receiver has not acknowledged.
 pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int.
@@ -145,7 +145,7 @@ pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     if result == 0 { Ok(bytes.max(0) as u64) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sends a datagram several times without waiting; how often it was taken.
+/// Sends a datagram several times without blocking; returns the number of accepted datagrams.
 pub fn send_repeatedly(fd: BorrowedFd<'_>, payload: &[u8], times: usize) -> io::Result<usize> {
     /// Maximum number per call; more are sent in further calls.
     const AT_ONCE: usize = 64;
@@ -157,14 +157,15 @@ pub fn send_repeatedly(fd: BorrowedFd<'_>, payload: &[u8], times: usize) -> io::
         message.msg_hdr.msg_iov = &raw mut part;
         message.msg_hdr.msg_iovlen = 1;
     }
-    // SAFETY: the first `count` messages are filled in, and what they point to lives until the call returns.
+    // SAFETY: the first `count` messages are initialized, and the memory that they point to lives until the call
+    // returns.
     let sent = unsafe {
         libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, libc::MSG_DONTWAIT as _)
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// An `AsFd` by reference, for the functions above.
+/// Borrows the descriptor of a reference, for the functions above.
 pub fn fd(of: &impl AsFd) -> BorrowedFd<'_> {
     of.as_fd()
 }

@@ -1,7 +1,7 @@
-//! Timed events: a heap of times, and a descriptor that wakes the loop at the earliest.
+//! Timed events: a heap of times, and a descriptor that wakes the loop at the earliest one.
 //!
 //! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It has the precision of the kernel's
-//! high-resolution timers, without timer slack, which applies to waits with a timeout.
+//! high-resolution timers, without the timer slack that applies to waits with a timeout.
 
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thalweg_units::Time;
 
-/// Events by time; those at the same time are in the order in which they were scheduled.
+/// Scheduled events by time; events at the same time are in the order in which they were scheduled.
 #[derive(Debug)]
 pub(super) struct Timers<E> {
     fd: OwnedFd,
@@ -22,22 +22,22 @@ pub(super) struct Timers<E> {
 }
 
 impl<E: Ord> Timers<E> {
-    /// Starts without events.
+    /// Returns timers without events.
     ///
     /// # Errors
-    /// The system has no descriptor left.
+    /// If the limit of descriptors is reached.
     pub(super) fn new(clock: Clock) -> Result<Timers<E>, Error> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(|error| failed(&error))?;
         Ok(Timers { fd, clock, heap: BinaryHeap::new(), entered: 0, armed: None })
     }
 
-    /// Readable from the next moment on.
+    /// Returns a descriptor that becomes readable at the time of the next event.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Schedules an event at a time, which may be past.
+    /// Schedules an event at a time, which may be in the past.
     pub(super) fn enter(&mut self, at: Time, event: E) {
         self.heap.push(Reverse((at, self.entered, event)));
         self.entered += 1;
@@ -45,16 +45,17 @@ impl<E: Ord> Timers<E> {
 
     /// Returns the next event that is due, and its time.
     pub(super) fn due(&mut self) -> Option<(Time, E)> {
-        // The clock stays at zero until the start; events before it are due by the machine's clock.
+        // The experiment's clock stays at zero until the start, so earlier events are compared with the machine's
+        // clock.
         let is_due = |at: Time| self.clock.monotonic_ns(at) <= monotonic_ns();
         self.heap.peek().filter(|Reverse((at, _, _))| is_due(*at))?;
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))
     }
 
-    /// Sets the descriptor to the next moment. Call it before waiting.
+    /// Sets the descriptor to the time of the next event. Must be called before waiting.
     ///
     /// # Errors
-    /// The system refuses.
+    /// If the system refuses.
     pub(super) fn arm(&mut self) -> Result<(), Error> {
         let next = self.heap.peek().map(|Reverse((at, _, _))| *at);
         if next == self.armed {

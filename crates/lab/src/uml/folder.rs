@@ -1,8 +1,8 @@
-//! The folder of a guest: private, locked while its supervisor lives, removed with it.
+//! The folder of a guest: private, locked while its supervisor runs, and removed with it.
 //!
 //! A supervisor that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the
-//! process, distinguishes such a folder from one in use: the engine removes it if it still runs, and else the next
-//! supervisor does.
+//! process, distinguishes such a folder from one in use. The engine removes the folder if it still runs; otherwise the
+//! next supervisor does.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,10 +23,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes a folder below `parent` that only this user can read, after removing the unlocked ones of this user.
+    /// Creates a folder below `parent` that only this user can read, after removing the unlocked folders of this user.
     ///
     /// # Errors
-    /// It cannot be made or locked; the message names the path.
+    /// If the folder cannot be created or locked; the message names the path.
     pub fn make(parent: &Path) -> io::Result<Folder> {
         sweep(parent);
         for attempt in 0..100 {
@@ -34,7 +34,8 @@ impl Folder {
             let created = DirBuilder::new().mode(0o700).create(&path).and_then(|()| lock(&path));
             match created {
                 Ok(lock) => return Ok(Folder { path, _lock: lock }),
-                // A process with the same id left it, or another supervisor removed it between creation and lock.
+                // The folder was left by a process with the same id, or another supervisor removed it between creation
+                // and lock.
                 Err(error) if is_lost_race(&error) => {}
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
             }
@@ -54,16 +55,17 @@ impl Drop for Folder {
     }
 }
 
-/// Terminates the processes that a killed supervisor left, which work in the guest's folder, and removes the folder.
+/// Terminates the processes that a killed supervisor left in the guest's folder, and removes the folder.
 ///
-/// Processes of the guest's programs can outlive its kernel's process, which alone ends with the supervisor.
+/// Processes of the guest's programs can outlive the guest kernel's process: only that process ends with the
+/// supervisor.
 pub(super) fn remove_left(folder: &Path) {
     let Ok(folder_itself) = fs::metadata(folder) else { return };
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let folder_itself = identity(folder_itself);
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // Not readable: it belongs to another user, and so not to this guest.
+        // A process whose working directory is not readable belongs to another user, and so not to this guest.
         let is_guests = fs::metadata(process.path().join("cwd")).is_ok_and(|cwd| identity(cwd) == folder_itself);
         if let (Some(pid), true) = (pid, is_guests) {
             let _ = kill_process(pid, Signal::KILL);
@@ -76,10 +78,10 @@ fn is_lost_race(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound | io::ErrorKind::WouldBlock)
 }
 
-/// Locks a folder without following a link.
+/// Locks a folder without following a symbolic link.
 ///
 /// # Errors
-/// `WouldBlock`: another process has it. `NotFound`: it was removed meanwhile.
+/// `WouldBlock`: another process holds the lock. `NotFound`: the folder was removed meanwhile.
 fn lock(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = open(path, flags, Mode::empty())?;
@@ -88,7 +90,7 @@ fn lock(path: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Removes the folders of this user's guests that no supervisor holds.
+/// Removes the folders of this user's guests that are not locked by a supervisor.
 fn sweep(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

@@ -1,7 +1,6 @@
 //! The first process of a guest: `thalweg-engine guest begin`.
 //!
-//! It sets up a system on the machine's tree in which an experiment can run, executes the task in its folder, and shuts
-//! the guest down.
+//! It sets up a system on the machine's file system, executes the task in its folder, and shuts the guest down.
 
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
@@ -16,8 +15,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Path of the guest's folder before the guest mounts `/proc`: the `/proc` of the machine is visible, and the process
-/// that reads it is the kernel, whose working directory is the folder.
+/// Path of the guest's folder before the guest mounts `/proc`. Until then the machine's `/proc` is visible, in which
+/// this process is the guest's kernel, whose working directory is the folder.
 pub(super) const FOLDER: &str = "/proc/self/cwd";
 
 /// Writes the guest's messages.
@@ -33,10 +32,10 @@ impl Messages {
     }
 }
 
-/// Executes the task in the folder, then shuts the guest down. Only a first process may call it.
+/// Executes the task in the folder, then shuts the guest down. Only the first process of a guest may call it.
 ///
 /// # Errors
-/// The folder cannot be read or written. The guest's kernel then ends because its first process does.
+/// If the folder cannot be read or written. The guest's kernel then ends, because its first process exits.
 pub fn begin() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
@@ -60,7 +59,7 @@ pub fn begin() -> io::Result<()> {
     reboot(RebootCommand::PowerOff).map_err(io::Error::from)
 }
 
-/// Sets up a system on the machine's tree.
+/// Sets up a system on the machine's file system.
 fn set_up_system(task: &Task) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Error::new(
@@ -78,11 +77,11 @@ fn set_up_system(task: &Task) -> Result<(), Error> {
         Task::Run { experiment, .. } => experiment.seed,
     };
     sys::seed_kernel(&bytes_of(seed)).map_err(|error| failed("its random numbers cannot be seeded", &error))?;
-    // A path of 1 Gbit/s and 100 ms would reach the kernel's own bounds.
+    // A path of 1 Gbit/s and 100 ms would reach the kernel's default limits.
     sysctl::raise_tcp_memory().map_err(|error| failed("the memory of TCP cannot be set", &error))
 }
 
-/// The kernel stirs it until each bit depends on all of them.
+/// Expands a seed to the bytes that seed the kernel; the kernel mixes them, so that each bit depends on all of them.
 fn bytes_of(seed: u64) -> [u8; sys::SEED_BYTES] {
     let mut bytes = [0; sys::SEED_BYTES];
     bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&seed.to_le_bytes()));
@@ -107,16 +106,16 @@ fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<W
         let message = format!("the guest cannot read its own path, or write its messages: {error}");
         Error::new("bad-guest", message, "see whether the disk is full: df -h")
     };
-    // Only now: before the guest had a /proc of its own, the machine's showed through, and there we are the kernel.
+    // Must follow the mount of the guest's own /proc: in the machine's /proc, this process appears as the kernel.
     let engine = std::env::current_exe().map_err(broken)?;
     if let Some(detached) = order.as_mut().and_then(|order| order.detached.as_mut()) {
         detached.output = files::OUTPUT.map(|output| folder.join(output));
     }
     let show = |event| {
-        // As with lines of the log.
+        // A write error is ignored here, as for lines of the log.
         let _ = messages.say(&Word::Row(event));
     };
-    // The same sign of life as below.
+    // Also writes a heartbeat, like the call below.
     let must_end = || {
         let _ = (&*pulse).write(b".");
         false
@@ -125,7 +124,7 @@ fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<W
         experiment: &experiment,
         id: &id,
         traces: &traces,
-        // Called often, which shows that the guest is alive; the engine stops it from outside.
+        // Each call writes a heartbeat. The guest itself never cancels: the engine stops it from outside.
         is_cancelled: &|| {
             let _ = (&*pulse).write(b".");
             false

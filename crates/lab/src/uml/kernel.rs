@@ -1,7 +1,7 @@
-//! The built user-mode Linux kernel: its path, and whether it is unchanged since the build.
+//! Finds the user-mode Linux kernel, and verifies that it is unchanged since the build.
 //!
-//! `thalweg kernel build` makes a folder with the program `linux` and `kernel.json`, which describes its sources.
-//! `THALWEG_UML_KERNEL` names such a folder; without it, the kernel that was built last is used.
+//! `thalweg kernel build` creates a folder with the program `linux` and `kernel.json`, which describes its sources.
+//! `THALWEG_UML_KERNEL` names such a folder; by default, the most recently built kernel is used.
 
 use super::Traits;
 use crate::cache;
@@ -11,22 +11,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Environment variable that names the folder of a kernel.
+/// Environment variable with the folder of a kernel.
 const FOLDER: &str = "THALWEG_UML_KERNEL";
 
 /// Command for a missing or wrong kernel.
 const BUILD: &str = "thalweg kernel build";
 
-/// Digits of a checksum that distinguish kernels.
+/// Number of hexadecimal digits of a checksum that identify a kernel.
 const SHORT: usize = 12;
 
 /// File in which a kernel's traits are cached.
 const TRAITS: &str = "traits.json";
 
-/// A kernel that can be started.
+/// A user-mode Linux kernel that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmlKernel {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
     /// Release, such as `6.1.192`.
     pub release: String,
@@ -34,7 +34,7 @@ pub struct UmlKernel {
     folder: PathBuf,
 }
 
-/// The members of `kernel.json` that are read here.
+/// The members of `kernel.json` that are used.
 #[derive(Debug, Deserialize)]
 struct Description {
     format: u64,
@@ -42,26 +42,26 @@ struct Description {
     linux_sha256: String,
 }
 
-/// `traits.json`.
+/// Content of `traits.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// Version of the questions.
+    /// Version of the set of traits.
     format: u64,
     linux_sha256: String,
     traits: Traits,
 }
 
-/// The format of `kernel.json` that is read here.
+/// Supported format of `kernel.json`.
 const FORMAT: u64 = 1;
 
-/// Version of the questions that traits answer.
+/// Current version of the set of traits.
 const TRAITS_FORMAT: u64 = 2;
 
 impl UmlKernel {
     /// Finds the kernel of this user.
     ///
     /// # Errors
-    /// `no-kernel`: none is built. `bad-kernel`: the files differ from those that were built.
+    /// `no-kernel`: no kernel is built. `bad-kernel`: the files differ from those that were built.
     pub fn find() -> Result<UmlKernel, Error> {
         if let Some(folder) = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
             return UmlKernel::open(Path::new(&folder));
@@ -73,13 +73,13 @@ impl UmlKernel {
         }
     }
 
-    /// The kernel in a folder.
+    /// Opens the kernel in a folder.
     ///
     /// # Errors
-    /// `bad-kernel`: the folder has no kernel built by thalweg.
+    /// `bad-kernel`: the folder contains no kernel that was built by thalweg.
     pub fn open(folder: &Path) -> Result<UmlKernel, Error> {
         let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
-        // A later build must not change the kernel during an experiment.
+        // Resolved, so that a later build does not change the kernel during an experiment.
         let folder = folder.canonicalize().map_err(|error| bad(format!("{}: {error}", folder.display())))?;
         let file = folder.join("kernel.json");
         let text = fs::read_to_string(&file).map_err(|error| bad(format!("{}: {error}", file.display())))?;
@@ -97,13 +97,13 @@ impl UmlKernel {
         Ok(UmlKernel { program, release, sha256, folder })
     }
 
-    /// Identifies it: release, and the first digits of its checksum.
+    /// Returns an identifier of the kernel: release, and the first digits of its checksum.
     pub fn version(&self) -> String {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }
 
-    /// Returns its traits. They are cached in the kernel's folder, or in the user's if that cannot be written, so that
-    /// `ask` is called once.
+    /// Returns the traits of the kernel. They are cached in the kernel's folder, or else in the user's cache folder, so
+    /// that `ask` is called once.
     ///
     /// # Errors
     /// Those of `ask`.

@@ -1,18 +1,18 @@
-//! Experiments inside a user-mode Linux kernel, in virtual time.
+//! Runs experiments inside a user-mode Linux kernel, in virtual time.
 //!
 //! ```text
 //!  engine ── stdin ──► supervisor ──► linux: a kernel as a process
 //!    ▲ job               │ folder    └► first process: this program ──► run: one experiment, with hosts in namespaces
-//!    └──── rows ◄── files in the folder ◄──────┘
-//! ```
+//!    └──── rows ◄── files in the folder ◄──────┘ ```
 //!
-//! The guest's root is the machine's own tree (hostfs), with the rights of the user of the engine, so the guest needs
-//! no separate file system: the hosts are this program, and `ip` and `tc` are the machine's. Its clock is virtual
-//! (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock jumps to the next timer. So an
-//! experiment is independent of the machine's load, and takes as long as its packets need.
+//! The root file system of the guest is that of the machine (hostfs), with the permissions of the engine's user.
+//! Therefore, the guest needs no separate file system: the hosts are this program, and `ip` and `tc` are the machine's.
+//! The guest's clock is virtual (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock
+//! jumps to the next timer. Therefore, an experiment is independent of the machine's load, and takes as long as its
+//! packets need.
 //!
-//! [`supervisor`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of
-//! the guest; `outside` asks for an experiment and takes what comes; [`UmlKernel`] finds the kernel that was built.
+//! [`supervisor`] starts the kernel and ensures that no process outlives the engine; [`inside`] is the first process of
+//! the guest; `outside` starts an experiment and receives its messages; [`UmlKernel`] finds the built kernel.
 
 mod folder;
 pub mod inside;
@@ -34,21 +34,21 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Traces};
 
-/// Files of a guest's folder.
+/// File names in the folder of a guest.
 pub(crate) mod files {
-    /// The guest's task: a [`super::Task`].
+    /// Task of the guest, a [`super::Task`].
     pub const TASK: &str = "task.json";
-    /// The search path of the machine.
+    /// Search path of the machine.
     pub const SEARCH_PATH: &str = "search-path";
-    /// The guest's messages: lines, each a [`super::Word`].
+    /// Messages of the guest: lines, each a [`super::Word`].
     pub const WORDS: &str = "words.jsonl";
-    /// Grows while the guest is alive.
+    /// Heartbeat: a file that grows while the guest is alive.
     pub const PULSE: &str = "pulse";
-    /// Output of its kernel and its first process.
+    /// Output of the guest's kernel and its first process.
     pub const CONSOLE: &str = "console";
-    /// Output of the command of a session.
+    /// Output of a session's command.
     pub const OUTPUT: [&str; 2] = ["stdout", "stderr"];
-    /// This program.
+    /// The engine's program.
     pub const PROGRAM: &str = "engine";
 }
 
@@ -61,9 +61,9 @@ pub(crate) enum Task {
     Run {
         experiment: Box<Experiment>,
         id: String,
-        /// The plan's capacity traces.
+        /// Capacity traces of the plan.
         traces: Traces,
-        /// Traits of the kernel, so that they are not probed again.
+        /// Traits of the kernel, so that they need not be probed again.
         traits: Traits,
         /// Folder for the output of programs.
         programs: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub(crate) enum Task {
 /// Traits of a guest's kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traits {
-    /// Release.
+    /// Release of the kernel.
     pub release: String,
     /// Available congestion controls.
     pub algorithms: Vec<String>,
@@ -86,13 +86,13 @@ pub struct Traits {
 /// A message of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// Traits of its kernel.
+    /// Traits of the guest's kernel.
     Traits(Traits),
     /// Lines for `commands.log`.
     Log(String),
-    /// A row.
+    /// Event that is a row.
     Row(HostEvent),
-    /// The experiment has run to its end.
+    /// The experiment is complete.
     Done(Performance),
     /// The guest cannot execute its task.
     Failed(Error),

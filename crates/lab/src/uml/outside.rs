@@ -1,4 +1,4 @@
-//! The engine's side of a guest: starts it, monitors it, takes its messages.
+//! The engine's side of a guest: starts it, monitors it, and receives its messages.
 
 use super::folder::remove_left;
 use super::supervisor::{Answer, Order};
@@ -19,36 +19,36 @@ use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Traces};
 use thalweg_trace::Sink;
 use thalweg_units::{Bytes, MTU, Span};
 
-/// Timeout without a sign of life from a guest. Its first process gives one every 50 ms of virtual time once the hosts
-/// run, which is a fraction of a second at any rate that a path can have; before that it boots and makes a network,
-/// which takes seconds on a busy machine.
+/// Timeout without a heartbeat from a guest. Once the hosts run, its first process writes one every 50 ms of virtual
+/// time, which is a fraction of a second of real time at any supported rate. Before that it boots and creates a
+/// network, which takes seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Timeout for a supervisor to start its guest: it takes milliseconds, unless it is stopped.
+/// Timeout for a supervisor to start its guest, which takes milliseconds unless the supervisor is stopped.
 const START: Duration = Duration::from_secs(30);
 
-/// Timeout for a supervisor to end its guest and remove the guest's folder, after which it is killed.
+/// Timeout for a supervisor to end its guest and remove the guest's folder; after it, the supervisor is killed.
 const END: Duration = Duration::from_secs(5);
 
-/// Between two checks of whether the run is cancelled.
+/// Interval of the checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Message of a kernel that cannot restore the floating-point and vector registers of a program.
 const SMALL_REGISTERS: &str = "ptrace set fp regs failed";
 
-/// Lines of the console that are told when a guest has died.
+/// Number of console lines in the error for a guest that has died.
 const LAST_LINES: usize = 8;
 
-/// Memory of a guest in addition to the capacity of its path.
+/// Memory of a guest in addition to the capacity of its path, in MiB.
 const MIN_MEMORY_MIB: u64 = 512;
 
-/// Maximum memory: unused pages cost nothing, but their descriptors do.
+/// Maximum memory in MiB: unused pages take no memory, but their descriptors do.
 const MAX_MEMORY_MIB: u64 = 4096;
 
 /// Runs an experiment in a new guest, on a kernel with these traits.
 ///
 /// # Errors
-/// The guest cannot be started, dies, or cannot run the experiment; or `is_cancelled` returned true.
+/// If the guest cannot be started, dies, or cannot run the experiment; or if `is_cancelled` returned true.
 pub fn run(
     kernel: &UmlKernel,
     traits: &Traits,
@@ -94,7 +94,7 @@ pub fn run(
     }
 }
 
-/// Output of a session's command, copied from a file of the guest's folder to standard output as it grows.
+/// Copies the output of a session's command from a file in the guest's folder to standard output as it grows.
 struct Output {
     from: File,
     is_error: bool,
@@ -108,7 +108,7 @@ impl Output {
     }
 
     fn copy(&mut self) {
-        // A closed reader of this output ends nothing; elsewhere, the command would get SIGPIPE on its next write.
+        // A closed standard output is ignored; outside of a guest, the command would get SIGPIPE on its next write.
         let _ = if self.is_error {
             io::copy(&mut self.from, &mut io::stderr())
         } else {
@@ -120,7 +120,7 @@ impl Output {
 /// Boots a kernel to query its traits.
 ///
 /// # Errors
-/// It does not boot, or cannot report them.
+/// If the kernel does not boot, or cannot report its traits.
 pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
     let refusal = |failure| match failure {
         Failure::Failed(error) => error,
@@ -136,10 +136,10 @@ pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
     }
 }
 
-/// A guest, and its supervisor. Dropping it ends both, removes the guest's folder, and takes at most [`END`].
+/// A guest, and its supervisor. Dropping it ends both within [`END`], and removes the guest's folder.
 struct Guest {
     supervisor: Child,
-    /// The supervisor's standard input is open while this exists.
+    /// Keeps the supervisor's standard input open while it exists.
     input: Option<Sender<()>>,
     answers: Receiver<Answer>,
     folder: PathBuf,
@@ -197,7 +197,7 @@ impl Guest {
         })?;
         thread::Builder::new().spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // A truncated line is not an answer.
+            // A truncated line is not a valid answer.
             lines.map_while(|line| serde_json::from_str(&line).ok()).all(|answer_line| answer.send(answer_line).is_ok())
         })?;
         Ok(guest)
@@ -224,7 +224,7 @@ impl Guest {
         }
     }
 
-    /// The supervisor's next answer; `None` once `is_alive` returns false.
+    /// Returns the supervisor's next answer; `None` once `is_alive` returns false.
     fn next_answer(
         &mut self,
         is_cancelled: &dyn Fn() -> bool,
@@ -241,13 +241,13 @@ impl Guest {
         }
     }
 
-    /// Hands over the guest's messages, until one of them is the last.
+    /// Hands over the guest's messages, up to and including the last one.
     fn listen(&self, each: &mut dyn FnMut(Word) -> Option<Word>) -> Option<Word> {
         let lines = BufReader::with_capacity(1 << 16, File::open(self.folder.join(files::WORDS)).ok()?).lines();
         lines.map_while(Result::ok).map_while(|line| serde_json::from_str(&line).ok()).find_map(each)
     }
 
-    /// The error of a guest that ended without a last message.
+    /// Returns the error for a guest that ended without a last message.
     fn obituary(&self, status: &str) -> Error {
         self.with_console(&format!("the guest ended ({status}) before it had finished"))
     }
@@ -262,7 +262,7 @@ impl Guest {
                 "build it for this machine: thalweg kernel build",
             );
         }
-        // Addresses of a call trace are left out.
+        // Addresses of a call trace are omitted.
         let is_message = |line: &&str| !line.is_empty() && !line.contains("[<");
         let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
@@ -278,14 +278,14 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // It exits at the end of its input.
+        // The supervisor exits at the end of its input.
         drop(self.input.take());
         if wait_for(&mut self.supervisor, END).is_none() {
-            // It is stopped, or cannot end the guest.
+            // The supervisor is stopped, or cannot end the guest.
             let _ = self.supervisor.kill();
             let _ = self.supervisor.wait();
         }
-        // A supervisor that was killed has left it.
+        // A supervisor that was killed has not removed the folder.
         if !self.folder.as_os_str().is_empty() {
             remove_left(&self.folder);
         }
@@ -300,10 +300,10 @@ fn no_word() -> Error {
     )
 }
 
-/// Memory that a guest needs: several times the packets that the path can hold (in the sender's buffer, in flight, in
-/// the receiver's), and its own.
+/// Returns the memory that a guest needs in MiB: several times the packets that the path can hold (in the sender's
+/// buffer, in flight, in the receiver's buffer), and a fixed amount for the system.
 fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
-    /// Memory of a packet over its size, in the three places where it can be.
+    /// Memory per payload byte, over the three buffers that can hold a packet.
     const TIMES: u64 = 6;
     let forward = &experiment.forward;
     let points = |link: &Link| link.profile.as_ref().and_then(|name| traces.profiles.get(name)).map(|it| &it.points);
@@ -332,7 +332,7 @@ fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
 mod tests {
     use super::*;
 
-    /// A guest whose supervisor is a shell script.
+    /// Returns a guest whose supervisor is a shell script.
     fn guest_of(script: &str) -> Guest {
         Guest::of(Command::new("sh").args(["-c", script]), b"task\n".to_vec()).unwrap()
     }
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_stopped_supervisor_delays_neither_a_cancelled_run_nor_its_end() {
-        // It does not read its order, which is longer than a pipe's capacity.
+        // The script does not read its order, which is longer than a pipe's capacity.
         let began = Instant::now();
         let mut guest = Guest::of(Command::new("sh").args(["-c", "kill -STOP $$"]), vec![b' '; 1 << 20]).unwrap();
         let answer = guest.next_answer(&|| began.elapsed() > Duration::from_millis(100), &mut || true);

@@ -1,26 +1,26 @@
 //! Assigns a processor to each guest.
 //!
 //! A guest is several processes of which one runs at a time: each system call and page fault of a program in it
-//! switches to the kernel's process and back. Between two processors a switch takes several times as long, most of it
-//! for wakeups.
+//! switches to the kernel's process and back. Between two processors a switch takes several times as long, mostly for
+//! wakeups.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// A processor that is a guest's own, as far as guests are concerned.
+/// A processor that is reserved for one guest.
 #[derive(Debug)]
 pub(super) struct Seat {
-    /// A name that only one process can have, and that goes with it.
+    /// Abstract socket name that only one process can bind, and that is released when the process exits.
     _name: UnixDatagram,
 }
 
 impl Seat {
     /// Reserves a processor that no other guest of this kind uses, for this thread and the processes that it starts
-    /// from now on. `None` if all are taken: the system then schedules them.
+    /// from now on. `None` if all are reserved: the system then schedules the guest.
     pub(super) fn take(kind: &str) -> Option<Seat> {
         let allowed = sched_getaffinity(None).ok()?;
-        // The system has just chosen ours, which will be one with little to do.
+        // The scheduler has just selected the current processor, which is probably idle.
         let current = sched_getcpu();
         let other_cpus = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != current);
         let take = |cpu: usize| {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// The processors that this thread may run on.
+    /// Returns the processors that this thread may use.
     fn processors() -> Vec<usize> {
         let allowed = sched_getaffinity(None).unwrap();
         (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()

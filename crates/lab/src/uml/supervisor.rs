@@ -1,11 +1,12 @@
 //! The process `thalweg-engine guest keep`: starts a kernel, and removes everything that it leaves.
 //!
-//! A user-mode Linux kernel is several processes. Those that run the guest's programs are traced by the kernel's
-//! process, and would continue if only that process were killed. So the whole process group must be killed, which an
-//! engine that is killed cannot do. The supervisor can: it has its own process group. It kills the guest and removes
-//! the guest's folder when its standard input ends, which is when the engine exits or closes it.
+//! A user-mode Linux kernel consists of several processes. Those that run the guest's programs are traced by the
+//! kernel's process, and would continue if only that process were killed. Therefore, the entire process group must be
+//! killed. An engine that is killed cannot do that, but the supervisor can, because it has its own process group. It
+//! kills the guest and removes the guest's folder when its standard input ends, which is when the engine exits or
+//! closes it.
 //!
-//! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
+//! Standard input is one line with an [`Order`]; standard output is two lines with an [`Answer`] each.
 
 use super::folder::Folder;
 use super::seat::Seat;
@@ -19,29 +20,29 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The kernel and task that a supervisor is to start.
+/// The kernel and task that a supervisor starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// The kernel.
+    /// Path of the kernel.
     pub kernel: PathBuf,
-    /// The guest's memory.
+    /// Memory of the guest in MiB.
     pub memory_mib: u64,
-    /// The content of the guest's task file.
+    /// Content of the guest's task file.
     pub task: String,
 }
 
 /// Answer of a supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// The guest has been started, and this is its folder.
+    /// The guest has started, in this folder.
     Started(PathBuf),
-    /// Its kernel has ended, with this status.
+    /// The guest's kernel has exited, with this status.
     Ended(String),
-    /// It cannot be started.
+    /// The guest cannot be started, for this reason.
     Refused(String),
 }
 
-/// Initial time of the guest's clock: always the same, in nanoseconds since 1970.
+/// Initial time of the guest's clock, in nanoseconds since 1970. It is constant, for reproducibility.
 const START: &str = "time-travel-start=1700000000000000000";
 
 /// Executes the order on standard input.
@@ -63,7 +64,7 @@ pub fn keep() -> io::Result<()> {
             return say(&Answer::Refused(format!("{} cannot be started: {error}", order.kernel.display())));
         }
     };
-    // On any error from here on, the guest is ended first.
+    // If an error occurs after this, the guest is ended before the error is returned.
     let outcome = say(&Answer::Started(folder.path().to_owned())).and_then(|()| wait(&child));
     let status = end(&mut child)?;
     drop(seat);
@@ -81,7 +82,7 @@ fn say(answer: &Answer) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The kernel's arguments are the same every time, because it makes random numbers of them, too.
+/// Starts the kernel. Its arguments are constant, because the kernel also derives random numbers from them.
 fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     fs::write(folder.join(files::TASK), &order.task)?;
     fs::write(folder.join(files::SEARCH_PATH), std::env::var("PATH").unwrap_or_default())?;
@@ -129,7 +130,7 @@ fn wait(child: &Child) -> io::Result<bool> {
 
 /// Terminates all remaining processes of the guest.
 fn end(child: &mut Child) -> io::Result<String> {
-    // Killed before the kernel's own process is reaped: until then the group's number cannot be reused.
+    // Killed before the kernel's process is reaped: until then the id of the process group cannot be reused.
     let _ = kill_process_group(pid_of(child), Signal::KILL);
     child.wait().map(|status| status.to_string())
 }

@@ -1,23 +1,23 @@
-//! A system-call filter for the kernel that is about to start, which takes C functions.
+//! Installs a system-call filter for the kernel that is about to start.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The filter does not compare `AUDIT_ARCH`: it refuses getrandom(2) by the number of this program's own architecture,
-/// and a kernel of another one would only get real randomness.
+/// Offset of the system call number. The filter does not check `AUDIT_ARCH`: it refuses getrandom(2) by the number of
+/// this program's architecture, and a kernel of another one would get real randomness.
 const NR: u32 = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
 
-/// Refuses getrandom(2) to a process, and has it killed when the thread that starts it ends.
+/// Makes getrandom(2) fail in a process, and has the process killed when the thread that starts it ends.
 ///
-/// A kernel that gets no randomness from the machine draws the same numbers every time, once it has been given a seed.
+/// A kernel without randomness from the machine draws the same numbers in every run, once it has been seeded.
 pub fn without_randomness(command: &mut Command) -> &mut Command {
     let prepare = || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         refuse_getrandom()
     };
-    // SAFETY: between fork and exec it makes three system calls and allocates nothing.
+    // SAFETY: between fork and exec the closure makes three system calls and does not allocate.
     unsafe { command.pre_exec(prepare) }
 }
 
@@ -35,9 +35,9 @@ fn refuse_getrandom() -> io::Result<()> {
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let silenced = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    // SAFETY: the filter and what it points to live until the call returns.
+    // SAFETY: the filter and the memory that it points to live until the call returns.
     if silenced == 0 && unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) } == 0
     {
         Ok(())
@@ -46,10 +46,10 @@ fn refuse_getrandom() -> io::Result<()> {
     }
 }
 
-/// Seeds the random number generator of the running kernel: enough for it to count as seeded.
+/// Seeds the random number generator of the running kernel, with enough bytes to count as seeded.
 ///
 /// # Errors
-/// The kernel's error; the caller is not its root, or it has no `/dev/urandom`.
+/// The kernel's error: the caller is not root in the guest, or `/dev/urandom` is missing.
 pub fn seed_kernel(seed: &[u8; SEED_BYTES]) -> io::Result<()> {
     /// `struct rand_pool_info` of linux/random.h.
     #[repr(C)]

@@ -26,13 +26,14 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of queued events that are received between two checks for an interruption.
 const MAX_EVENTS_PER_CHECK: usize = 1024;
 
-/// Timeout for a host to exit when it is no longer needed.
+/// Timeout for a host to exit after its standard input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Number of lines of a host's standard error that are kept for its error.
+/// Maximum number of lines of a host's standard error that are kept for error messages.
 const MAX_ERROR_LINES: usize = 10;
 
-/// The same for a guest's console, where a kernel prints the reason of a panic before its trace.
+/// Maximum number of lines that are kept of a guest's console, on which a kernel prints the reason of a panic before
+/// its trace.
 const MAX_CONSOLE_LINES: usize = 100;
 
 /// The processes of all hosts.
@@ -41,7 +42,7 @@ pub struct HostProcesses<'a> {
     output: Receiver<(usize, Output)>,
     output_sender: Sender<(usize, Output)>,
     is_cancelled: &'a dyn Fn() -> bool,
-    /// Messages received since the last check for an interruption.
+    /// Number of events received since the last check for an interruption.
     events_since_check: usize,
 }
 
@@ -57,18 +58,18 @@ pub enum Kind {
 struct Host {
     name: String,
     kind: Kind,
-    /// Process; `None`: it runs in the guest of another host.
+    /// The process; `None` if the host runs in the guest of another host.
     child: Option<Child>,
-    /// Lines for its standard input; without it, standard input is closed.
+    /// Lines for the host's standard input; `None` once standard input is closed.
     input: Option<Sender<String>>,
     errors: Arc<Mutex<VecDeque<String>>>,
-    /// Ends when standard error does; `None`: it is the console of another host.
+    /// Closed at the end of standard error; `None` if that is the console of another host.
     errors_end: Option<Receiver<()>>,
 }
 
 enum Output {
     Event(HostEvent),
-    /// A line that is not an event.
+    /// A line that is not a valid event.
     Invalid(String),
     /// Standard output was closed.
     End,
@@ -89,17 +90,17 @@ impl<'a> HostProcesses<'a> {
         HostProcesses { hosts: Vec::new(), output, output_sender, is_cancelled, events_since_check: 0 }
     }
 
-    /// Adds a host; its number is the count of those before. `child` has pipes for input and output.
+    /// Adds a host, whose number is the count of earlier ones. `child` has pipes for input and output.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// If the system refuses to create a thread.
     pub fn add(&mut self, name: &str, mut child: Child, kind: Kind) -> Result<(), Error> {
         let number = self.hosts.len();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (input, lines) = mpsc::channel();
         let (errors_open, errors_end) = mpsc::channel();
         let errors = Arc::new(Mutex::new(VecDeque::new()));
-        // Added first, so that it is terminated with the others if a thread cannot be started.
+        // Added first, so that it is terminated with the others if a thread cannot be created.
         let errors_of = Arc::clone(&errors);
         self.hosts.push(Host {
             name: name.to_owned(),
@@ -122,10 +123,10 @@ impl<'a> HostProcesses<'a> {
         })
     }
 
-    /// Adds a host that runs in the guest of the host `guest`. `socket` leads to it.
+    /// Adds a host that runs in the guest of the host `guest`, and is connected by `socket`.
     ///
     /// # Errors
-    /// The system refuses a thread or a file.
+    /// If the system refuses to create a thread or a descriptor.
     pub fn add_in_guest(&mut self, name: &str, socket: UnixStream, guest: usize) -> Result<(), Error> {
         let number = self.hosts.len();
         let (input, lines) = mpsc::channel();
@@ -139,7 +140,7 @@ impl<'a> HostProcesses<'a> {
         Ok(())
     }
 
-    /// Sends a command to a host. If it no longer reads, [`HostProcesses::receive`] returns the reason.
+    /// Sends a command to a host. If the host no longer reads, [`HostProcesses::receive`] returns the reason.
     pub fn send(&self, number: usize, command: &Command) {
         let mut line = serde_json::to_string(command).expect("commands are plain data");
         line.push('\n');
@@ -148,22 +149,22 @@ impl<'a> HostProcesses<'a> {
         }
     }
 
-    /// The number of hosts.
+    /// Returns the number of hosts.
     pub fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Process ids of all hosts.
+    /// Returns the process ids of all hosts.
     pub fn pids(&self) -> Vec<u32> {
         self.hosts.iter().filter_map(|host| Some(host.child.as_ref()?.id())).collect()
     }
 
-    /// Waits no longer check for an interruption.
+    /// Disables the check for an interruption in all later waits.
     pub fn finish_regardless(&mut self) {
         self.is_cancelled = &|| false;
     }
 
-    /// The name of a host.
+    /// Returns the name of a host.
     pub fn name(&self, number: usize) -> &str {
         &self.hosts[number].name
     }
@@ -171,7 +172,7 @@ impl<'a> HostProcesses<'a> {
     /// Returns the next event of any host with the host's number, or `None` at `until`.
     ///
     /// # Errors
-    /// If a host cannot continue, or the user asked to stop.
+    /// If a host cannot continue, or the user requested a stop.
     pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.try_receive()? {
             Some((number, output)) => self.event_of(number, output).map(Some),
@@ -179,10 +180,10 @@ impl<'a> HostProcesses<'a> {
         }
     }
 
-    /// The same for at most this long.
+    /// Like [`HostProcesses::receive`], with a relative timeout.
     ///
     /// # Errors
-    /// As [`HostProcesses::receive`].
+    /// The same as [`HostProcesses::receive`].
     pub fn receive_within(&mut self, patience: Duration) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.try_receive()? {
             Some((number, output)) => self.event_of(number, output).map(Some),
@@ -190,8 +191,8 @@ impl<'a> HostProcesses<'a> {
         }
     }
 
-    /// Returns output that is queued already. Hosts report rows by the ten thousand, so the clock and the interruption
-    /// are not checked for each: inside a guest either takes longer than the row.
+    /// Returns output that is already queued. Hosts report tens of thousands of rows, so the clock and the interruption
+    /// are not checked for each: inside a guest, each check takes longer than the row.
     fn try_receive(&mut self) -> Result<Option<(usize, Output)>, Failure> {
         self.events_since_check += 1;
         if self.events_since_check > MAX_EVENTS_PER_CHECK {
@@ -252,7 +253,7 @@ impl<'a> HostProcesses<'a> {
     /// Returns the error for a host that exited too early.
     fn died_error(&mut self, number: usize) -> Error {
         let host = &mut self.hosts[number];
-        // Its last lines may still be in the pipe.
+        // The last lines may still be in the pipe.
         let _ = host.errors_end.as_ref().map(|end| end.recv_timeout(EXIT_TIMEOUT));
         if host.kind == Kind::Guest {
             let message = format!("the guest that plays the host `{}` ended; {}", host.name, host.console());
@@ -278,7 +279,7 @@ impl Drop for HostProcesses<'_> {
         let until = Instant::now() + EXIT_TIMEOUT;
         for child in self.hosts.iter_mut().filter_map(|host| host.child.as_mut()) {
             if wait_for(child, until.saturating_duration_since(Instant::now())).is_none() {
-                // Includes its child processes; the call fails if the process has exited.
+                // Kills its child processes, too; the call fails if the process has exited.
                 let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
                 let _ = child.kill();
                 let _ = child.wait();
@@ -292,7 +293,7 @@ pub fn unexpected(processes: &HostProcesses<'_>, number: usize, event: &HostEven
     unexpected_of(processes.name(number), event)
 }
 
-/// The same for the host of this name.
+/// Like [`unexpected`], for the host of this name.
 pub fn unexpected_of(name: &str, event: &HostEvent) -> Error {
     Error::new("bad-host", format!("the host `{name}` reported at the wrong time: {event:?}"), "please report it")
 }
@@ -307,7 +308,7 @@ fn no_thread(host: &str, error: &io::Error) -> Error {
     Error::new("no-resources", message, "close other programs, or raise ulimit -u")
 }
 
-/// Ends when there are no more lines, or the reader has closed the pipe.
+/// Writes lines to a host until there are no more, or the host has closed the pipe.
 fn write_lines(mut stdin: impl Write, lines: &Receiver<String>) {
     for line in lines {
         if stdin.write_all(line.as_bytes()).is_err() {
@@ -316,7 +317,7 @@ fn write_lines(mut stdin: impl Write, lines: &Receiver<String>) {
     }
 }
 
-/// Ends when standard output does, or the receiver is closed.
+/// Reads events until the end of standard output, or until the receiver is closed.
 fn read_events(stdout: impl Read, mut deliver: impl FnMut(Output) -> bool) {
     for line in BufReader::with_capacity(1 << 16, stdout).lines() {
         let Ok(line) = line else { break };

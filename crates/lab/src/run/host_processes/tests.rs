@@ -1,4 +1,4 @@
-//! Faulty hosts, simulated by a shell.
+//! Tests with faulty hosts, which are shell scripts.
 
 use super::*;
 use rustix::process::test_kill_process_group;
@@ -114,7 +114,7 @@ fn hosts_exit_with_their_owner_and_unresponsive_ones_are_killed() {
         processes.add("host", child, Kind::Process).unwrap();
     }
     drop(processes);
-    // Their child processes, too: they are in the same groups, and only init waits for them.
+    // Their child processes must exit, too: they are in the same process groups, and only init reaps them.
     let give_up = Instant::now() + LONG;
     while pids.iter().any(|pid| test_kill_process_group(*pid).is_ok()) {
         assert!(Instant::now() < give_up, "a process is still there");
@@ -125,7 +125,7 @@ fn hosts_exit_with_their_owner_and_unresponsive_ones_are_killed() {
 #[test]
 fn a_host_that_does_not_read_does_not_delay_other_hosts() {
     let mut processes = processes(&|| false, &["while :; do sleep 1000; done"]);
-    // More than a pipe holds.
+    // This exceeds the capacity of a pipe.
     for _ in 0..1000 {
         processes.send(0, &Command::Over { flow: "x".repeat(1000) });
     }

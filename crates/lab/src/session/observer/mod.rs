@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  meter       packets at both ends: bytes, losses, delays of every TCP and UDP flow
-//!  sockets     inet_diag at both ends: congestion window, round-trip times, retransmissions of TCP connections
-//! ```
+//!  sockets     inet_diag at both ends: congestion window, round-trip times, retransmissions of TCP connections ```
 //!
-//! A row of `flows` is a connection. Its flow is named after protocol and port of the service, the smaller one of both
-//! ports: `tcp-5201`. The data of a connection is that of its busier direction; the sockets of that end are sampled.
+//! A row of `flows` is a connection. Its flow is named after the protocol and the port of the service, the smaller of
+//! the two ports: `tcp-5201`. The data of a connection is that of its busier direction; the sockets at the sender of
+//! that direction are sampled.
 
 mod report;
 mod sockets;
@@ -25,16 +25,16 @@ use std::time::Duration;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// Between two samples of sockets at least: a session has any number of connections, and any length.
+/// Minimum interval between two samples of the sockets, because a session may have many connections and be long.
 const MIN_INTERVAL: Span = Span::from_millis(50);
 
-/// Between two reports of the status.
+/// Interval of the status reports.
 const STATUS: Span = Span::from_secs(1);
 
 /// Observes the network namespaces of these names, the receiver last, until the command `stop`.
 ///
 /// # Errors
-/// `no-packet-socket`, `no-inet-diag`: the kernel refuses what it needs.
+/// `no-packet-socket` or `no-inet-diag`: the kernel refuses an interface that observation requires.
 pub fn observe(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -74,7 +74,7 @@ pub fn observe(
     Ok(HostReport { measured: measured.into(), untrustworthy: (missed > 0).then_some(reason).into_iter().collect() })
 }
 
-/// Waits until a command arrives or the time has come; returns whether the command is to stop.
+/// Waits until a command arrives or the time is reached; returns whether the command is `stop`.
 fn is_stopped(stage: &Stage<'_>, clock: &Clock, until: Time) -> bool {
     let wait = Duration::from_nanos(until.since(Time::ZERO).0.saturating_sub(clock.now().since(Time::ZERO).0));
     let timeout = rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
@@ -118,7 +118,7 @@ impl Status {
             total.delay_us += row.delays.mean_us().unwrap_or(0.0) * row.delivered_packets as f64;
         }
         let elapsed_s = now.since(self.at).as_secs_f64();
-        // The direction that carries more is the one that has a queue.
+        // The direction that carries more bytes is the one with a queue.
         let bytes = |way: usize| totals[way].bytes.saturating_sub(self.before[way].bytes);
         let way = usize::from(bytes(1) > bytes(0));
         let (total, before) = (totals[way], self.before[way]);

@@ -1,7 +1,7 @@
-//! TCP connections of one namespace over time, by inet_diag.
+//! Samples the TCP connections of one namespace over time with inet_diag.
 //!
-//! A connection is dumped at every sample. One that ends between two of them is reported by the kernel when it destroys
-//! the socket (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h), with its last counters.
+//! Every sample is a dump of all connections. When a connection ends between two samples, the kernel reports its last
+//! counters when it destroys the socket (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h).
 
 use crate::diag::{CcInfo, Closed, Survey, Surveyed, TcpInfo};
 use crate::error::Error;
@@ -16,24 +16,24 @@ use std::thread;
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// Connections that are remembered; of more, the meter's counters remain.
+/// Maximum number of connections in memory; later connections only have the meter's counters.
 const MAX_CONNECTIONS: usize = 10_000;
 
-/// Samples of a namespace that are kept: an hour of a connection at 20 per second.
+/// Maximum number of samples of a namespace: four connections at 20 samples per second for an hour.
 const MAX_SAMPLES: usize = 72_000 * 4;
 
-/// A connection over time.
+/// A connection with its samples.
 #[derive(Clone, Debug)]
 pub struct Watched {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Empty: the connection was never dumped.
+    /// Name of the congestion control; empty if the connection was never dumped.
     pub algorithm: String,
     pub info: TcpInfo,
     pub is_closed: bool,
-    /// Taken whenever it had sent or received something since the previous sample.
+    /// Samples that differ from the previous one in sent or received data.
     pub samples: Vec<(Time, TcpInfo, CcInfo)>,
-    /// Smoothed round-trip times of these samples.
+    /// Histogram of the smoothed round-trip times of these samples.
     pub rtts: Histogram,
 }
 
@@ -46,7 +46,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Begins with the connections of the network namespace of this file.
+    /// Opens the network namespace of this file, and starts with its connections.
     ///
     /// # Errors
     /// `no-inet-diag`: the kernel refuses.
@@ -55,7 +55,7 @@ impl Sockets {
             let file = File::open(namespace)?;
             Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
         };
-        // A socket stays in the namespace of the thread that made it.
+        // A socket stays in the namespace of the thread that created it.
         let opened = thread::scope(|scope| {
             let open = || {
                 enter().map_err(|error| {
@@ -70,15 +70,15 @@ impl Sockets {
         Ok(Sockets { survey, closed, connections: BTreeMap::new(), kept: 0 })
     }
 
-    /// Takes the state of every connection.
+    /// Samples every connection.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read.
+    /// If the kernel refuses, or its answer is malformed.
     pub fn sample(&mut self, at: Time) -> Result<(), Error> {
         let Sockets { survey, closed, connections, kept } = self;
         survey.dump(&mut |surveyed| take(connections, kept, at, surveyed))?;
         closed.drain(&mut |surveyed| {
-            // All values of a reset connection are zero.
+            // All counters of a reset connection are zero.
             let is_reset = surveyed.socket.info.segments == 0 && surveyed.socket.info.acked_bytes == 0;
             match connections.get_mut(&surveyed.cookie) {
                 Some(connection) => {
@@ -98,7 +98,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Returns the last connection between these addresses.
+    /// Removes and returns the last connection between these addresses.
     pub fn take(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Watched> {
         let is_it = |connection: &Watched| connection.local == local && connection.remote == remote;
         let cookie =
@@ -135,7 +135,7 @@ fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, su
     }
 }
 
-/// The address of a socket over IPv6 that carries IPv4 is the IPv4 address, as packets have it.
+/// Returns IPv4-mapped IPv6 addresses as IPv4, as in the packets.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

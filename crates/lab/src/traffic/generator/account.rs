@@ -6,24 +6,24 @@ use std::net::SocketAddr;
 use thalweg_trace::Histogram;
 use thalweg_units::Span;
 
-/// Counts.
+/// Counters of the generator.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// Connections that broke, or never opened.
+    /// Connections that broke, or that could not be opened.
     pub(super) failed: u64,
-    /// Transfers whose end was found without the requested timestamp.
+    /// Transfers whose end was detected without the requested timestamp.
     pub(super) stamps_missing: u64,
     opened: u64,
     /// Lateness of opened connections and of requests.
     lateness: Histogram,
     worst_lateness: Span,
     second_worst_lateness: Span,
-    /// By destination and the kernel's error number.
+    /// Number of refused connections, by destination and errno value.
     refused: BTreeMap<(SocketAddr, i32), u64>,
 }
 
 impl Account {
-    /// A connection was opened, so much later than it was due.
+    /// Counts an opened connection with its lateness.
     pub(super) fn opened(&mut self, late: Span) {
         self.opened += 1;
         self.late(late);
@@ -36,16 +36,16 @@ impl Account {
         self.worst_lateness = self.worst_lateness.max(late);
     }
 
-    /// The handshake failed.
+    /// Counts a connection whose handshake failed.
     pub(super) fn not_opened(&mut self, to: SocketAddr, error: Errno) {
         self.failed += 1;
-        // A path may lose every SYN, which is a result. All other errors are the machine's.
+        // A path may lose every SYN, which is a valid result. All other errors are faults of the machine.
         if error != Errno::TIMEDOUT {
             *self.refused.entry((to, error.raw_os_error())).or_default() += 1;
         }
     }
 
-    /// By names that include their units.
+    /// Returns the measurements, by names that include their units.
     pub(super) fn measured(&self) -> BTreeMap<String, f64> {
         let measured = [
             ("connections_opened", Some(self.opened as f64)),
@@ -57,11 +57,11 @@ impl Account {
         measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 
-    /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and those
-    /// that were opened so late that they bunched. Completion times count from the opening, so lateness alone changes
-    /// none. Bunching matters: connections that should be apart start together. It takes at least two connections; and
-    /// within an RTT, or 10 ms, they would share the path anyway. The lateness of a host that the scenario keeps off
-    /// its CPU is intended.
+    /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and
+    /// connections that were opened so late that they bunched. Completion times are relative to the opening, so
+    /// lateness alone does not change them. Bunching does: connections that should start apart start together. It
+    /// requires at least two connections, and a lateness above an RTT and 10 ms, because closer connections would share
+    /// the path anyway. Lateness while the scenario keeps the host off its CPU is intended.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;

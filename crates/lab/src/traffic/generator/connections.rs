@@ -1,4 +1,4 @@
-//! The connections of a host's flows: from opening to their rows.
+//! Manages the connections of a host's flows, from opening to their rows.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -20,11 +20,12 @@ use thalweg_plan::plan::Load;
 use thalweg_traffic::{Agenda, Delivery, Message, Wake};
 use thalweg_units::{Span, Time};
 
-/// Polling interval of a connection without a timestamp of its end; longer for many connections, so that polling stays
-/// cheap.
+/// Polling interval of a connection without a timestamp of its end. With many connections it is longer, to limit the
+/// cost.
 const LOOK: Span = Span::from_millis(1);
 
-/// Polling interval of a connection with a timestamp of its end. The kernel omits the timestamp only without memory.
+/// Polling interval of a connection with a timestamp of its end. The kernel omits the timestamp only if memory is
+/// short.
 const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 
 /// A timed event.
@@ -32,9 +33,9 @@ const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 pub(super) enum GeneratorEvent {
     /// A series opens its next connection.
     Open { series: usize },
-    /// A connection's application has finished thinking.
+    /// The application of a connection sends its next request.
     Request { id: usize },
-    /// Poll whether a connection's transfer is over.
+    /// The transfer of a connection is polled for completion.
     Look { id: usize },
     /// A flow stops.
     Stop { flow: usize },
@@ -48,9 +49,9 @@ pub(super) struct Connections {
     pub(super) agenda: Agenda,
     pub(super) timers: Timers<GeneratorEvent>,
     pub(super) epoll: OwnedFd,
-    /// Completed transfers, in order of completion.
+    /// Finished transfers, in order of their ends.
     pub(super) ended: Vec<Ended>,
-    /// Where they are not zero.
+    /// Number of SYN retransmissions, by connection; zeros are omitted.
     pub(super) syn_retransmits: HashMap<Who, u64>,
     pub(super) account: Account,
     clock: Clock,
@@ -63,7 +64,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// None yet.
+    /// Returns a table without connections.
     pub(super) fn new(
         agenda: Agenda,
         timers: Timers<GeneratorEvent>,
@@ -102,7 +103,7 @@ impl Connections {
         }
     }
 
-    /// A series opens its next connection, which was due at a time.
+    /// Opens the next connection of a series, which was due at this time.
     pub(super) fn open(&mut self, series: usize, due: Time) -> Result<(), Error> {
         if let Some(wake) = self.agenda.wake(series, due) {
             return self.run_app(series, wake);
@@ -117,7 +118,8 @@ impl Connections {
         self.connect(series, opening.number, first)
     }
 
-    /// An application of a series was woken: sends its messages, on connections that it may have to open first.
+    /// Runs the application of a series after a wakeup: sends its messages, on connections that it may have to open
+    /// first.
     fn run_app(&mut self, series: usize, wake: Wake) -> Result<(), Error> {
         for message in wake.messages {
             let late = self.clock.now().since(message.due);
@@ -157,7 +159,7 @@ impl Connections {
             self.connections.push(None);
             return self.not_connected(connection, error);
         }
-        // Writability and the end of the handshake are reported the same way.
+        // epoll reports the end of the handshake as writability.
         epoll::add(&self.epoll, connection.fd(), EventData::new_u64(id as u64), EventFlags::OUT)
             .map_err(limits::exhausted)?;
         if let Some(port) = connection.local_port() {
@@ -167,7 +169,7 @@ impl Connections {
         Ok(())
     }
 
-    /// A connection's application has finished thinking.
+    /// Starts the next request of a connection's application.
     pub(super) fn request(&mut self, id: usize, due: Time) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         let size = self.agenda.next_size(connection.series);
@@ -178,7 +180,7 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// A socket has an event.
+    /// Handles an event of a socket.
     pub(super) fn on_socket(&mut self, id: usize, flags: EventFlags) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
@@ -205,11 +207,11 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// Polls whether a connection's transfer is over.
+    /// Polls whether the transfer of a connection is complete.
     pub(super) fn look(&mut self, id: usize) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         connection.is_watched = false;
-        // Several messages of an application may have been delivered.
+        // Several messages of an application may have been delivered meanwhile.
         while let Some(connection) = self.connections[id].as_mut().filter(|connection| connection.is_drained()) {
             let stamp = connection.read_stamps(&self.clock);
             let is_missing = stamp.is_none() && connection.has_stamps() && !connection.is_stopped;
@@ -220,7 +222,7 @@ impl Connections {
         Ok(())
     }
 
-    /// A flow stops: no new connections, no new data on those that are open.
+    /// Stops a flow: it opens no new connections, and writes no new data on open ones.
     pub(super) fn stop(&mut self, flow: usize) -> Result<(), Error> {
         for id in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[id] else { continue };
@@ -241,7 +243,7 @@ impl Connections {
         Ok(())
     }
 
-    /// The experiment ends at this time: transfers in progress get their rows.
+    /// Ends the experiment at this time: transfers in progress are recorded as rows.
     pub(super) fn finish(&mut self, at: Time) {
         for id in 0..self.connections.len() {
             let Some(mut connection) = self.connections[id].take() else { continue };
@@ -250,7 +252,7 @@ impl Connections {
         }
     }
 
-    /// The socket accepts no more data for now, or an error occurred.
+    /// Called when the socket accepts no more data for now, or returned an error.
     fn after(&mut self, id: usize, error: Option<std::io::Error>) -> Result<(), Error> {
         if let Some(error) = error {
             return self.fail(id, Errno::from_io_error(&error).unwrap_or(Errno::CONNRESET));
@@ -269,7 +271,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Has a connection whose data is all written polled later.
+    /// Schedules the polling of a connection whose data is completely written.
     fn keep_watch(&mut self, id: usize) {
         let Some(connection) = &mut self.connections[id] else { return };
         if connection.transfer.is_none() || connection.is_watched {
@@ -281,7 +283,7 @@ impl Connections {
         self.timers.enter(self.clock.now() + pause, GeneratorEvent::Look { id });
     }
 
-    /// A transfer has ended: the application thinks of the next request, or the connection is done.
+    /// Ends a transfer: the application schedules its next request, or the connection closes.
     fn end_transfer(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let Some(mut connection) = self.connections[id].take() else { return Ok(()) };
         let (flow, _) = self.agenda.copy_of(connection.series);
@@ -311,7 +313,7 @@ impl Connections {
         self.after(id, None)
     }
 
-    /// A message of an application was delivered at this time; completes it, and later ones that have a timestamp.
+    /// Completes a message of an application that was delivered at this time, and later messages that have a timestamp.
     fn end_messages(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let mut end = Some(at);
         while let Some(at) = end {
@@ -337,7 +339,7 @@ impl Connections {
         self.after(id, None)
     }
 
-    /// An application has nothing more to do, or one of its connections is broken: closes them all.
+    /// Closes all connections of an application that has finished, or one of whose connections is broken.
     fn end_app(&mut self, series: usize, at: Time) {
         self.agenda.end_app(series);
         for id in self.agenda.app_connections(series).to_vec() {
@@ -348,7 +350,7 @@ impl Connections {
         }
     }
 
-    /// A connection is broken.
+    /// Handles a broken connection.
     fn fail(&mut self, id: usize, error: Errno) -> Result<(), Error> {
         let Some(connection) = self.connections[id].take() else { return Ok(()) };
         if connection.is_connecting() {
@@ -359,10 +361,10 @@ impl Connections {
         Ok(())
     }
 
-    /// A connection could not be opened.
+    /// Handles a connection that could not be opened.
     ///
     /// # Errors
-    /// It is one that no further attempt will change.
+    /// If the error would repeat for every further attempt.
     fn not_connected(&mut self, connection: Connection, error: Errno) -> Result<(), Error> {
         let to = self.to[&self.agenda.copy_of(connection.series).0];
         if let Some(error) = hopeless(error, to) {
@@ -373,7 +375,7 @@ impl Connections {
         Ok(())
     }
 
-    /// The kernel has given up a connection: its transfer ends incomplete, and what waited for it continues.
+    /// Handles a connection that the kernel has given up: its transfer ends incomplete, and its series continues.
     fn lose(&mut self, mut connection: Connection) {
         let (now, series) = (self.clock.now(), connection.series);
         self.note_all(&mut connection, now);
@@ -383,7 +385,7 @@ impl Connections {
         }
     }
 
-    /// A connection has nothing more to do. The kernel sends the FIN, and nothing later is observed.
+    /// Closes a connection that has finished. The kernel sends the FIN, and nothing later is observed.
     fn close(&mut self, id: usize, at: Time) {
         if let Some(connection) = self.connections[id].take() {
             self.leave(*connection, at);
@@ -402,7 +404,7 @@ impl Connections {
         }
     }
 
-    /// All transfers of a connection end at a time, or earlier if an unread timestamp shows it.
+    /// Ends all transfers of a connection at a time, or at the earlier time of an unread timestamp.
     fn note_all(&mut self, connection: &mut Connection, at: Time) {
         while connection.transfer.is_some() {
             let end = connection.read_stamps(&self.clock).map_or(at, |stamp| stamp.min(at));
@@ -411,7 +413,7 @@ impl Connections {
         }
     }
 
-    /// Keeps the row of the transfer in progress. Returns the application's reaction to its end.
+    /// Stores the row of the transfer in progress. Returns the application's reaction to its end.
     fn note_end(&mut self, connection: &Connection, end: &End) -> Delivery {
         let Some(transfer) = connection.transfer else { return Delivery::default() };
         let (flow, copy) = self.agenda.copy_of(connection.series);
@@ -428,11 +430,11 @@ impl Connections {
 }
 
 fn who(connection: &Connection) -> Who {
-    // The numbers of series and connections that fit in memory fit in 32 bits.
+    // The numbers of series and connections that fit in memory are below 2^32.
     Who { series: connection.series as u32, connection: connection.number as u32 }
 }
 
-/// Returns an error that would repeat for the next connection.
+/// Returns an error for `error` if it would repeat for the next connection.
 fn hopeless(error: Errno, receiver: SocketAddr) -> Option<Error> {
     match error {
         Errno::ADDRNOTAVAIL | Errno::AGAIN => Some(Error::new(

@@ -34,24 +34,24 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// Token of epoll for the descriptor of commands.
+/// epoll token of the descriptor of commands.
 const COMMANDS: u64 = u64::MAX;
 const TIMERS: u64 = u64::MAX - 1;
 
 /// Maximum number of events taken from epoll at once.
 const EVENTS: usize = 1024;
 
-/// The longest time slice of a process among others, depending on the kernel's configuration.
+/// Longest time slice of a competing process, for any configuration of the kernel.
 const TURN: Span = Span::from_millis(10);
 
-/// Maximum number of timers before sockets and commands are served, so that a series that fails and reopens without a
-/// pause does not starve them.
+/// Maximum number of timers that are handled before sockets and commands. Otherwise, a series that fails and reopens
+/// without a pause would starve them.
 const TIMERS_IN_A_TURN: usize = 1024;
 
 /// Runs a sender until the command `stop`.
 ///
 /// # Errors
-/// An algorithm is unavailable, there are too few descriptors or ports, or the kernel does not list its connections.
+/// If an algorithm is unavailable, there are too few descriptors or ports, or the kernel does not list its connections.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;
@@ -88,7 +88,7 @@ fn off_cpu(experiment: &Experiment, host: &str) -> Span {
     let host = experiment.hosts.get(host);
     let turned_away =
         host.and_then(|host| host.cpu).map_or(Span::ZERO, |cpu| cpu.period_ns.saturating_sub(cpu.slice_ns));
-    // The fair scheduler runs each of the others for a few milliseconds before this process again.
+    // The fair scheduler runs each co-tenant for several milliseconds before it runs this process again.
     turned_away + Span(TURN.0 * host.map_or(0, |host| host.co_tenants.into()))
 }
 
@@ -102,7 +102,7 @@ struct Generator<'a> {
     connections: Connections,
     flows: &'a [usize],
     end: Option<Time>,
-    /// Whether the experiment's end has passed.
+    /// Whether the end of the experiment has passed.
     is_over: bool,
 }
 
@@ -154,13 +154,13 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Executes commands. Returns false at `stop`.
+    /// Executes pending commands. Returns false after `stop`.
     fn execute_commands(&mut self) -> bool {
         while let Some(command) = self.stage.commands.try_next() {
             match command {
                 Command::Stop => return false,
                 Command::Over { flow } => self.connections.agenda.flow_over(&flow),
-                // Already executed; repeated, it has no effect.
+                // These commands were already executed; a repetition has no effect.
                 Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
             }
         }

@@ -1,11 +1,11 @@
 //! The receiver: accepts every connection and discards its data.
 //!
-//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the
-//! receiver costs little of the processor that the path may need. One loop reads all connections; large ones get a
-//! separate thread ([`bulk`]). The same port takes UDP.
+//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied, and the
+//! receiver uses little of the processor that the path may need. One loop reads all connections; large ones get a
+//! separate thread ([`bulk`]). The same port receives UDP.
 //!
 //! DCTCP needs a receiver that reports each change of the CE mark (RFC 8257, section 3.2). Linux does that on sockets
-//! whose own algorithm is dctcp, so sockets that receive from it get it too.
+//! whose own algorithm is dctcp, so sockets that receive from a dctcp sender use dctcp too.
 
 mod bulk;
 
@@ -27,15 +27,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::{Experiment, Flow};
 
-/// Token of epoll for the descriptor of commands; connections have their index.
+/// epoll token of the descriptor of commands; the tokens of connections are their indices.
 const COMMANDS: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 const UDP: u64 = u64::MAX - 2;
 
-/// Maximum backlog of connections; the kernel limits it to `net.core.somaxconn`.
+/// Requested backlog of connections; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 65_535;
 
-/// Bytes discarded per call. The memory is never touched.
+/// Number of bytes discarded per call. The memory is never touched.
 const DISCARD: usize = 1 << 20;
 
 /// Name of DCTCP in Linux.
@@ -46,13 +46,13 @@ const READS_IN_A_TURN: usize = 16;
 const DATAGRAMS_IN_A_TURN: usize = 256;
 const ACCEPTS_IN_A_TURN: usize = 256;
 
-/// UDP receive buffer in bytes; the kernel may allow less.
+/// Size of the UDP receive buffer in bytes; the kernel may grant less.
 const UDP_BUFFER: usize = 8 << 20;
 
-/// Plays a host that only receives until the command `stop`.
+/// Runs a host that only receives, until the command `stop`.
 ///
 /// # Errors
-/// The port is taken, or there are too few descriptors.
+/// If the port is in use, or there are too few descriptors.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let mut sink = prepare(experiment, part, stage.commands.wakeup())?;
     stage.wait_for_start()?;
@@ -60,7 +60,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     Ok(HostReport { measured: sink.finish(), untrustworthy: Vec::new() })
 }
 
-/// A thread that receives while the host sends.
+/// A receiving thread of a host that also sends.
 #[derive(Debug)]
 pub(super) struct Receiving {
     wakeup: Wakeup,
@@ -68,10 +68,10 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// Starts the thread, which listens as soon as this returns.
+    /// Starts the thread, which listens when this returns.
     ///
     /// # Errors
-    /// The port is taken, or there are too few descriptors.
+    /// If the port is in use, or there are too few descriptors.
     pub(super) fn start(experiment: &Experiment, part: &Part) -> Result<Receiving, Error> {
         let wakeup = Wakeup::open().map_err(limits::exhausted)?;
         let mut sink = prepare(experiment, part, wakeup.as_fd())?;
@@ -89,17 +89,17 @@ impl Receiving {
         Ok(Receiving { wakeup, thread })
     }
 
-    /// Ends the thread, and returns what it measured.
+    /// Stops the thread, and returns its measurements.
     ///
     /// # Errors
-    /// It could not continue.
+    /// If the thread could not continue.
     pub(super) fn finish(self) -> Result<BTreeMap<String, f64>, Error> {
         self.wakeup.notify();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Listens; `wakeup` becomes readable when the receiving may have to end.
+/// Opens the listening sockets; `wakeup` becomes readable when receiving may have to end.
 fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Result<Sink, Error> {
     limits::prepare(experiment, part.receives.iter().flatten().copied())?;
     let receives_from_dctcp = receives_from_dctcp(experiment, part)?;
@@ -140,9 +140,9 @@ struct Sink {
     epoll: OwnedFd,
     listener: OwnedFd,
     udp: OwnedFd,
-    /// By place.
+    /// Connections by index; closed ones leave `None`.
     connections: Vec<Option<Connection>>,
-    /// Connections that have received many bytes.
+    /// Threads of connections that have received many bytes.
     bulk: Bulk,
     free: Vec<usize>,
     buffer: Vec<u8>,
@@ -151,7 +151,7 @@ struct Sink {
     datagrams: u64,
 }
 
-/// A connection, and its received bytes.
+/// A connection, and its number of received bytes.
 struct Connection {
     fd: OwnedFd,
     bytes: u64,
@@ -165,7 +165,7 @@ impl Sink {
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &any)?;
         if receives_from_dctcp {
-            // Connections inherit it from their listener, from their handshake on.
+            // Accepted connections inherit the algorithm from their listener, from the handshake on.
             sockopt::set_tcp_congestion(&listener, DCTCP)?;
         }
         listen(&listener, BACKLOG)?;
@@ -190,7 +190,7 @@ impl Sink {
         })
     }
 
-    /// Receives until a wakeup finds that `is_stopped` returns true.
+    /// Receives until `is_stopped` returns true after a wakeup.
     fn run(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut events = Vec::with_capacity(1024);
         loop {
@@ -216,7 +216,7 @@ impl Sink {
         }
     }
 
-    /// Ends the threads of large connections, and returns the received bytes.
+    /// Stops the threads of large connections, and returns the number of received bytes.
     fn finish(self) -> BTreeMap<String, f64> {
         let bytes = self.bytes + self.bulk.finish();
         let measured = [
@@ -258,13 +258,13 @@ impl Sink {
                     if connection.bytes >= bulk::WORTH {
                         return self.hand_over(place);
                     }
-                    // Fewer bytes than requested: no more are pending.
+                    // If the call returns fewer bytes than requested, no more are pending.
                     if discarded < DISCARD {
                         return;
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
-                // The connection was reset, as at the experiment's end.
+                // The connection was reset, for example at the experiment's end.
                 Err(_) => return self.forget(place),
             }
         }

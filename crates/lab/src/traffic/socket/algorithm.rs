@@ -25,13 +25,13 @@ pub(in crate::traffic) fn check(experiment: &Experiment, flows: &[usize]) -> Res
 /// Sets a connection's algorithm.
 ///
 /// # Errors
-/// As [`check`].
+/// The same as [`check`].
 pub(in crate::traffic) fn set(socket: impl AsFd, name: &str) -> Result<(), Error> {
     sockopt::set_tcp_congestion(socket, name)
         .map_err(|error| refusal(name, error, &probe::algorithms().join(", "), &allowed()))
 }
 
-/// Returns the algorithms that every user may set, separated by commas.
+/// Returns the algorithms that unprivileged users may set, separated by commas.
 fn allowed() -> String {
     let names = sysctl::read("net.ipv4.tcp_allowed_congestion_control").unwrap_or_default();
     names.split_whitespace().collect::<Vec<_>>().join(", ")

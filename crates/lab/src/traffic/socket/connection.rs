@@ -1,14 +1,14 @@
-//! One TCP connection of the generator: a non-blocking socket for writing.
+//! A TCP connection of the generator: a non-blocking socket for writing.
 //!
 //! The end of a transfer is the time at which the kernel received the acknowledgement of its last byte: the last write
 //! requests a timestamp (SO_TIMESTAMPING with TX_ACK), which arrives in the error queue. It is exact even if the loop
 //! runs late. Timestamps are enabled once the connection is established and before its first byte, so that their
-//! numbers count bytes of the stream on every kernel (OPT_ID_TCP, since Linux 6.2, would allow it at any time). If the
-//! kernel refuses timestamps, and for flows that are stopped in the middle of a transfer, the unacknowledged bytes are
-//! polled about every millisecond instead.
+//! numbers count bytes of the stream on every kernel (OPT_ID_TCP, since Linux 6.2, would permit it at any time). If the
+//! kernel refuses timestamps, and for flows that stop during a transfer, the number of unacknowledged bytes is polled
+//! about every millisecond instead.
 //!
-//! Nagle's algorithm is off, so that the last, short segment of a transfer leaves at once; MSG_MORE on all writes but
-//! the last keeps short segments out of its middle.
+//! Nagle's algorithm is off, so that the last, short segment of a transfer leaves immediately. MSG_MORE on all writes
+//! except the last prevents short segments before it.
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{TcpInfo, tcp_info};
@@ -28,7 +28,7 @@ use thalweg_plan::plan::Flow;
 use thalweg_traffic::Message;
 use thalweg_units::Time;
 
-/// Bytes in one write.
+/// Maximum number of bytes of one write.
 const CHUNK: usize = 256 << 10;
 
 /// Maximum number of writes before other connections are served.
@@ -37,24 +37,24 @@ const WRITES_IN_A_TURN: usize = 8;
 /// The payload.
 static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
 
-/// A connection.
+/// A connection of the generator.
 #[derive(Debug)]
 pub(in crate::traffic) struct Connection {
     /// Index of the series that opened it.
     pub(in crate::traffic) series: usize,
     /// Number within the series.
     pub(in crate::traffic) number: u64,
-    /// The transfer in progress; none while the application thinks.
+    /// The transfer in progress; `None` between requests of the application.
     pub(in crate::traffic) transfer: Option<Transfer>,
-    /// Messages of its application behind that transfer, and where in the stream each ends.
+    /// Messages of the application after that transfer, and the offset of each one's end in the stream.
     behind: VecDeque<(Message, u64)>,
-    /// Stamps that were read and not used, in the order of their bytes.
+    /// Timestamps that were read but not yet used, in the order of their bytes.
     stamps: VecDeque<(u32, Time)>,
     /// Number of completed transfers.
     pub(in crate::traffic) transfers_ended: u64,
     /// Whether the application has stopped permanently.
     pub(in crate::traffic) is_stopped: bool,
-    /// Whether it will be polled again without a wakeup.
+    /// Whether a later poll is already scheduled.
     pub(in crate::traffic) is_watched: bool,
     /// Whether the loop waits for writability.
     pub(in crate::traffic) waits_for_room: bool,
@@ -67,10 +67,10 @@ pub(in crate::traffic) struct Connection {
 }
 
 impl Connection {
-    /// A socket with the congestion control of its flow, not connected.
+    /// Creates an unconnected socket with the congestion control of its flow.
     ///
     /// # Errors
-    /// No descriptor is left, or the algorithm cannot be had.
+    /// If the limit of descriptors is reached, or the algorithm is unavailable.
     pub(in crate::traffic) fn new(
         series: usize,
         number: u64,
@@ -88,7 +88,7 @@ impl Connection {
                 Error::new("not-paced", message, "leave out flow.paced, or use --engine sim")
             })?;
         }
-        // If it fails, the transfer works, but its last segment may be delayed.
+        // If the call fails, the transfer works, but its last segment may be delayed.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         Ok(Connection {
             series,
@@ -108,7 +108,7 @@ impl Connection {
         })
     }
 
-    /// Sends the SYN.
+    /// Starts the handshake by sending the SYN.
     ///
     /// # Errors
     /// The error of connect(2).
@@ -119,33 +119,33 @@ impl Connection {
         }
     }
 
-    /// Descriptor.
+    /// Returns the descriptor.
     pub(in crate::traffic) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Its local port, once it has one.
+    /// Returns the local port; `None` before it is assigned.
     pub(in crate::traffic) fn local_port(&self) -> Option<u16> {
         let address = rustix::net::getsockname(&self.fd).ok()?;
         SocketAddr::try_from(address).ok().map(|address| address.port()).filter(|port| *port != 0)
     }
 
-    /// Whether the SYN is still unanswered.
+    /// Returns whether the SYN is still unanswered.
     pub(in crate::traffic) fn is_connecting(&self) -> bool {
         self.is_connecting
     }
 
-    /// Whether the kernel provides timestamps of acknowledgements for it.
+    /// Returns whether the kernel provides timestamps of acknowledgements for this connection.
     pub(in crate::traffic) fn has_stamps(&self) -> bool {
         self.has_stamps
     }
 
-    /// Retransmissions that were the SYN's.
+    /// Returns the number of SYN retransmissions.
     pub(in crate::traffic) fn syn_retransmits(&self) -> u64 {
         self.syn_retransmits
     }
 
-    /// The connection is established.
+    /// Called when the connection is established.
     pub(in crate::traffic) fn on_established(&mut self) {
         self.is_connecting = false;
         self.has_stamps = sys::enable_ack_stamps(self.fd()).is_ok();
@@ -161,7 +161,7 @@ impl Connection {
         self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()), item: None });
     }
 
-    /// An application has a message to send, whether or not an earlier one is still in flight.
+    /// Adds a message of an application, even if an earlier one is still in flight.
     pub(in crate::traffic) fn send(&mut self, message: Message) {
         if self.transfer.is_none() {
             self.transfer = Some(Transfer::of(&message, self.written, Some(self.info())));
@@ -172,7 +172,7 @@ impl Connection {
         self.behind.push_back((message, offset + message.size.0));
     }
 
-    /// The transfer in progress has ended: the message behind it is the next one.
+    /// Called when the transfer in progress has ended: starts the next message.
     pub(in crate::traffic) fn advance(&mut self) {
         self.transfers_ended += 1;
         let next = self.behind.pop_front();
@@ -187,7 +187,8 @@ impl Connection {
         let _ = sockopt::set_tcp_nodelay(&self.fd, true);
     }
 
-    /// Bytes that the kernel has not accepted, of the first transfer with any; `u64::MAX` if the transfer is unlimited.
+    /// Returns the number of bytes that the kernel has not accepted, of the first transfer with any; `u64::MAX` if that
+    /// transfer is unlimited.
     pub(in crate::traffic) fn unwritten(&self) -> u64 {
         let Some(transfer) = self.transfer.filter(|_| !self.is_stopped) else { return 0 };
         let Some(end) = transfer.stream_end() else { return u64::MAX };
@@ -198,10 +199,10 @@ impl Connection {
         self.behind.get(next).map_or(0, |(_, end)| end - self.written)
     }
 
-    /// Writes as much as the kernel accepts, at most a turn's worth.
+    /// Writes as much as the kernel accepts, at most [`WRITES_IN_A_TURN`] times.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// If the connection is broken.
     pub(in crate::traffic) fn write(&mut self) -> io::Result<()> {
         for _ in 0..WRITES_IN_A_TURN {
             let remaining = usize::try_from(self.unwritten()).unwrap_or(usize::MAX);
@@ -231,8 +232,8 @@ impl Connection {
     }
 
     /// Empties the error queue. Returns the time at which the last byte of the transfer in progress was acknowledged,
-    /// if there is a timestamp: its own, or that of a later byte, since the kernel keeps one timestamp for writes that
-    /// it merges in a buffer.
+    /// if there is a timestamp: its own, or that of a later byte, because the kernel keeps one timestamp for writes
+    /// that it merges in a buffer.
     pub(in crate::traffic) fn read_stamps(&mut self, clock: &Clock) -> Option<Time> {
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
             self.stamps.push_back((stamp.byte, clock.at(monotonic_of(stamp.realtime_ns))));
@@ -251,12 +252,12 @@ impl Connection {
         None
     }
 
-    /// Whether all bytes that the kernel has accepted are acknowledged and none are left: the transfer is over.
+    /// Returns whether the transfer is complete: all bytes are written and acknowledged.
     pub(in crate::traffic) fn is_drained(&self) -> bool {
         self.transfer.is_some() && self.unwritten() == 0 && self.acked() == self.written
     }
 
-    /// The error that broke it; `None`: it is not broken.
+    /// Returns the error that broke the connection; `None` if it is not broken.
     pub(in crate::traffic) fn error(&self) -> Option<Errno> {
         match sockopt::socket_error(&self.fd) {
             Ok(Ok(())) => None,
@@ -264,28 +265,28 @@ impl Connection {
         }
     }
 
-    /// Current state, as the end of its transfer at this time.
+    /// Returns the current state, as the end of the transfer at this time.
     pub(in crate::traffic) fn end(&self, at: Time) -> End {
         End { at, acked: self.acked(), info: self.info() }
     }
 
-    /// Closes it at once: only a reset is sent.
+    /// Closes the connection with a reset.
     pub(in crate::traffic) fn abort(self) {
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
 
-    /// Bytes of the stream acknowledged.
+    /// Returns the number of acknowledged bytes of the stream.
     fn acked(&self) -> u64 {
         self.written - sys::unacknowledged_bytes(self.fd()).unwrap_or(self.written).min(self.written)
     }
 
     fn info(&self) -> TcpInfo {
-        // The kernel gives it for every TCP socket, also for one that is broken.
+        // The kernel returns it for every TCP socket, including broken ones.
         tcp_info(self.fd()).unwrap_or_default()
     }
 }
 
-/// The reading of CLOCK_MONOTONIC when CLOCK_REALTIME showed this, a short while ago.
+/// Converts a recent reading of CLOCK_REALTIME to CLOCK_MONOTONIC.
 fn monotonic_of(realtime_ns: u64) -> u64 {
     let monotonic = monotonic_ns();
     let now = clock_gettime(ClockId::Realtime);

@@ -1,17 +1,17 @@
-//! The number of connections that a host may have open at once.
+//! Limits the number of connections that a host may have open concurrently.
 
 use crate::error::Error;
 use thalweg_plan::plan::{Experiment, Repeat};
 use thalweg_store::raise_open_files;
 
-/// Descriptors that a host needs in addition to one per connection, with a margin.
+/// Number of descriptors that a host needs in addition to one per connection, with a margin.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files, and checks that connections known to be open at once fit. The number is unknown for
-/// flows that arrive at random; an excess is detected later.
+/// Raises the limit of open files, and checks that it suffices for the connections that are known to be open
+/// concurrently. Their number is unknown for flows with random arrivals; an excess is detected later.
 ///
 /// # Errors
-/// They do not fit.
+/// If the limit is too low.
 pub(in crate::traffic) fn prepare(experiment: &Experiment, flows: impl Iterator<Item = usize>) -> Result<(), Error> {
     let limit = raise_open_files();
     let copies =
@@ -29,7 +29,7 @@ pub(in crate::traffic) fn prepare(experiment: &Experiment, flows: impl Iterator<
     }
 }
 
-/// The error when a descriptor is refused.
+/// Returns the error for a refused descriptor.
 pub(in crate::traffic) fn exhausted(error: rustix::io::Errno) -> Error {
     Error::new(
         "too-many-connections",

@@ -1,5 +1,4 @@
-//! Sockets of connections: their algorithms and limits, what is written and acknowledged, and which connection has
-//! which port.
+//! Sockets of connections: their algorithms and limits, their written and acknowledged bytes, and their ports.
 
 pub(super) mod algorithm;
 pub(super) mod connection;

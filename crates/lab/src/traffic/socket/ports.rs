@@ -1,22 +1,22 @@
 //! Maps local ports to connections, so that the sampling thread can identify sockets.
 //!
-//! The loop writes and the thread reads, without a lock: neither ever waits for the other.
+//! The loop writes and the thread reads without a lock, so neither blocks the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A connection, in as few bits as the table has: the series that opened it, and its number there.
+/// A connection in 64 bits: the series that opened it, and its number in the series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::traffic) struct Who {
     /// Index among all series of the experiment.
     pub(in crate::traffic) series: u32,
-    /// Number of the connection within the copy.
+    /// Number of the connection within the series.
     pub(in crate::traffic) connection: u32,
 }
 
-/// Local ports and their connections.
+/// Table of local ports and their connections.
 #[derive(Debug)]
 pub(in crate::traffic) struct Ports {
-    /// By port; 0: not one of this host's connections.
+    /// Encoded connection, by port; 0 if the port is not used by a connection of this host.
     owners: Box<[AtomicU64]>,
 }
 
@@ -27,13 +27,13 @@ impl Default for Ports {
 }
 
 impl Ports {
-    /// A connection has a port from now on.
+    /// Assigns a port to a connection.
     pub(in crate::traffic) fn take(&self, port: u16, who: Who) {
         let owner = (u64::from(who.series) + 1) << 32 | u64::from(who.connection);
         self.owners[usize::from(port)].store(owner, Ordering::Relaxed);
     }
 
-    /// No socket of this process uses the port any more.
+    /// Clears a port that no socket of this process uses any more.
     pub(in crate::traffic) fn give_back(&self, port: u16) {
         self.owners[usize::from(port)].store(0, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! One object that a connection carries, and its row.
+//! A transfer on a connection, and its row.
 
 use crate::diag::TcpInfo;
 use crate::protocol::{self, FlowReport};
@@ -10,13 +10,13 @@ use thalweg_units::Time;
 pub(in crate::traffic) struct Transfer {
     /// Start time: just before connect(2), or before the first write on an open connection.
     pub(in crate::traffic) start: Time,
-    /// In bytes; `None`: unlimited.
+    /// Size in bytes; `None` if unlimited.
     pub(in crate::traffic) size: Option<u64>,
-    /// Offset in the stream.
+    /// Offset of the transfer in the stream, in bytes.
     pub(in crate::traffic) offset: u64,
-    /// The kernel's counters before its first byte; `None`: the connection is not established yet.
+    /// The kernel's counters before the first byte; `None` before the connection is established.
     pub(in crate::traffic) before: Option<TcpInfo>,
-    /// Its role in its application, if the application is one of the built-in ones.
+    /// The role of the transfer in its application, if the application is one of the built-in ones.
     pub(in crate::traffic) item: Option<Item>,
 }
 
@@ -25,24 +25,24 @@ pub(in crate::traffic) struct Transfer {
 pub(in crate::traffic) struct End {
     /// Time of the end.
     pub(in crate::traffic) at: Time,
-    /// Bytes of the stream acknowledged by then.
+    /// Bytes of the stream that were acknowledged at that time.
     pub(in crate::traffic) acked: u64,
     /// The kernel's state of the connection.
     pub(in crate::traffic) info: TcpInfo,
 }
 
 impl Transfer {
-    /// A message of an application, at this offset in the stream.
+    /// Returns the transfer of an application's message at this offset in the stream.
     pub(in crate::traffic) fn of(message: &Message, offset: u64, before: Option<TcpInfo>) -> Transfer {
         Transfer { start: message.due, size: Some(message.size.0), offset, before, item: Some(message.item) }
     }
 
-    /// Offset of its end in the stream; `None`: unlimited.
+    /// Returns the offset of the transfer's end in the stream; `None` if unlimited.
     pub(in crate::traffic) fn stream_end(&self) -> Option<u64> {
         self.size.map(|size| self.offset + size)
     }
 
-    /// Row, except the round-trip times from samples.
+    /// Returns the row, except the round-trip times from samples.
     pub(in crate::traffic) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
         let acked = end.acked.saturating_sub(self.offset);
         // Counts from before the connection was established belong to the SYN.
@@ -72,7 +72,7 @@ impl Transfer {
     }
 }
 
-/// The kernel counts timeouts in 16 bits.
+/// Returns the difference of two timeout counters, which have 16 bits in the kernel.
 fn timeouts_between(before: u64, after: u64) -> u64 {
     after.wrapping_sub(before) & 0xffff
 }

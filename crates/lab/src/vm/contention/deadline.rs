@@ -1,11 +1,11 @@
-//! A share of a processor in uninterrupted slices: SCHED_DEADLINE (sched(7),
+//! Restricts threads to a share of a processor in uninterrupted slices: SCHED_DEADLINE (sched(7),
 //! Documentation/scheduler/sched-deadline.rst).
 //!
 //! A thread with runtime = deadline = slice runs before all others from its wakeup until the slice is over, and is then
 //! off CPU until the period ends. Linux checks a thread's run time at each tick (CONFIG_HZ: every 1 to 10 ms) unless
 //! its scheduler's feature HRTICK_DL is on. The excess of a slice is subtracted from the next ones, so the share is
-//! still correct; but slices shorter than a tick or two become longer and rarer than requested. So a test thread tries
-//! them first, and the measured slices are reported.
+//! still correct; but slices shorter than a tick or two become longer and rarer than requested. Therefore, a test
+//! thread tries them first, and the measured slices are reported.
 
 use super::sys;
 use crate::error::Error;
@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::Cpu;
 use thalweg_units::Span;
 
-/// Timeout of retries: the system sometimes refuses for a moment, while the bandwidth of another thread is not yet
-/// released.
+/// Timeout of retries: the system may refuse temporarily while the bandwidth of another thread is not yet released.
 const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
@@ -28,7 +27,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const TRIED: usize = 9;
 /// Maximum duration of the trial.
 const LONGEST_TRIAL: Duration = Duration::from_millis(1_500);
-/// A longer gap between two clock readings means that a running thread was off CPU, or that the machine was paused.
+/// Minimum gap between two clock readings that counts as off-CPU time, or as a pause of the machine.
 const AWAY: Duration = Duration::from_micros(200);
 
 /// Bit of CAP_SYS_NICE.
