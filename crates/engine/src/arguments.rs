@@ -187,7 +187,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether the experiment at `index`, counted from 0, belongs to it.
+    /// Returns whether the experiment at `index`, from 0, is part of the shard.
     pub fn has(self, index: usize) -> bool {
         index % self.of == self.number - 1
     }

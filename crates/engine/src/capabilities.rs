@@ -6,7 +6,7 @@ use crate::engines::ENGINES;
 use serde_json::{Map, Value, json};
 use thalweg_plan::plan::FORMAT;
 
-/// Returns everything, for programs. Unknown engine names are skipped.
+/// Returns the capabilities as JSON. Unknown engine names are skipped.
 pub fn json(names: &[String]) -> Value {
     json!({
         "format": FORMAT,
@@ -15,12 +15,12 @@ pub fn json(names: &[String]) -> Value {
     })
 }
 
-/// A few lines for people. Names that no engine has are skipped.
+/// Returns the capabilities as text. Unknown engine names are skipped.
 pub fn text(names: &[String]) -> String {
     named(names).map(summarise).collect()
 }
 
-/// The engines of these names, or all engines if no name is given.
+/// Returns the engines with these names, or all engines without names.
 fn named(names: &[String]) -> impl Iterator<Item = &'static dyn Engine> {
     let is_named = |engine: &&dyn Engine| names.is_empty() || names.iter().any(|name| name == engine.name());
     ENGINES.iter().copied().filter(is_named)

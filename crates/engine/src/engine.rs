@@ -4,54 +4,55 @@ pub use thalweg_lab::run::{Failure, Job, Outcome, Performance};
 
 use thalweg_trace::Sink;
 
-/// The kind of packet records that an engine supports.
+/// Kind of packet records that an engine supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// Nothing.
+    /// No records.
     Nothing,
     /// Rows of the table `packets`.
     Rows,
-    /// Rows, and a capture of the packets themselves.
+    /// Rows, and a capture of the packets.
     Capture,
 }
 
-/// Programs of the user's that can run on the paths of an engine.
+/// Programs of the user that can run on the paths of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programs {
-    /// None.
+    /// No programs.
     None,
-    /// Commands without a terminal or access to anything outside the path: they run in virtual time.
+    /// Commands without a terminal and without access to anything outside the path, because they run in virtual time.
     Commands,
-    /// All, interactive ones among them.
+    /// All programs, including interactive ones.
     All,
 }
 
-/// An engine, which carries the packets.
+/// An engine, which runs experiments.
 pub trait Engine: Sync {
-    /// Name in a plan.
+    /// Returns the name in a plan.
     fn name(&self) -> &'static str;
 
-    /// One-line description.
+    /// Returns a one-line description.
     fn about(&self) -> &'static str;
 
-    /// Version of its results: it changes whenever the same experiment would produce different tables.
+    /// Returns the version of its results, which changes whenever the same experiment would produce different tables.
     fn result_version(&self) -> String;
 
     /// Returns the requirement that this machine lacks; `None` if the engine can run.
     fn why_not(&self) -> Option<String>;
 
-    /// The congestion controls that it has.
+    /// Returns the available congestion controls.
     fn controllers(&self) -> Vec<Controller>;
 
-    /// Congestion controls that it could have here, and does not have now.
+    /// Returns the congestion controls that this machine could have, and does not have now.
     fn lacks(&self) -> Vec<Lack> {
         Vec::new()
     }
 
-    /// Keys of the scenario that it honours, as `docs/reference/engine-protocol.md` writes them.
+    /// Returns the scenario keys that it honours, in the notation of `docs/reference/engine-protocol.md`.
     fn honours(&self) -> &'static [&'static str];
 
-    /// Whether an experiment of ten seconds takes ten seconds. Two at a time would then disturb each other.
+    /// Returns whether an experiment of ten seconds takes ten seconds. Two concurrent experiments would disturb each
+    /// other.
     fn is_real_time(&self) -> bool {
         false
     }
@@ -61,7 +62,7 @@ pub trait Engine: Sync {
         Records::Nothing
     }
 
-    /// Which programs of the user's can run on its paths.
+    /// Returns which programs of the user can run on its paths.
     fn carries(&self) -> Programs {
         Programs::None
     }
@@ -70,7 +71,7 @@ pub trait Engine: Sync {
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure>;
 }
 
-/// A congestion control that an engine has.
+/// A congestion control of an engine.
 pub struct Controller {
     /// Name in `flow.cc`.
     pub name: String,
@@ -80,18 +81,18 @@ pub struct Controller {
     pub params: Vec<(String, String)>,
 }
 
-/// A congestion control that an engine could have.
+/// A congestion control that is missing on this machine.
 pub struct Lack {
     /// Name in `flow.cc`.
     pub name: String,
     /// Reason why it is unavailable.
     pub why: String,
-    /// Remedy.
+    /// Hint for making it available.
     pub hint: String,
 }
 
 impl Lack {
-    /// The lack of an algorithm for a reason that the lab gives.
+    /// Returns the lack of an algorithm for a reason reported by the lab.
     pub fn of(name: &str, why: thalweg_lab::Error) -> Lack {
         Lack { name: name.to_owned(), why: why.message, hint: why.hint }
     }

@@ -11,15 +11,15 @@ use thalweg_store::{ExperimentId, Merged, Problem};
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EngineEvent<'a> {
-    /// The work ahead.
+    /// Number of experiments to run.
     Plan {
         /// Requested experiments.
         experiments: usize,
-        /// Those that were already complete.
+        /// Experiments that were already complete.
         present: usize,
-        /// Those that will be run.
+        /// Experiments that will be run.
         pending: usize,
-        /// Experiments at a time.
+        /// Maximum number of concurrent experiments.
         threads: usize,
     },
     /// An experiment has begun.
@@ -28,9 +28,9 @@ pub enum EngineEvent<'a> {
     Finished {
         #[serde(flatten)]
         id: &'a ExperimentId,
-        /// Duration on this machine.
+        /// Wall-clock duration in seconds.
         seconds: f64,
-        /// Duration on its own clock.
+        /// Duration on the experiment's own clock in seconds.
         simulated_s: f64,
         /// Packets that passed the bottleneck.
         packets: u64,
@@ -38,16 +38,16 @@ pub enum EngineEvent<'a> {
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         measured: &'a BTreeMap<String, f64>,
     },
-    /// An experiment is untrustworthy, for a reason.
+    /// An experiment is untrustworthy.
     Untrustworthy {
         #[serde(flatten)]
         id: &'a ExperimentId,
-        /// The reason.
+        /// Reason why it is untrustworthy.
         reason: &'a str,
     },
-    /// A connection of a session.
+    /// Result of a connection of a session.
     Connection(&'a ConnectionReport),
-    /// An experiment did not run to its end.
+    /// An experiment failed.
     Failed {
         #[serde(flatten)]
         id: &'a ExperimentId,
@@ -56,33 +56,33 @@ pub enum EngineEvent<'a> {
         /// The reason.
         message: &'a str,
     },
-    /// The user requested a stop before all was done.
+    /// The user requested a stop before all experiments had run.
     Interrupted,
     /// Every requested experiment was run or has failed.
     Done {
-        /// Experiments completed now.
+        /// Experiments that were completed by this command.
         finished: usize,
         /// Experiments that failed.
         failed: usize,
-        /// Experiments that were complete before.
+        /// Experiments that were already complete.
         present: usize,
-        /// Duration.
+        /// Wall-clock duration in seconds.
         seconds: f64,
     },
-    /// Run directories have been joined.
+    /// Run directories were merged.
     Merged {
         /// Experiments of the plan.
         experiments: usize,
-        /// Experiments that were copied now.
+        /// Experiments that were copied by this command.
         copied: usize,
-        /// Experiments that were complete before.
+        /// Experiments that were already complete.
         present: usize,
-        /// Experiments that are still to be run.
+        /// Experiments that have not run yet.
         missing: usize,
     },
     /// The command cannot continue.
     Error {
-        /// Short name.
+        /// Short name of the problem.
         code: &'a str,
         /// File, key or flag.
         place: &'a str,
@@ -92,37 +92,37 @@ pub enum EngineEvent<'a> {
         expected: &'a str,
         /// Remedy.
         hint: &'a str,
-        /// Description in a sentence.
+        /// Description of the problem as a sentence.
         message: String,
     },
 }
 
 impl<'a> EngineEvent<'a> {
-    /// The event of a problem.
+    /// Returns the event for a problem.
     pub fn error(problem: &'a Problem) -> EngineEvent<'a> {
         let Problem { code, place, found, expected, hint, .. } = problem;
         EngineEvent::Error { code, place, found, expected, hint, message: problem.sentence() }
     }
 
-    /// The event of a merge.
+    /// Returns the event for a merge.
     pub fn merged(merged: &Merged) -> EngineEvent<'a> {
         let Merged { experiments, copied, present, missing } = *merged;
         EngineEvent::Merged { experiments, copied, present, missing }
     }
 }
 
-/// Output of events, from any thread.
+/// Output of events, usable from any thread.
 pub struct Output {
     writer: Mutex<Box<dyn Write + Send>>,
 }
 
 impl Output {
-    /// Writes events to `writer`.
+    /// Returns an output that writes events to `writer`.
     pub fn new(writer: impl Write + Send + 'static) -> Output {
         Output { writer: Mutex::new(Box::new(writer)) }
     }
 
-    /// Writes an event, so that a reader sees it at once.
+    /// Writes and flushes an event.
     ///
     /// # Errors
     /// If the reader has closed the pipe.
@@ -135,7 +135,7 @@ impl Output {
     }
 }
 
-/// Seconds to the millisecond, as events have them.
+/// Converts a duration to seconds, rounded to milliseconds as in all events.
 pub fn seconds(duration: std::time::Duration) -> f64 {
     duration.as_millis() as f64 / 1000.0
 }

@@ -1,28 +1,29 @@
-//! Facts about this machine and about how we were called, for run.json, and the resources that a run needs.
+//! Properties of this machine and of the user's command for run.json, and the resources that a run needs.
 
 use std::fs;
 use thalweg_store::{Exit, Host, Problem, Shortage, raise_open_files};
 
-/// Environment variable with the user's command, as a JSON array of its words.
+/// Environment variable with the user's command, as a JSON array of words.
 const COMMAND: &str = "THALWEG_COMMAND";
 
-/// CPUs that this process may use.
+/// Returns the number of CPUs that this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Open files that the program needs besides those of experiments: pipes, the journal, hosts, probes of the machine.
+/// Open files that the program needs in addition to those of experiments: pipes, the journal, hosts, probes of the
+/// machine.
 const OPEN_FILES: u64 = 64;
 
-/// Open files of one running experiment: a file for each table, and what it reads.
+/// Open files of one running experiment: one per table, and its inputs.
 const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
 
-/// Raises the limit of open files as far as permitted, and returns the number of experiments that fit in it in
-/// parallel, at least one. Hosts inherit the limit.
+/// Raises the limit of open files as far as permitted, and returns the number of concurrent experiments that it
+/// permits, at least one. Hosts inherit the limit.
 ///
 /// # Errors
-/// `too-few-descriptors`: not even one fits. A probe of the machine that ran out of descriptors would report that
-/// algorithms or rights are missing, so this is checked first.
+/// `too-few-descriptors`: the limit is too low for one experiment. This is checked first, because a probe of the
+/// machine that runs out of descriptors would report missing algorithms or permissions.
 pub fn experiments_that_fit() -> Result<usize, Problem> {
     let Some(limit) = raise_open_files() else { return Ok(usize::MAX) };
     match limit.saturating_sub(OPEN_FILES) / OPEN_FILES_OF_EXPERIMENT {
@@ -56,7 +57,7 @@ fn value_in(path: &str, key: &str) -> String {
     text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned()
 }
 
-/// The command that the user typed, if the caller passed it on.
+/// Returns the command that the user typed; `None` if the caller did not pass it on.
 pub fn command() -> Result<Option<Vec<String>>, Problem> {
     let Some(text) = std::env::var_os(COMMAND) else { return Ok(None) };
     let text = text.to_string_lossy();

@@ -88,7 +88,7 @@ fn exit_of(part: &str, outcome: Result<(), impl std::fmt::Display>) -> ExitCode 
     Exit::Failed.into()
 }
 
-/// Runs a command on a path. Standard output is the command's, so events go to the file that the options name.
+/// Runs a command on a path. Standard output belongs to the command, so events go to the file that the options name.
 fn hold(options: &arguments::Shell) -> ExitCode {
     let output = match &options.events {
         None => Output::new(std::io::sink()),
@@ -109,7 +109,8 @@ fn hold(options: &arguments::Shell) -> ExitCode {
     })
 }
 
-/// Runs an action whose result is reported as events, the error included; the error is also printed on standard error.
+/// Runs an action whose result, including an error, is reported as an event; an error is also printed on standard
+/// error.
 fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
     let output = Output::new(std::io::stdout());
     let exit = action(&output).unwrap_or_else(|problem| {

@@ -5,7 +5,7 @@ use crate::machine;
 use std::path::{Path, PathBuf};
 use thalweg_store::{Exit, Problem};
 
-/// Joins run directories.
+/// Merges run directories.
 pub fn merge(out: &Path, parts: &[PathBuf], output: &Output) -> Result<Exit, Problem> {
     let version = env!("CARGO_PKG_VERSION");
     let merged = thalweg_store::merge(out, parts, version, machine::host(), machine::command()?)?;

@@ -1,4 +1,4 @@
-//! Reads a plan, and rejects one that cannot be run.
+//! Reads and validates a plan.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -70,7 +70,7 @@ fn bad(source: &str, key: &str, found: impl Into<String>, expected: impl Into<St
     }
 }
 
-/// Checks that the types cannot express.
+/// Checks constraints that the types cannot express.
 fn check(plan: &Plan, source: &str) -> Result<(), Problem> {
     if plan.format != FORMAT {
         return Err(bad(source, "format", plan.format.to_string(), FORMAT.to_string()));
@@ -109,7 +109,8 @@ fn check_traces(experiment: &Experiment, plan: &Plan, key: &str, source: &str) -
     Ok(())
 }
 
-/// Sweep keys become columns: the same ones of the same kinds in every file, beside those that flows have anyway.
+/// Checks a sweep key. Sweep keys become columns: every file must have the same ones with the same types, and they must
+/// not collide with the other columns of flows.
 fn check_sweep(experiment: &Experiment, first: &Experiment, key: &str, source: &str) -> Result<(), Problem> {
     fn kinds(experiment: &Experiment) -> Vec<(&str, &str)> {
         let kind = |value: &SweepValue| match value {

@@ -1,4 +1,4 @@
-//! `policy simulate`: plays policies on all processors.
+//! `policy simulate`: simulates policies on all processors.
 
 use crate::arguments::Simulate;
 use serde_json::{Value, json};
@@ -8,10 +8,11 @@ use std::thread;
 use thalweg_policy::Objective;
 use thalweg_policy::simulate::{Contender, OUTCOMES, POPULATION, Score, Simulation, Spread, Summary};
 
-/// Version of the answer.
+/// Version of the output format.
 const FORMAT: u32 = 1;
 
-/// Worlds on which the settings of peers are chosen. They are not among those that count.
+/// Seeds of the worlds on which the settings of competing policies are tuned. They are separate from the evaluated
+/// worlds.
 const TUNING: std::ops::RangeInclusive<u64> = 1_000_001..=1_000_020;
 
 /// Simulates the requested policies.
@@ -39,7 +40,7 @@ pub fn simulate(options: &Simulate) -> Result<Value, String> {
     Ok(json!({"format": FORMAT, "seeds": options.seeds, "retransmit_price": retransmit_price, "policies": summaries}))
 }
 
-/// The settings with the least regret on the worlds for that.
+/// Returns the settings with the least regret on the tuning worlds.
 fn least_regret(simulation: &Simulation, mut candidates: Vec<Contender>) -> Contender {
     if candidates.len() == 1 {
         return candidates.remove(0);
@@ -53,7 +54,7 @@ fn least_regret(simulation: &Simulation, mut candidates: Vec<Contender>) -> Cont
     candidates.swap_remove(best)
 }
 
-/// Plays worlds, each on one thread, and gives the scores in the order of their seeds.
+/// Simulates each world on one thread, and returns the scores in the order of the seeds.
 fn play(simulation: &Simulation, contender: &Contender, seeds: std::ops::RangeInclusive<u64>) -> Vec<Score> {
     let (next, last) = (AtomicU64::new(*seeds.start()), *seeds.end());
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);

@@ -16,7 +16,7 @@ pub enum Subject {
     Columns,
 }
 
-/// The schema of `subject`; its keys are in the order of the declaration.
+/// Returns the schema of `subject`; its keys are in the order of the declaration.
 pub fn schema(subject: Subject) -> Value {
     match subject {
         Subject::Scenario => json_schema::<scenario::Scenario>(),
@@ -29,8 +29,8 @@ pub fn schema(subject: Subject) -> Value {
     }
 }
 
-/// JSON Schema, draft 2020-12. The name of the Rust type, which schemars puts into `title`, is not the reader's
-/// concern.
+/// Returns the JSON Schema, draft 2020-12, of a type. `title`, in which schemars puts the name of the Rust type, is
+/// removed.
 fn json_schema<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
     let keys = schema.as_object_mut().expect("the schema of a struct is an object");

@@ -1,4 +1,4 @@
-//! `thalweg-engine shell`: a program of the user's on the path of a scenario.
+//! `thalweg-engine shell`: runs a program of the user on the path of a scenario.
 
 use crate::arguments;
 use crate::engine::{Engine, Failure, Job, Outcome, Programs, Records};
@@ -20,16 +20,16 @@ use thalweg_plan::labels::unused_columns;
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Plan};
 use thalweg_store::{Exit, ExperimentId, Problem, RunDirectory, RunFile};
 
-/// Shell where `SHELL` is not set.
+/// Default shell, if `SHELL` is not set.
 const SHELL: &str = "/bin/sh";
 
-/// Name of the server's output in the run directory.
+/// File name of the server's output in the run directory.
 const SERVER_OUTPUT: &str = "server.log";
 
-/// Exit codes above this one are those of signals.
+/// Exit codes above this value encode a signal: 128 plus its number.
 const SIGNALLED: f64 = 128.0;
 
-/// Runs a command on the path of the plan's experiment. Returns how this process ends: as the command did.
+/// Runs a command on the path of the plan's experiment. Returns the exit code of the command.
 pub fn shell(options: &arguments::Shell, output: &Output) -> Result<ExitCode, Problem> {
     machine::experiments_that_fit()?;
     let mut plan = plan_file::read(&options.plan)?;
@@ -75,7 +75,7 @@ pub fn shell(options: &arguments::Shell, output: &Output) -> Result<ExitCode, Pr
     Ok(ExitCode::from(code.unwrap_or(1.0) as u8))
 }
 
-/// Checks that the plan is one path, on an engine that can run programs.
+/// Checks that the plan has one path, on an engine that can run programs.
 fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result<(), Problem> {
     let kernel = "use --engine kernel";
     let (is_shell, has_services) = (options.command.is_empty(), !options.reach.is_empty());
@@ -103,18 +103,18 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
     }
 }
 
-/// Request of a signal.
+/// Requests received as signals.
 struct Signals {
-    /// Ctrl-C, which is the command's as soon as there is one.
+    /// Ctrl-C, which is passed to the command once it is running.
     interrupted: Arc<AtomicBool>,
-    /// SIGTERM, or the terminal was closed.
+    /// SIGTERM, or SIGHUP from a closed terminal.
     ended: Arc<AtomicBool>,
 }
 
 impl Signals {
     fn install() -> Signals {
         let [interrupted, ended, quit] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
-        // Handlers, not SIG_IGN, which the command would inherit.
+        // Handlers are used instead of SIG_IGN, which the command would inherit.
         for (signal, flag) in [(SIGINT, &interrupted), (SIGQUIT, &quit), (SIGTERM, &ended), (SIGHUP, &ended)] {
             flag::register(signal, Arc::clone(flag)).expect("handlers of these signals can be installed");
         }
@@ -155,7 +155,7 @@ fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Ord
     ];
     let is_interactive = options.command.is_empty();
     if is_interactive {
-        // Commands of bash before its first prompt, after it has read its startup files.
+        // Commands that bash runs before its first prompt, after its startup files.
         let first = format!("PS1=\"[{prompt}] $PS1\"; unset PROMPT_COMMAND");
         environment.push(("PROMPT_COMMAND".into(), first.into()));
     }
@@ -170,8 +170,8 @@ fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Ord
     }
 }
 
-/// Hands over what a command in a guest cannot inherit: the working folder and the environment. The guest chooses the
-/// files for its output.
+/// Sets the properties that a command in a guest cannot inherit: working directory and environment. The guest chooses
+/// the files for its output.
 fn detach(order: &mut Order) {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     order.detached = Some(Detached { folder, output: Default::default() });
@@ -183,7 +183,7 @@ fn exit_code(outcome: &Outcome) -> Option<f64> {
     outcome.performance.measured.get(EXIT_CODE).copied()
 }
 
-/// Working and recording folders of a session.
+/// Working directory and run directory of a session.
 struct Place<'a> {
     engine: &'static dyn Engine,
     directory: &'a RunDirectory,
@@ -204,7 +204,7 @@ impl Place<'_> {
     fn run(&self, order: &Order, signals: &Signals) -> Result<Result<Outcome, Failure>, Problem> {
         let experiment = self.experiment();
         self.report(&EngineEvent::Started(self.id()))?;
-        // In a session, either direction of a flow can be the one with data.
+        // In a session, either direction of a flow can carry the data.
         let unused: Vec<&str> =
             unused_columns(experiment).into_iter().filter(|column| *column != "direction").collect();
         let mut tables = self.directory.begin(&self.id().id, &experiment.sweep, &unused)?;
@@ -221,7 +221,7 @@ impl Place<'_> {
             traces: &traces,
             is_cancelled: &|| signals.is_cancelled(),
             log: &|lines| {
-                // A log that cannot be written does not end a session.
+                // If the log cannot be written, the session continues.
                 let _ = self.directory.log(lines);
             },
             capture: capture.as_deref(),
@@ -240,7 +240,7 @@ impl Place<'_> {
         match event {
             HostEvent::Status(status) => self.status.show(&status),
             HostEvent::Connection(connection) => {
-                // If a journal cannot be written, that shows when the tables are written.
+                // If the journal cannot be written, writing the tables reports the same error.
                 let _ = self.report(&EngineEvent::Connection(&connection));
             }
             _ => {}
@@ -261,7 +261,7 @@ impl Place<'_> {
         })
     }
 
-    /// Records a session that could not be held, and returns the problem.
+    /// Records a session that failed to start, and returns the problem.
     fn fail(&self, error: &thalweg_lab::Error) -> Result<Problem, Problem> {
         let message = error.sentence();
         self.report(&EngineEvent::Failed { id: self.id(), code: &error.code, message: &message })?;
@@ -270,7 +270,7 @@ impl Place<'_> {
 
     fn report(&self, event: &EngineEvent<'_>) -> Result<(), Problem> {
         self.directory.note(event)?;
-        // A session continues without a reader of its events.
+        // A session continues if the reader of its events has exited.
         let _ = self.output.emit(event);
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The status of a session on the terminal: rate, queue and loss of the path, once per second.
+//! Shows the status of a session on the terminal: rate, queue and loss of the path, once per second.
 //!
-//! A command that writes to the terminal owns its screen, whether or not it is a full-screen program. So the status is
-//! the title of the terminal's window, and a line of standard error only where standard output goes elsewhere.
+//! A command that writes to the terminal may use the full screen. Therefore, the status is the title of the terminal's
+//! window; it is a line of standard error only if standard output is not the terminal.
 
 use crate::arguments;
 use rustix::termios::isatty;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use thalweg_lab::protocol::StatusReport;
 use thalweg_units::Rate;
 
-/// Save and restore the title (XTWINOPS 22 and 23 of xterm), for terminals that can.
+/// Escape sequences that save and restore the title (XTWINOPS 22 and 23 of xterm), for terminals that support them.
 const SAVE: &str = "\x1b[22;2t";
 const RESTORE: &str = "\x1b[23;2t";
 
@@ -21,13 +21,13 @@ enum Kind {
     Line,
 }
 
-/// The status on the terminal.
+/// Shows the status on the terminal.
 pub struct Status {
     kind: Kind,
 }
 
 impl Status {
-    /// Chooses the destination.
+    /// Selects the destination.
     pub fn new(options: &arguments::Shell) -> Status {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term == "linux");
         let is_line = !options.command.is_empty() && !isatty(io::stdout());
@@ -43,7 +43,7 @@ impl Status {
         status
     }
 
-    /// Shows the path as it is now.
+    /// Shows the current status of the path.
     pub fn show(&self, report: &StatusReport) {
         let text = text(report);
         match self.kind {
@@ -53,7 +53,7 @@ impl Status {
         }
     }
 
-    /// Removes it.
+    /// Removes the status.
     pub fn clear(&self) {
         match self.kind {
             Kind::Nowhere => {}
@@ -63,12 +63,12 @@ impl Status {
     }
 
     fn write(&self, text: &str) {
-        // A terminal that is closed shows nothing.
+        // The write fails if the terminal is closed.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
-/// Only known values are shown: a second without packets has neither a delay nor losses.
+/// Formats the known values: a second without packets has neither a delay nor losses.
 fn text(report: &StatusReport) -> String {
     let [down, up] = report.rate_bps.map(rounded);
     let queue = report.queue_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us / 1e3));
@@ -76,7 +76,7 @@ fn text(report: &StatusReport) -> String {
     format!("{down} out, {up} in, queue {queue}, loss {loss}")
 }
 
-/// A rate with three digits.
+/// Formats a rate with three digits.
 fn rounded(bps: u64) -> String {
     let unit = 10_u64.pow(bps.max(1).ilog10().saturating_sub(2));
     Rate(bps / unit * unit).to_string()

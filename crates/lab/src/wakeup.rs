@@ -1,4 +1,4 @@
-//! A descriptor through which a thread wakes others that wait in poll(2) or epoll(7).
+//! A descriptor with which a thread wakes other threads that wait in poll(2) or epoll(7).
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
@@ -13,14 +13,14 @@ impl Wakeup {
     /// Opens a descriptor that is not readable yet.
     ///
     /// # Errors
-    /// The system has no descriptor left.
+    /// If the limit of descriptors is reached.
     pub fn open() -> rustix::io::Result<Wakeup> {
         eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map(|fd| Wakeup(Arc::new(fd)))
     }
 
     /// Makes the descriptor readable.
     pub fn notify(&self) {
-        // The write fails only if the counter is full, and then the descriptor is readable.
+        // The write fails only if the counter is full, in which case the descriptor is already readable.
         let _ = write(&*self.0, &1u64.to_ne_bytes());
     }
 

@@ -1,6 +1,6 @@
-//! The algorithms that are recorded.
+//! The algorithms that can be recorded.
 
-/// A controller of the kernel.
+/// A congestion controller of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// BBR, version 1.
@@ -13,12 +13,12 @@ pub enum Algorithm {
     Reno,
 }
 
-/// Unit of a member of a controller's state, if it depends on the time of the recording.
+/// Clock on which a member of a controller's state is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Jiffies; 0: never.
+    /// Jiffies; 0 means never.
     Jiffies,
-    /// The connection's clock in microseconds; 0: never.
+    /// The connection's clock in microseconds; 0 means never.
     Micros,
     /// The connection's clock in milliseconds.
     Millis,
@@ -27,10 +27,10 @@ pub enum Clock {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 4] = [Algorithm::Bbr, Algorithm::Cubic, Algorithm::Dctcp, Algorithm::Reno];
 
-    /// The kernel's name of it, and ours.
+    /// Returns the name of the algorithm, both in the kernel and in the simulator.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Bbr => "bbr",
@@ -40,7 +40,7 @@ impl Algorithm {
         }
     }
 
-    /// The name under which the recorded one is registered; no longer than the kernel allows (15 letters).
+    /// Returns the name under which the recorded variant is registered; at most 15 characters, the kernel's limit.
     pub fn recorded_name(self) -> &'static str {
         match self {
             Algorithm::Bbr => "lock_bbr",
@@ -50,12 +50,12 @@ impl Algorithm {
         }
     }
 
-    /// The first release of Linux on which it can be recorded.
+    /// Returns the first release of Linux on which it can be recorded.
     pub fn kernel(self) -> &'static str {
         if self == Algorithm::Bbr { "6.10" } else { "6.1" }
     }
 
-    /// The compiled program.
+    /// Returns the compiled BPF program.
     pub fn object(self) -> &'static [u8] {
         match self {
             Algorithm::Bbr => include_bytes!(concat!(env!("OUT_DIR"), "/bbr.bpf.o")),
@@ -65,7 +65,7 @@ impl Algorithm {
         }
     }
 
-    /// The kernel's structure of its state, if it has any.
+    /// Returns the kernel's structure of its state, if it has one.
     pub fn structure(self) -> Option<&'static str> {
         match self {
             Algorithm::Bbr => Some("bbr"),
@@ -75,13 +75,13 @@ impl Algorithm {
         }
     }
 
-    /// Whether its decisions depend on the number of marked segments.
+    /// Returns whether its decisions depend on the number of marked segments.
     pub fn uses_marks(self) -> bool {
         self == Algorithm::Dctcp
     }
 
-    /// Whether a member of that structure is recorded. That of DCTCP includes the state of a receiver, which counts the
-    /// peer's sequence numbers.
+    /// Returns whether a member of that structure is recorded. DCTCP's structure also has state of a receiver, which
+    /// contains the peer's sequence numbers.
     pub fn records(self, member: &str) -> bool {
         (self, member) != (Algorithm::Dctcp, "prior_rcv_nxt")
     }

@@ -1,9 +1,9 @@
-//! The text of a recording. docs/concepts/fidelity.md describes it for its readers.
+//! Text format of a recording, which docs/concepts/fidelity.md describes.
 //!
-//! A header of `key value` lines and an empty line; then a line per call: its name, its inputs, `>`, and its outputs.
-//! Both sides are `name=value`, or `name+increment` where that is shorter, and only values that differ from the
-//! previous ones under that name are written. Clocks and sequence numbers count from origins near the first event, so
-//! that equal behaviour looks equal.
+//! A header of `key value` lines and an empty line is followed by one line per call: its name, its inputs, `>`, and its
+//! outputs. Inputs and outputs are `name=value`, or `name+increment` if that is shorter, and only values that differ
+//! from the previous ones under that name are written. Clocks and sequence numbers are relative to origins near the
+//! first event, so that equal behaviour results in equal text.
 
 use crate::algorithm::{Algorithm, Clock};
 use crate::layout::Member;
@@ -14,30 +14,30 @@ use std::fmt::Write as _;
 #[cfg(test)]
 mod tests;
 
-/// Version of the text's form.
+/// Version of the format.
 const FORMAT: u32 = 1;
 
-/// Value of the coarse clock at the first event: far enough from 0, which means never.
+/// Value of the coarse clock at the first event. It is far above 0, which means never.
 const FIRST_JIFFIES: u64 = 100_000;
 
-/// The clock of the connection shows between this and a second more at the first event.
+/// Minimum of the connection's clock at the first event, in seconds; the maximum is a second more.
 const FIRST_SECOND: i64 = 100;
 
-/// Rates at which the coarse clock can tick.
+/// Possible tick rates of the coarse clock.
 const HZ: [u64; 4] = [100, 250, 300, 1000];
 
-/// Subject of a recording.
+/// Metadata of a recording.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// The algorithm.
+    /// The recorded algorithm.
     pub algorithm: Algorithm,
-    /// Name of the scene.
+    /// Name of the recorded scene.
     pub scene: &'static str,
-    /// Its purpose.
+    /// Purpose of the scene.
     pub about: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// Day of the recording.
+    /// Date of the recording.
     pub date: String,
 }
 
@@ -45,8 +45,8 @@ pub struct Header {
 #[derive(Debug)]
 struct Origin {
     jiffies: u64,
-    /// Whole seconds, so that rounding to coarser units does not change; below zero on a machine that was just switched
-    /// on.
+    /// Whole seconds, so that rounding to coarser units does not change; negative on a machine that was booted
+    /// recently.
     clock_s: i64,
     sequence: u32,
 }
@@ -64,8 +64,8 @@ impl Origin {
         jiffies.wrapping_sub(self.jiffies)
     }
 
-    /// A time of the connection's clock in a unit of this number per second; 0, and times before the origin, mean
-    /// never.
+    /// Converts a time of the connection's clock to units of 1/`per_second` seconds relative to the origin. 0, and
+    /// times before the origin, mean never.
     fn clock(&self, time: u64, per_second: i64) -> u64 {
         if time == 0 { 0 } else { (time as i64 - self.clock_s * per_second).max(0) as u64 }
     }
@@ -74,7 +74,7 @@ impl Origin {
         u64::from((sequence as u32).wrapping_sub(self.sequence))
     }
 
-    /// A member of the state; Linux keeps some of them in 32 bits.
+    /// Converts a member of the state; Linux stores some of them in 32 bits.
     fn member(&self, clock: Option<Clock>, value: u64) -> u64 {
         let narrow = |origin: i64| u64::from((value as u32).wrapping_sub(origin as u32));
         match clock {
@@ -88,12 +88,12 @@ impl Origin {
     }
 }
 
-/// Writes a recording.
+/// Formats a recording.
 ///
 /// # Errors
-/// If it is not a whole one; in words for the user.
+/// If the recording is incomplete, as text for the user.
 pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
-    // The kernel passes the answer to the SYN to a controller that is not initialized yet. State that outlasts the
+    // The kernel passes the response to the SYN to a controller that is not initialized yet. State that outlasts the
     // initialization is part of the inputs. Older kernels also release the controller of a socket that never connected.
     let of_call = |call| move |event: &LockstepEvent| event.call() == Some(call);
     let events = events.iter().position(of_call(Call::Init)).map_or(&[][..], |init| &events[init..]);
@@ -135,7 +135,7 @@ fn check(events: &[LockstepEvent]) -> Result<(), String> {
         if event.number != number {
             return Err(format!("call {number} is missing"));
         }
-        // Calls are numbered where they are reported. A call that never came to the program shows here.
+        // Calls are numbered where they are reported. A mismatch shows a call that the program did not receive.
         if event.ca_state != state {
             return Err(format!("before call {number} the state of recovery has changed without a call"));
         }
@@ -158,7 +158,7 @@ fn hz(first: &LockstepEvent, last: &LockstepEvent) -> Result<u64, String> {
 }
 
 fn given(writer: &mut Writer<'_>, origin: &Origin, algorithm: Algorithm, call: Call, event: &LockstepEvent) {
-    // Stored in 32 bits; 0 before anything was sent.
+    // Stored in 32 bits; 0 before the first segment was sent.
     let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
     writer.put("jiffies", origin.jiffies(event.jiffies));
     writer.put("clock_ns", origin.clock(event.clock_ns, 1_000_000_000));
@@ -237,7 +237,7 @@ fn came_out(
     }
 }
 
-/// Writes values that differ from the previous ones.
+/// Writes only the values that differ from the previous ones.
 struct Writer<'text> {
     text: &'text mut String,
     left: BTreeMap<String, u64>,
@@ -259,7 +259,7 @@ impl Writer<'_> {
         write!(self.text, " {name}{sign}{digits}").expect("a String takes everything");
     }
 
-    /// All negative values are equal: they mean "unset".
+    /// Writes a signed value. All negative values mean "unset", and are written as one value.
     fn put_signed(&mut self, name: &str, value: u64) {
         if (value as i64) >= 0 {
             self.put(name, value);

@@ -1,8 +1,8 @@
-//! Offsets of the members of a controller's own state in `icsk_ca_priv`, from the running kernel's type information
-//! (BTF). The recorder thus reads the members by name, independent of this kernel's compilation.
+//! Offsets of the members of a controller's state in `icsk_ca_priv`, from the running kernel's type information (BTF).
+//! The recorder can thus read the members by name, independent of the kernel build.
 //!
-//! A module has type information of its own, which continues the kernel's: its types and strings are numbered from the
-//! kernel's last ones on (<https://docs.kernel.org/bpf/btf.html>).
+//! A module has separate type information, which continues the kernel's: its types and strings are numbered after the
+//! kernel's last ones (<https://docs.kernel.org/bpf/btf.html>).
 
 use crate::lockstep_event::PRIV_WORDS;
 use libbpf_rs::btf::types::{Array, Int, MemberAttr, Struct};
@@ -12,21 +12,22 @@ use std::io::Write;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Length of `struct btf_header`: magic number, version and flags; then its length, and offset and length of the types
-/// and of the strings, of 4 bytes each.
+/// Length of `struct btf_header`: magic number, version and flags; then the header length, and the offset and length of
+/// the types and of the strings, with 4 bytes each.
 const HEADER_BYTES: usize = 24;
 
-/// A member that is a number.
+/// A numeric member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name. Members of structures and arrays have the names and numbers of their path, joined by `_`.
+    /// Name of the member. Members of nested structures and arrays have the names and indices of their path, joined by
+    /// `_`.
     pub name: String,
     bit: usize,
     bits: usize,
 }
 
 impl Member {
-    /// Its value in the state.
+    /// Reads the member from the state.
     pub fn read(&self, state: &[u64; PRIV_WORDS]) -> u64 {
         let (word, shift) = (self.bit / 64, self.bit % 64);
         let value = state[word] >> shift;
@@ -34,11 +35,11 @@ impl Member {
     }
 }
 
-/// The members of `struct NAME` that have a meaning, in the order in which they lie there. The structure belongs to
-/// `module`, which may be built in.
+/// Returns the relevant members of `struct NAME`, in memory order. The structure belongs to `module`, which may be
+/// built in.
 ///
 /// # Errors
-/// If the kernel has no type information, or not of this structure; in words for the user.
+/// If the kernel has no type information, or none about this structure; as text for the user.
 pub fn of(name: &str, module: &str) -> Result<Vec<Member>, String> {
     let btf = type_information(module)?;
     let structure: Struct<'_> =
@@ -54,7 +55,7 @@ pub fn of(name: &str, module: &str) -> Result<Vec<Member>, String> {
     }
 }
 
-/// The type information of the kernel, and of the module if it is one.
+/// Returns the type information of the kernel, with that of the module if it is not built in.
 fn type_information(module: &str) -> Result<Btf<'static>, String> {
     let folder = Path::new("/sys/kernel/btf");
     let own = folder.join(module);
@@ -67,14 +68,14 @@ fn type_information(module: &str) -> Result<Btf<'static>, String> {
     parse(&joined).map_err(|error| format!("{}: {error}", own.display()))
 }
 
-/// The library reads type information without a base only from a file.
+/// Parses type information through a file, because the library does not accept bytes without a base.
 fn parse(btf: &[u8]) -> Result<Btf<'static>, Box<dyn Error>> {
     let mut file = NamedTempFile::new()?;
     file.write_all(btf)?;
     Ok(Btf::from_path(file.path())?)
 }
 
-/// Joins the kernel's type information with a module's. `None` if one of them is malformed.
+/// Joins the kernel's type information with a module's; `None` if either is malformed.
 fn join(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
     let [kernel_types, kernel_strings] = sections(kernel)?;
     let [module_types, module_strings] = sections(module)?;
@@ -88,7 +89,7 @@ fn join(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
     Some([joined, types, strings].concat())
 }
 
-/// The types and the strings.
+/// Returns the sections of types and of strings.
 fn sections(btf: &[u8]) -> Option<[&[u8]; 2]> {
     let field = |at: usize| Some(u32::from_ne_bytes(btf.get(at..at + 4)?.try_into().ok()?) as usize);
     let header_bytes = field(4)?;
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(read(71, 1), 0);
     }
 
-    /// Type information with these types, in words, and strings.
+    /// Encodes type information with these types, in 32-bit words, and strings.
     fn btf(types: &[u32], strings: &str) -> Vec<u8> {
         let types_bytes = 4 * types.len() as u32;
         let header = [0x0001_EB9F, HEADER_BYTES as u32, 0, types_bytes, types_bytes, strings.len() as u32];
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_types_of_a_module_continue_those_of_the_kernel() {
-        // Type 1 is a number of 32 bits; type 2, the module's, is a structure of two of them.
+        // Type 1 is a 32-bit number; type 2, in the module, is a structure of two of them.
         let kernel = btf(&[1, 1 << 24, 4, 32], "\0u32\0");
         let module = btf(&[5, 4 << 24 | 2, 8, 11, 1, 0, 17, 1, 32], "dctcp\0alpha\0end\0");
         let joined = parse(&join(&kernel, &module).unwrap()).unwrap();

@@ -1,10 +1,9 @@
-//! One call of a controller by the kernel, as it comes out of the ring buffer: the mirror of
-//! `bpf/include/lockstep_event.h`.
+//! One call of a controller by the kernel, as read from the ring buffer: the mirror of `bpf/include/lockstep_event.h`.
 
-/// Words of `icsk_ca_priv`, the controller's own state.
+/// Number of 64-bit words in `icsk_ca_priv`, the controller's own state.
 pub const PRIV_WORDS: usize = 13;
 
-/// Which call it was, in the order of `enum lockstep_call`.
+/// Kind of a call, in the order of `enum lockstep_call`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `init`
@@ -43,7 +42,7 @@ impl Call {
         Call::Release,
     ];
 
-    /// Its name in a recording: the kernel's.
+    /// Returns the kernel's name of the call, which recordings use.
     pub fn name(self) -> &'static str {
         match self {
             Call::Init => "init",
@@ -63,7 +62,7 @@ impl Call {
 /// Declares the event from the list of its members, so that names and order are written once.
 macro_rules! event {
     ($($member:ident,)*) => {
-        /// An event; signed members are kept as their bits.
+        /// An event; signed members are stored as their bits.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "described in lockstep_event.h")]
         pub struct LockstepEvent {
@@ -72,15 +71,15 @@ macro_rules! event {
         }
 
         impl LockstepEvent {
-            /// The members before `priv`, in order.
+            /// Names of the members before `priv`, in order.
             #[cfg(test)]
             const MEMBERS: &[&str] = &[$(stringify!($member)),*];
 
-            /// Length of an event.
+            /// Length of an event in bytes.
             #[cfg(test)]
             pub const BYTES: usize = 8 * (LockstepEvent::MEMBERS.len() + PRIV_WORDS);
 
-            /// Reads an event; `None` if it is not as long as one.
+            /// Parses an event; `None` if the length is wrong.
             pub fn parse(bytes: &[u8]) -> Option<LockstepEvent> {
                 let mut words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
                 let event = LockstepEvent {
@@ -149,7 +148,7 @@ event! {
 }
 
 impl LockstepEvent {
-    /// Returns the call that it reports; `None` if this program does not know it.
+    /// Returns the kind of the call; `None` if it is unknown.
     pub fn call(&self) -> Option<Call> {
         Call::ALL.get(usize::try_from(self.call).ok()?).copied()
     }

@@ -1,6 +1,7 @@
-//! `thalweg-lockstep`: records what the kernel's congestion controllers are given and decide, call by call, while the
-//! engine `kernel` runs a set of scenes. The recordings are the fixtures of the replay in `crates/cc/tests/lockstep`. A
-//! program for those who work on thalweg; no user needs it. How it works: docs/concepts/fidelity.md.
+//! `thalweg-lockstep`: records inputs and decisions of the kernel's congestion controllers, call by call, while the
+//! engine `kernel` runs a set of scenes. The recordings are the fixtures of the replay in `crates/cc/tests/lockstep`.
+//! The program is for developers of thalweg, and is not needed by users. docs/concepts/fidelity.md describes how it
+//! works.
 
 mod algorithm;
 mod fixture;
@@ -21,8 +22,8 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A scene is recorded anew if something outside of our power spoiled it: now and then the coarse clock ticks in the
-/// middle of a call.
+/// Maximum number of attempts. A recording is repeated if an external event has spoiled it: occasionally, the coarse
+/// clock ticks during a call.
 const ATTEMPTS: usize = 20;
 
 /// Record the inputs and decisions of the kernel's congestion controllers, as fixtures for crates/cc/tests/lockstep.
@@ -100,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Records until a recording is valid.
+/// Records a scene until the recording is valid.
 fn record(
     registered: &Registered,
     arguments: &Arguments,
@@ -121,7 +122,7 @@ fn record(
     }
 }
 
-/// Writes a compressed text, reproducibly.
+/// Writes a compressed text. The same text always results in the same bytes.
 fn save(path: &Path, text: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     if let Some(folder) = path.parent() {

@@ -1,4 +1,4 @@
-//! Recording: registers a reported controller, has the engine run a scene with it, and takes its reports.
+//! Registers a recorded controller, runs a scene with it on the engine, and collects its events.
 
 use crate::algorithm::Algorithm;
 use crate::lockstep_event::LockstepEvent;
@@ -12,11 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Interval at which the ring buffer is emptied and the engine checked. The ring holds many times the events of an
-/// interval.
+/// Interval at which the ring buffer is drained and the engine is checked. The capacity of the ring is many times the
+/// number of events in an interval.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Index of the lost events in the program's counters.
+/// Index of the number of lost events in the program's counters.
 const COUNTER_LOST: u32 = 1;
 
 /// A registered controller. The kernel removes it when this is dropped, or when the process ends for any reason: the
@@ -28,10 +28,10 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Registers the reported form of `algorithm`.
+    /// Registers the recorded variant of `algorithm`.
     ///
     /// # Errors
-    /// If the kernel refuses it; in words for the user.
+    /// If the kernel rejects it, as text for the user.
     pub fn new(algorithm: Algorithm) -> Result<Registered, String> {
         let name = algorithm.recorded_name();
         let refused = |what: &str, error: libbpf_rs::Error| {
@@ -57,10 +57,10 @@ impl Registered {
         Ok(Registered { object, _link: link })
     }
 
-    /// Has `engine` run `scene`, and returns the inputs and decisions of the controller.
+    /// Runs `scene` on `engine`, and returns the inputs and decisions of the controller.
     ///
     /// # Errors
-    /// If the engine fails, or events were lost; as text for the user.
+    /// If the engine fails, or events were lost, as text for the user.
     pub fn record(
         &self,
         engine: &Path,
@@ -115,7 +115,7 @@ impl Registered {
     }
 }
 
-/// Whether the kernel registers controllers by links (from Linux 6.4).
+/// Returns whether the kernel registers controllers by links (from Linux 6.4).
 fn has_links() -> bool {
     Btf::from_vmlinux().is_ok_and(|btf| btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some())
 }
@@ -138,7 +138,7 @@ impl Engine {
         Ok(Engine(child))
     }
 
-    /// Returns its result, once it has exited.
+    /// Returns the result of the engine; `None` while it runs.
     fn result(&mut self) -> Result<Option<Result<(), String>>, String> {
         let status = self.0.try_wait().map_err(|error| format!("the engine cannot be waited for: {error}"))?;
         Ok(status.map(|status| {
@@ -153,7 +153,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Fails if it has exited, and then there is nothing to do.
+        // The call fails if the engine has exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,7 +1,7 @@
-//! The scenes that are recorded: one flow each, which exercises all inputs of its controller.
+//! The recorded scenes: one flow each, chosen so that they cover all inputs of its controller.
 //!
-//! Rates are low, so that a recording of seconds has a few thousand ACKs at most: BBR's has to hold a ProbeRTT, which
-//! comes after 10 s.
+//! Rates are low, so that a recording of several seconds has at most a few thousand ACKs: BBR's must include a
+//! ProbeRTT, which starts after 10 s.
 
 use crate::algorithm::Algorithm;
 use std::collections::BTreeMap;
@@ -10,30 +10,30 @@ use thalweg_plan::plan::{
 };
 use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
-/// A scene.
+/// A recorded scene.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene {
-    /// Its name.
+    /// Name of the scene.
     pub name: &'static str,
-    /// Its purpose.
+    /// Purpose of the scene.
     pub about: &'static str,
     path: fn(Algorithm) -> Path,
-    /// Capacity of the queue, in percent of the bandwidth-delay product; `None`: nothing is ever dropped.
+    /// Capacity of the queue, as a percentage of the bandwidth-delay product; `None` for an unlimited queue.
     buffer_percent: Option<u64>,
     /// Percentage of random losses.
     loss_percent: fn(Algorithm) -> f64,
-    /// Percentage of packets held back, so that others overtake them.
+    /// Percentage of packets that are held back, so that others overtake them.
     reorder_percent: f64,
-    /// Acknowledgements wait for a random time up to this, in order: they come in bunches.
+    /// Maximum of a random delay of acknowledgements. They stay in order, so they arrive in bunches.
     ack_jitter: Span,
     load: fn() -> Load,
-    /// Whether the queue marks the packets of DCTCP. The other algorithms do not request ECN.
+    /// Whether the queue marks packets. Only DCTCP requests ECN.
     is_marking: bool,
     /// Whether another flow shares the path.
     is_competing: bool,
 }
 
-/// The path, and for how long it is watched.
+/// The path, and the duration of the recording.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     rate: Rate,
@@ -41,7 +41,8 @@ struct Path {
     duration: Span,
 }
 
-/// A few thousand packets: BBR's ProbeRTT comes after 10 s, the others return to their window in less.
+/// A path with a few thousand packets. BBR's ProbeRTT starts after 10 s; the others return to their window in less
+/// time.
 const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
     Algorithm::Bbr => Path { rate: Rate(1_600_000), rtt: Span::from_millis(80), duration: Span::from_secs(14) },
     Algorithm::Cubic | Algorithm::Dctcp | Algorithm::Reno => {
@@ -49,20 +50,21 @@ const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
     }
 };
 
-/// Windows of hundreds of packets, in bursts.
+/// A path with windows of hundreds of packets, in bursts.
 const FAST: fn(Algorithm) -> Path =
     |_| Path { rate: Rate::from_mbps(100), rtt: Span::from_millis(40), duration: Span::from_millis(700) };
 
-/// For how long a packet is held back: longer than a quarter of the round-trip time, for which a sender waits.
+/// Time for which a packet is held back. It exceeds a quarter of the round-trip time, the reordering window of a
+/// sender.
 const HELD_BACK: Span = Span::from_millis(25);
 
-/// Time by which the other flow starts earlier. The first packet of DCTCP must not meet the losses at the end of the
-/// other flow's slow start: Linux requests ECN only once.
+/// Returns the time by which the other flow starts earlier. The first packet of DCTCP must not be lost at the end of
+/// the other flow's slow start, because Linux requests ECN only once.
 fn head_start(algorithm: Algorithm) -> Span {
     Span::from_millis(if algorithm == Algorithm::Dctcp { 1_000 } else { 500 })
 }
 
-/// A queue that marks packets which have waited for a few packet times, and drops only what does not fit (as in
+/// A queue that marks packets that have waited for several packet times, and drops only packets that do not fit (as in
 /// scenarios/dctcp-step.toml).
 const STEP: Queue = Queue::Codel {
     target_ns: Span::from_secs(1),
@@ -74,19 +76,19 @@ const STEP: Queue = Queue::Codel {
 /// An unlimited transfer.
 const ENDLESS: fn() -> Load = || Load::Unlimited;
 
-/// 100 kB at a time, and pauses that outlast the retransmission timeout.
+/// Transfers of 100 kB, with pauses longer than the retransmission timeout.
 const PAUSES: fn() -> Load =
     || Load::Requests { size_bytes: Bytes(100_000), think_ns: Span::from_millis(1_200), count: None };
 
-/// Small pieces that do not fill the path.
+/// Small transfers that do not fill the path.
 const PIECES: fn() -> Load =
     || Load::Requests { size_bytes: Bytes(7_000), think_ns: Span::from_millis(20), count: None };
 
-/// A few segments, then nothing: timers detect losses.
+/// Transfers of a few segments with long pauses: losses are detected by timers.
 const TRICKLE: fn() -> Load =
     || Load::Requests { size_bytes: Bytes(4_000), think_ns: Span::from_millis(400), count: None };
 
-/// Less than a segment: the receiver waits for more before it acknowledges.
+/// Transfers of less than a segment: the receiver delays its acknowledgement.
 const TINY: fn() -> Load = || Load::Requests { size_bytes: Bytes(600), think_ns: Span::from_millis(60), count: None };
 
 const PLAIN: Scene = Scene {
@@ -102,7 +104,7 @@ const PLAIN: Scene = Scene {
     is_competing: false,
 };
 
-/// All of them.
+/// All scenes.
 pub const SCENES: [Scene; 13] = [
     PLAIN,
     Scene { name: "lossy", about: "1 % random loss", buffer_percent: Some(200), loss_percent: |_| 1.0, ..PLAIN },
@@ -152,7 +154,7 @@ pub const SCENES: [Scene; 13] = [
         name: "tiny",
         about: "less than a segment at a time, 30 % random loss for DCTCP",
         buffer_percent: Some(200),
-        // Its other scenes have no timeout that reduces the window.
+        // In its other scenes, DCTCP has no timeout that reduces the window.
         loss_percent: |algorithm| if algorithm == Algorithm::Dctcp { 30.0 } else { 0.0 },
         load: TINY,
         ..PLAIN
@@ -160,7 +162,7 @@ pub const SCENES: [Scene; 13] = [
 ];
 
 impl Scene {
-    /// The plan that the engine runs: one experiment in which the flow `recorded` has the algorithm to record.
+    /// Returns the plan for the engine: one experiment, in which the flow `recorded` has the algorithm to record.
     pub fn plan(&self, algorithm: Algorithm) -> Plan {
         let Path { rate, rtt, duration } = (self.path)(algorithm);
         let bdp = rate.bytes_in(rtt);
@@ -171,7 +173,7 @@ impl Scene {
         let mut flows = vec![Flow::new("recorded", algorithm.recorded_name(), (self.load)())];
         if self.is_competing {
             let other = if algorithm == Algorithm::Cubic { "bbr" } else { "cubic" };
-            // It starts first, so that the round-trip time falls when it ends.
+            // The other flow starts first, so that the round-trip time falls when it ends.
             flows[0].start_ns = Time::ZERO + head_start(algorithm);
             flows.push(Flow { stop_ns: Some(Time(duration.0 / 2)), ..Flow::new("other", other, Load::Unlimited) });
         }

@@ -1,5 +1,5 @@
-//! The network namespaces of a machine: which there are, what is in them, and how to enter one. The kernel shows a
-//! process the connections of its own namespace only.
+//! The network namespaces of a machine: lists them, names them, and enters them. The kernel shows a process only the
+//! connections of its own namespace.
 
 mod name;
 
@@ -21,16 +21,16 @@ pub struct Namespace {
     number: u64,
 }
 
-/// The network namespaces of a machine, but that of this process.
+/// The network namespaces of a machine, except that of this process.
 #[derive(Debug, Default)]
 pub struct Others {
-    /// Namespaces that some process is in, or that `ip netns` keeps.
+    /// Namespaces that contain a process, or that `ip netns` keeps.
     pub found: Vec<Namespace>,
     /// Number of processes whose namespace this process may not read.
     pub hidden: usize,
 }
 
-/// The number of the namespace of this process.
+/// Returns the inode number of this process's network namespace.
 ///
 /// # Errors
 /// If /proc is not mounted.
@@ -62,10 +62,10 @@ pub fn others() -> Others {
     others
 }
 
-/// The algorithm that connections of a network namespace get by themselves.
+/// Returns the default congestion control of a network namespace.
 ///
 /// # Errors
-/// If no process is in it any more, or it cannot be entered.
+/// If the namespace no longer contains a process, or cannot be entered.
 pub fn default_cc(number: u64) -> io::Result<String> {
     if own()? == number {
         return read_default();
@@ -75,13 +75,13 @@ pub fn default_cc(number: u64) -> io::Result<String> {
     namespace.within(read_default)
 }
 
-/// The defaults of the other network namespaces, by their numbers, as far as they can be entered.
+/// Returns the defaults of the other network namespaces that can be entered, by their numbers.
 pub fn other_defaults() -> Vec<(u64, String)> {
     let ask = |namespace: Namespace| Some((namespace.number, namespace.within(read_default).ok()?));
     others().found.into_iter().filter_map(ask).collect()
 }
 
-/// The kernel's setting, of the network namespace of the thread that opens the file.
+/// Reads the kernel's setting, for the network namespace of the calling thread.
 fn read_default() -> io::Result<String> {
     fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").map(|name| name.trim().to_owned())
 }
@@ -90,7 +90,7 @@ pub(crate) fn number(path: &Path) -> io::Result<u64> {
     fs::metadata(path).map(|metadata| metadata.ino())
 }
 
-/// The processes and their folders, the lowest number first.
+/// Returns the processes and their /proc folders, sorted by process id.
 pub(crate) fn processes() -> Vec<(u32, PathBuf)> {
     let process = |path: PathBuf| Some((path.file_name()?.to_str()?.parse().ok()?, path));
     let mut processes: Vec<(u32, PathBuf)> = entries("/proc").into_iter().filter_map(process).collect();
@@ -98,7 +98,7 @@ pub(crate) fn processes() -> Vec<(u32, PathBuf)> {
     processes
 }
 
-/// The files of `ip netns`.
+/// Returns the files of `ip netns`.
 pub(crate) fn mounted() -> Vec<PathBuf> {
     entries("/run/netns")
 }
@@ -108,24 +108,24 @@ fn entries(folder: &str) -> Vec<PathBuf> {
 }
 
 impl Namespace {
-    /// Its number, as the kernel shows it.
+    /// Returns the number of the namespace, its inode.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Moves the calling thread there.
+    /// Moves the calling thread into the namespace.
     ///
     /// # Errors
-    /// If this process may not.
+    /// If this process lacks the permission.
     pub fn enter(&self) -> io::Result<()> {
         Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
 
-    /// Runs `work` in the namespace, in a separate thread, and returns its result: the calling thread stays where it
-    /// is.
+    /// Runs `work` in the namespace in a separate thread, and returns its result: the calling thread stays in its
+    /// namespace.
     ///
     /// # Errors
-    /// If this process may not enter it, or those of `work`.
+    /// If the namespace cannot be entered, and those of `work`.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let worker = thread::Builder::new().name("namespace".to_owned()).spawn_scoped(scope, || {

@@ -1,18 +1,18 @@
-//! The content of a network namespace, as text: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`,
-//! `process iperf3 (pid 812)`.
+//! Names network namespaces by their content: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`, `process
+//! iperf3 (pid 812)`.
 //!
-//! Containers and units are identified by the cgroups of processes. The caller's own cgroup does not distinguish
-//! namespaces.
+//! Containers and units are identified by the cgroups of processes. The caller's own cgroup is ignored, because it does
+//! not distinguish namespaces.
 
 use crate::{mounted, number, processes};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Precision of a name; the smallest value wins.
+/// Precision of a name; the smallest value is preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// That of the machine, or a name given with `ip netns`.
+    /// The machine's own namespace, or a name that was set with `ip netns`.
     Given,
     Container,
     Unit,
@@ -21,17 +21,17 @@ enum Rank {
     Generated,
 }
 
-/// The inode of the initial PID namespace (PROC_PID_INIT_INO of the kernel): there, processes 1 and 2 are in the
+/// Inode number of the initial PID namespace (PROC_PID_INIT_INO of the kernel). In it, processes 1 and 2 are in the
 /// machine's own network namespace.
 const INITIAL_PIDS: u64 = 0xefff_fffc;
 
 /// Prefixes of names that container runtimes generate.
 const GENERATED: [&str; 2] = ["cni-", "netns-"];
 
-/// Letters of a container's ID that are shown, as `docker ps` does.
+/// Number of characters of a container's id that are shown, as by `docker ps`.
 const SHOWN_ID: usize = 12;
 
-/// The names of all network namespaces that this process may inspect, including its own.
+/// Returns the names of all network namespaces that this process may inspect, including its own.
 pub fn names() -> BTreeMap<u64, String> {
     let mut names: BTreeMap<u64, (Rank, String)> = BTreeMap::new();
     let mut add = |number: u64, rank: Rank, name: String| {
@@ -42,7 +42,7 @@ pub fn names() -> BTreeMap<u64, String> {
         best.0
     };
     let is_initial = number(Path::new("/proc/self/ns/pid")).is_ok_and(|pids| pids == INITIAL_PIDS);
-    // Process 2 is the parent of the kernel's threads. Either may be hidden from a root without all rights.
+    // Process 2 is the parent of the kernel's threads. Either may be hidden from a root user with reduced capabilities.
     let first = ["/proc/1/ns/net", "/proc/2/ns/net"].into_iter().find_map(|path| number(Path::new(path)).ok());
     if let Some(machine) = first.filter(|_| is_initial) {
         add(machine, Rank::Given, "host".to_owned());
@@ -59,7 +59,7 @@ pub fn names() -> BTreeMap<u64, String> {
     for (pid, path) in processes() {
         let Ok(number) = number(&path.join("ns/net")) else { continue };
         let command = fs::read_to_string(path.join("comm")).unwrap_or_default();
-        // Most are named after their first process.
+        // The cgroup of the process is not needed if the namespace already has a more precise name.
         if add(number, Rank::Process, format!("process {} (pid {pid})", command.trim_end())) <= Rank::Container {
             continue;
         }
@@ -79,7 +79,7 @@ fn group(cgroups: &str) -> Option<(Rank, String)> {
     container.or_else(|| paths.iter().find_map(|path| unit(path)).map(|name| (Rank::Unit, name)))
 }
 
-/// A container, the innermost of a path: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`,
+/// Returns the innermost container of a path: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`,
 /// `machine-NAME.scope`, `lxc.payload.NAME`.
 fn container(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();

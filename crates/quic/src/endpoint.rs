@@ -1,4 +1,4 @@
-//! Shared by the peers of all stacks: options, the certificate, and reports.
+//! Code shared by the peers of all stacks: options, the certificate, and reports.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -13,7 +13,7 @@ pub const KEY: &str = include_str!("../certificate/key.pem");
 /// Name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 
-/// Payload that is handed to a stack at a time.
+/// Payload that is passed to a stack per call.
 pub static CHUNK: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Flow control window of streams and connections: congestion control is the limit on any path of a study.

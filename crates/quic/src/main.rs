@@ -70,7 +70,7 @@ async fn run(options: &Options) -> Outcome<()> {
     }
 }
 
-/// Fails unless all bytes arrived.
+/// Returns an error unless all bytes have arrived.
 fn check_size(received: u64, size: u64) -> Outcome<()> {
     if received == size { Ok(()) } else { Err(format!("{received} bytes arrived, {size} were expected").into()) }
 }

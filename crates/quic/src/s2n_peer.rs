@@ -49,14 +49,14 @@ async fn answer(mut connection: Connection) -> Outcome<()> {
     Ok(())
 }
 
-/// Counts events of each connection, and reports them at its end.
+/// Counts the events of each connection, and reports them when it ends.
 struct Reporter;
 
 #[derive(Default)]
 struct Counts {
     sent: u64,
     lost: u64,
-    /// Samples of the delivery rate, which s2n-quic takes only for controllers that estimate bandwidth: BBR.
+    /// Number of delivery rate samples, which s2n-quic takes only for controllers that estimate bandwidth: BBR.
     rate_samples: u64,
 }
 

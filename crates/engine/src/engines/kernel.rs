@@ -16,11 +16,11 @@ pub struct KernelEngine;
 /// rows.
 const RESULT_VERSION: u32 = 3;
 
-/// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and
-/// all hosts share the machine's CPUs.
+/// Keys that the simulator honours and a kernel does not: a flow cannot set parameters of the kernel's algorithms. (All
+/// hosts also share the machine's CPUs; see [`SCARCE_CPU`].)
 const NOT_HONOURED: &[&str] = &["flow.cc_params"];
 
-/// Keys that only engines with a real kernel honour value by value.
+/// Keys that only engines with a real kernel honour, partly value by value.
 const OWN: &[&str] = &[
     "host.*.qdisc",
     "engine.link=auto",
@@ -30,7 +30,7 @@ const OWN: &[&str] = &[
     "engine.traffic=iperf3",
 ];
 
-/// Keys of flows that programs make, for engines whose hosts run programs of the machine.
+/// Keys of flows that programs generate, for engines whose hosts run programs of the machine.
 pub(super) const PROGRAMS: &[&str] = &[
     "flow.program",
     "flow.program.server",
@@ -58,7 +58,7 @@ impl Engine for KernelEngine {
     }
 
     fn result_version(&self) -> String {
-        // Results depend on the kernel's version.
+        // Results depend on the release of the kernel.
         format!("{RESULT_VERSION} on Linux {}", rustix::system::uname().release().to_string_lossy())
     }
 
@@ -103,17 +103,17 @@ impl Engine for KernelEngine {
     }
 }
 
-/// Returns the reason why an engine with a separate kernel cannot run. If that kernel is missing, the command that gets
-/// it is sufficient.
+/// Returns the reason why an engine with a separate kernel cannot run. If that kernel is missing, the reason is only
+/// the command that gets it.
 pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
     if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { error.sentence() }
 }
 
-/// Queue disciplines that a kernel, or the relay, may have.
+/// Queue disciplines that are not available in every kernel.
 const QUEUES: &[&str] = &["codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake"];
 
-/// Keys that each direction of a path has, without `path.` or `path.reverse.`: the parameters of queue disciplines
-/// among them.
+/// Keys that each direction of a path has, without the prefix `path.` or `path.reverse.`, including the parameters of
+/// queue disciplines.
 const OF_LINKS: &[&str] = &[
     "queue.limit",
     "queue.target",
@@ -149,33 +149,33 @@ const OF_LINKS: &[&str] = &[
     "aggregation.max_bytes",
 ];
 
-/// Keys of conditions of the path and of ECN that do not belong to a direction.
+/// Keys for conditions of the path and for ECN that do not belong to a direction.
 const OF_PATHS: &[&str] = &["path.steps.rtt", "path.preset", "flow.ecn"];
 
-/// Keys of paths and of ECN that every engine with a real kernel honours.
+/// Returns the keys for paths and ECN that every engine with a real kernel honours.
 fn of_real_paths() -> Vec<&'static str> {
     let mut keys = OF_PATHS.to_vec();
     for link in ["path", "path.reverse"] {
         let choices =
             QUEUES.iter().flat_map(|name| [format!("{link}.queue={name}"), format!("{link}.queue.name={name}")]);
         let others = OF_LINKS.iter().map(|key| format!("{link}.{key}"));
-        // Once per engine and process.
+        // The leak is bounded: this runs once per engine and process.
         keys.extend(choices.chain(others).map(|key| &*key.leak()));
     }
     keys
 }
 
-/// Keys that only the simulator honours: real network cards and routers have settings of their own, and
-/// `engine.offloads` switches the offloads of all hosts and of the path together.
+/// Keys that only the simulator honours: real network cards and routers have their own settings, and `engine.offloads`
+/// switches the offloads of all hosts and of the path together.
 const SIM_ONLY: &[&str] =
     &["path.offloads", "path.reverse.offloads", "host.*.offloads", "host.*.interrupt_coalescing", "host.*.preset"];
 
-/// Beginning of the keys of a host whose CPU is scarce: only the simulator has all of them, and an engine names its
-/// own.
+/// Prefix of the keys for a host with scarce CPU: only the simulator honours all of them, and other engines list the
+/// ones that they honour.
 const SCARCE_CPU: &str = "host.*.cpu";
 
-/// Keys that the simulator honours, except `not_honoured` and scarce CPUs, those of every engine with a real kernel,
-/// and those of this engine alone. Of the kernel generations, only its own `releases`.
+/// Returns the keys that the simulator honours, without `not_honoured` and scarce CPUs, plus those of every engine with
+/// a real kernel and those in `own`. Of the kernel generations, only `releases` are included.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let generations: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
@@ -192,7 +192,7 @@ pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&
     keys
 }
 
-/// A congestion control of a real kernel.
+/// Returns the description of a congestion control of a real kernel.
 pub(super) fn controller(name: String) -> Controller {
     let about = match name.as_str() {
         "reno" => "NewReno, as in this kernel.",
@@ -211,7 +211,7 @@ pub(super) fn cannot_run(why: &str) -> Failure {
     thalweg_lab::Error::new("engine-unavailable", why, "").into()
 }
 
-/// The program that plays hosts: ourselves.
+/// Returns the path of this program, which also runs the hosts.
 pub(super) fn this_program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| {
         let message = format!("the path of thalweg-engine cannot be found: {error}");

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 /// Every engine, the default first.
 pub const ENGINES: &[&dyn Engine] = &[&sim::SimEngine, &kernel::KernelEngine, &uml::UmlEngine, &vm::VmEngine];
 
-/// The engine of this name.
+/// Returns the engine of this name.
 pub fn find(name: &str) -> Option<&'static dyn Engine> {
     ENGINES.iter().copied().find(|engine| engine.name() == name)
 }

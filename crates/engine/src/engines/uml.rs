@@ -1,5 +1,4 @@
-//! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built
-//! for it.
+//! Linux TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
 use crate::engine::{Controller, Engine, Failure, Job, Outcome, Programs};
@@ -14,8 +13,8 @@ pub struct UmlEngine;
 /// rows.
 const RESULT_VERSION: u32 = 5;
 
-/// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow
-/// could set, queue disciplines play the path and have rates, no single opportunities to send, and programs take no
+/// Keys that the simulator honours and this engine does not. A flow cannot set parameters of the kernel's algorithms.
+/// The path consists of queue disciplines, which have rates and no single delivery opportunities. Programs take no
 /// time.
 const NOT_HONOURED: &[&str] = &[
     "flow.cc_params",
@@ -26,7 +25,7 @@ const NOT_HONOURED: &[&str] = &[
     "path.reverse.ack_thinning",
 ];
 
-/// Keys that only engines with a real kernel honour value by value.
+/// Keys that only engines with a real kernel honour, partly value by value.
 const OWN: &[&str] =
     &["host.*.qdisc", "engine.link=auto", "engine.link=netem", "engine.traffic=builtin", "engine.traffic=iperf3"];
 
@@ -35,7 +34,7 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     honours(NOT_HONOURED, &[OWN, PROGRAMS].concat(), &[release])
 });
 
-/// The kernel and its traits, or the reason why it is missing.
+/// The kernel and its traits, or the reason why there is no usable kernel.
 static FOUND: LazyLock<Result<(UmlKernel, Traits), String>> = LazyLock::new(|| {
     let find = || {
         let kernel = UmlKernel::find()?;

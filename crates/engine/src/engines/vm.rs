@@ -1,4 +1,4 @@
-//! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
+//! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, except that senders are guests.
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
 use super::sim::describe;
@@ -16,8 +16,8 @@ pub struct VmEngine;
 /// rows.
 const RESULT_VERSION: u32 = 2;
 
-/// Keys that only engines with a real kernel honour value by value, and those of features that only guests have: scarce
-/// CPUs (without packet costs, which are real, and without credit, which Linux does not support), the user's own
+/// Keys that only engines with a real kernel honour, partly value by value, and keys of features that only guests have:
+/// scarce CPUs (without packet costs, which are real, and without credit, which Linux does not support), the user's own
 /// congestion controls, and neighbours.
 const OWN: &[&str] = &[
     "flow.cc.name",
@@ -43,15 +43,16 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     honours(&[], &[OWN, PROGRAMS].concat(), &[guests, &machine.release().to_string_lossy()])
 });
 
-/// The guests, or the reason why they cannot run here.
+/// The guests, or the reason why this machine cannot run them.
 static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
     let engine = std::env::current_exe().map_err(|error| format!("thalweg-engine cannot be found: {error}"))?;
     Guests::open(&engine).map_err(|error| unavailable(&error))
 });
 
-/// A congestion control of the guests' kernel, or one that the agent carries: it takes the simulator's parameters.
+/// Returns the description of a congestion control of the guests. Built-in algorithms of the agent have the parameters
+/// of the simulator.
 fn guests_controller(name: String) -> Controller {
-    // The simulator's algorithm of the same parameters, and which of them.
+    // The simulator's algorithm with the same parameters, and the subset of parameters that applies.
     let (of, only, about) = match name.as_str() {
         BBR_CPU => ("bbr_cpu", Some("rule"), "This kernel's BBR, for senders that share a CPU."),
         BBR3 => ("bbr3", Some("cpu_rule"), "BBR version 3, as an eBPF program."),
@@ -75,7 +76,7 @@ impl Engine for VmEngine {
     }
 
     fn result_version(&self) -> String {
-        // The receiver's and the path's kernel is the machine's.
+        // Receiver and path run on the machine's kernel.
         let host = rustix::system::uname();
         let guests = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), Guests::version);
         format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", host.release().to_string_lossy())

@@ -1,4 +1,4 @@
-//! Which experiments of a plan are wanted now: `--shard` and `--due`.
+//! Selects the experiments of a plan to run: `--shard` and `--due`.
 
 use crate::arguments;
 use std::collections::BTreeSet;

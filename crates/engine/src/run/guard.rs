@@ -1,4 +1,4 @@
-//! A bug in one experiment must not stop the others.
+//! Catches panics, so that a bug in one experiment does not stop the others.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -22,7 +22,7 @@ pub fn install() {
 
 /// Runs an action; if it panics, returns the panic's message.
 ///
-/// After a panic, values that `action` borrows must not be used, unless they are designed for that.
+/// After a panic, values that `action` borrowed must not be used, unless they are designed for that.
 pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
     SAID.set(Some("a panic without a message".to_owned()));
     let outcome = panic::catch_unwind(AssertUnwindSafe(action));

@@ -26,7 +26,7 @@ pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     let plan = plan_file::read(&options.plan)?;
     let engine = find_engine(&plan.engine)?;
     let chosen = due::chosen(options, &plan)?;
-    // Installed only now: until here there is no work to finish, and a signal should simply kill the process.
+    // Installed only now: before this, there is no work to finish, and a signal should simply kill the process.
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::set_on_signal(&interrupted);
     guard::install();
@@ -37,7 +37,7 @@ pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     execute(engine, &directory, &chosen, threads.min(fit), output, &interrupted)
 }
 
-/// The engine of this name, which can run here.
+/// Returns the engine of this name, if this machine can run it.
 pub fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
     let problem = |code, found: String, expected: String| Problem {
         exit: Exit::Refused,
@@ -56,7 +56,7 @@ pub fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
     }
 }
 
-/// Runs those of the `chosen` experiments that `directory` lacks; they are places in the plan.
+/// Runs those of the `chosen` experiments that `directory` lacks; `chosen` are indices in the plan.
 fn execute(
     engine: &dyn Engine,
     directory: &RunDirectory,
@@ -82,7 +82,7 @@ fn execute(
         _ => {
             directory.note(&EngineEvent::Interrupted)?;
             directory.sync()?;
-            // The reader of events may have exited as well.
+            // The write fails if the reader of events has exited.
             let _ = output.emit(&EngineEvent::Interrupted);
             return Ok(Exit::Interrupted);
         }

@@ -1,4 +1,4 @@
-//! Runs with failing experiments, using engines that fail on purpose.
+//! Tests of runs with failing experiments, using engines that fail intentionally.
 
 use super::*;
 use crate::engine::{Controller, Failure, Job, Outcome, Performance, Records};
@@ -12,7 +12,7 @@ use thalweg_store::Host;
 use thalweg_trace::{PacketRow, QueueRow, Sink};
 use thalweg_units::Span;
 
-/// An engine whose experiments run `behaviour` with their repetition.
+/// An engine whose experiments call `behaviour` with their repetition number.
 struct Scripted<B>(B);
 
 impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scripted<B> {
@@ -239,7 +239,7 @@ fn an_interruption_abandons_the_running_experiment_and_starts_no_other() {
     assert_eq!(std::fs::read_dir(temporary.path().join("flows")).unwrap().count(), 1);
 }
 
-/// A reader that exits after a number of lines.
+/// A reader that exits after this number of lines.
 struct Dies(usize);
 
 impl Write for Dies {

@@ -1,4 +1,4 @@
-//! Runs experiments, several at a time. Each runs on one thread; its results do not depend on the others.
+//! Runs several experiments concurrently. Each runs on one thread, and its results do not depend on the others.
 
 use super::guard;
 use crate::engine::{Engine, Failure, Job, Outcome, Records};
@@ -31,7 +31,7 @@ pub struct Work<'a> {
     engine: &'a dyn Engine,
     directory: &'a RunDirectory,
     traces: Traces,
-    /// Indices in the plan.
+    /// Indices in the plan of the experiments to run.
     pending: &'a [usize],
     output: &'a Output,
     interrupted: &'a AtomicBool,
@@ -42,7 +42,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// The experiments of the plan whose indices are in `pending`.
+    /// Returns the work for the experiments of the plan whose indices are in `pending`.
     pub fn new(
         engine: &'a dyn Engine,
         directory: &'a RunDirectory,
@@ -55,10 +55,11 @@ impl<'a> Work<'a> {
         Work { engine, directory, traces, pending, output, interrupted, halt: OnceLock::new(), next, finished, failed }
     }
 
-    /// Runs them in the order of the plan, `threads` at a time, until all are done or the run is stopped.
+    /// Runs the experiments in the order of the plan, at most `threads` concurrently, until all are done or the run is
+    /// stopped.
     pub fn do_all(&self, threads: usize) {
         std::thread::scope(|scope| {
-            // This thread works, too: where the system refuses more threads, experiments run with those that there are.
+            // This thread runs experiments, too: if the system refuses more threads, the existing ones suffice.
             for _ in 1..threads.min(self.pending.len()) {
                 if thread::Builder::new().spawn_scoped(scope, || self.do_one_after_another()).is_err() {
                     break;
@@ -68,12 +69,12 @@ impl<'a> Work<'a> {
         });
     }
 
-    /// Experiments that were completed.
+    /// Returns the number of completed experiments.
     pub fn finished(&self) -> usize {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// Experiments that failed.
+    /// Returns the number of failed experiments.
     pub fn failed(&self) -> usize {
         self.failed.load(Ordering::Relaxed)
     }
@@ -87,7 +88,7 @@ impl<'a> Work<'a> {
         while !self.must_stop() {
             let Some(&index) = self.pending.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
             if let Err(halt) = self.do_one(index) {
-                // The first reason counts; another thread's usually has the same cause.
+                // The first reason is kept; another thread's usually has the same cause.
                 let _ = self.halt.set(halt);
             }
         }
@@ -167,8 +168,8 @@ impl<'a> Work<'a> {
         )
     }
 
-    /// Appends to `commands.log`. An engine need not stop because of its log: an error that prevents writing it also
-    /// prevents writing tables.
+    /// Appends to `commands.log`. An error is ignored here: an error that prevents writing the log also prevents
+    /// writing tables.
     fn log(&self, lines: &str) {
         if let Err(error) = self.directory.log(lines) {
             let _ = self.halt.set(error.into());

@@ -88,7 +88,7 @@ pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usiz
     usize::try_from(written).map_err(|_| io::Error::last_os_error())
 }
 
-/// Returns the next timestamp in a connection's error queue; `None` if there is none in the queue. Other messages in
+/// Returns the next timestamp in a connection's error queue; `None` if the queue has none. Other messages in
 /// the queue are discarded.
 pub fn next_ack_stamp(fd: BorrowedFd<'_>) -> io::Result<Option<AckStamp>> {
     loop {

@@ -1,14 +1,14 @@
-//! The machine's files in a guest that runs programs: the whole tree, read-only, and the folder of their output.
+//! The machine's files in a guest that runs programs: its entire file system, read-only, and the output folder.
 //!
 //! ```text
 //!  machine                     guest
 //!  /          ── 9p, read-only ──► /machine ─┐ overlay ─► /tree             the root of the programs' host
 //!                      memory ──► upper ─────┘              ├ proc sys dev run
-//!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id>
-//! ```
+//!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id> ```
 //!
 //! A program finds all files at their usual paths, and may write anywhere: its files stay in the guest's memory and are
-//! lost, except for output. Files are cached in the guest, so a program that has been read once runs from memory.
+//! lost, except in the output folder. Files are cached in the guest, so a program that has been read once runs from
+//! memory.
 //!
 //! Source: Linux Documentation/filesystems/9p.rst and overlayfs.rst; QEMU, invocation, -fsdev and virtio-9p-pci.
 
@@ -22,30 +22,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Modules that mount the files.
+/// Modules that are needed to mount the files.
 pub(super) const MODULES: &[&str] = &["9pnet_virtio", "9p", "overlay"];
 
-/// Tags of the two shares.
+/// Mount tags of the two shares.
 const TREE: &str = "tree";
 const OUTPUT: &str = "output";
 
-/// Options of both. The largest message is what one request of virtio carries.
+/// Mount options of both shares. The message size is the maximum of one virtio request.
 const OPTIONS: &str = "trans=virtio,version=9p2000.L,cache=loose,msize=524288";
 
-/// Mount points of the machine's tree, of the guest's changes, and of both together.
+/// Mount points of the machine's files, of the guest's changes, and of the overlay of both.
 const LOWER: &str = "/machine";
 const WRITTEN: [&str; 2] = ["/run/tree/upper", "/run/tree/work"];
 const ROOT: &str = "/tree";
 
-/// File systems that the guest mounts there itself.
+/// Virtual file systems that the guest mounts below the overlay.
 const FILE_SYSTEMS: &[(&str, &str)] =
     &[("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "dev/shm"), ("tmpfs", "run")];
 
-/// Options of QEMU that share the files.
+/// Returns the options of QEMU that share the files.
 pub(super) fn shares(output: &Path) -> Vec<OsString> {
     let share = |tag: &str, path: &Path, access: &str| {
         let mut fsdev = OsString::from(format!("local,id={tag},security_model=none,multidevs=remap{access},path="));
-        // A comma ends a value; it is escaped by doubling.
+        // A comma separates options; within a value, it is escaped by doubling.
         fsdev.push(path.to_string_lossy().replace(',', ",,"));
         let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
         ["-fsdev".into(), fsdev, "-device".into(), device.into()]
@@ -53,7 +53,7 @@ pub(super) fn shares(output: &Path) -> Vec<OsString> {
     share(TREE, Path::new("/"), ",readonly=on").into_iter().chain(share(OUTPUT, output, "")).collect()
 }
 
-/// Steps of [`mount_all`]: kind, source, target, options.
+/// Returns the mounts of [`mount_all`]: kind, source, target, options.
 fn mounts(output: &Path) -> Vec<(&'static str, &'static str, PathBuf, String)> {
     let [upper, work] = WRITTEN;
     let tree = Path::new(ROOT);
@@ -66,7 +66,7 @@ fn mounts(output: &Path) -> Vec<(&'static str, &'static str, PathBuf, String)> {
     mounts
 }
 
-/// The commands that do the same as [`mount_all`].
+/// Returns commands that are equivalent to [`mount_all`].
 pub(crate) fn commands(output: &Path) -> Vec<String> {
     let command = |(kind, what, place, options): (&str, &str, PathBuf, String)| {
         let options = if options.is_empty() { options } else { format!("-o {options} ") };
@@ -78,7 +78,7 @@ pub(crate) fn commands(output: &Path) -> Vec<String> {
 /// Mounts all files. Only for the first process of a guest.
 ///
 /// # Errors
-/// `no-guest`: the kernel lacks a file system, or the output's folder is not there.
+/// `no-guest`: the kernel lacks a file system, or the output folder is missing.
 pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         let message = format!("in the guest, the machine's programs cannot be reached: {what}: {error}");
@@ -94,7 +94,7 @@ pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
             Some(options) => (MountFlags::RDONLY, options),
             None => (MountFlags::empty(), options.as_str()),
         };
-        // Most of them exist; /dev/shm, for example, does not.
+        // Most of these folders exist; /dev/shm, for example, does not.
         let _ = fs::create_dir_all(&place);
         let options = std::ffi::CString::new(options).map_err(|error| failed(what, &error))?;
         mount(what, &place, kind, flags, &*options)
@@ -106,7 +106,7 @@ pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
 /// Starts the host that runs the programs, with all files at their usual paths.
 ///
 /// # Errors
-/// The engine is not among them, or the system refuses a process.
+/// If the engine is not among the files, or the system refuses to create a process.
 pub(super) fn start_host(files: &HostFiles, port: &fs::File) -> io::Result<Child> {
     let mut host = Command::new(&files.engine);
     host.arg("host").env_clear().envs(&files.environment);
@@ -114,7 +114,7 @@ pub(super) fn start_host(files: &HostFiles, port: &fs::File) -> io::Result<Child
     sys::root_at(&mut host, ROOT)?.spawn()
 }
 
-/// Appends an absolute path to a different root.
+/// Prepends a root to an absolute path.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

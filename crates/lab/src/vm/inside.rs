@@ -1,6 +1,6 @@
 //! The first process of a guest: `thalweg-engine guest boot`.
 //!
-//! It sets up a system in the unpacked file system, finds the port, executes the order, and shuts the guest down.
+//! It sets up a system in the unpacked file system, opens the port, executes the order, and shuts the guest down.
 
 use super::host_files;
 use super::image::initramfs;
@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// File systems to mount, and their mount points. The last ones are missing in small kernels, and only programs for
-/// eBPF need them.
+/// File systems to mount: kind, mount point, and whether the kernel must support it. Only programs that load eBPF need
+/// the optional ones, which small kernels lack.
 const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
     ("proc", "/proc", true),
     ("sysfs", "/sys", true),
@@ -36,24 +36,24 @@ const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
     ("bpf", "/sys/fs/bpf", false),
 ];
 
-/// Timeout for the port to appear once its driver is loaded, and the interval between two checks.
+/// Timeout for the port to appear after its driver was loaded, and the interval of the checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Executes the order, then shuts the guest down. Only a first process may call it.
+/// Executes the order, then shuts the guest down. Only the first process of a guest may call it.
 ///
 /// # Errors
-/// It is not the first process of a guest.
+/// If this is not the first process of a guest.
 pub fn boot() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
     }
     if let Err(error) = set_up_system().and_then(|modules| find_port(PORT).and_then(|port| execute(modules, &port))) {
-        // Printed to the console, whose last lines the engine reports: a restart would lose what is not yet sent.
+        // Printed to the console, whose last lines the engine reports, and drained: the reboot would lose unsent output.
         eprintln!("thalweg: {error}");
         let _ = tcdrain(io::stderr());
     }
-    // Makes QEMU exit, which also works if the kernel cannot power the machine off.
+    // Makes QEMU exit, which also works if the kernel cannot power off the machine.
     reboot(RebootCommand::Restart).map_err(io::Error::from)
 }
 
@@ -61,7 +61,7 @@ pub fn boot() -> io::Result<()> {
 fn set_up_system() -> io::Result<Modules> {
     for (kind, place, is_needed) in FILE_SYSTEMS {
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {
-            // A kernel may have mounted it already.
+            // The kernel may already have mounted it.
             Ok(()) | Err(Errno::BUSY) => {}
             Err(_) if !is_needed => {}
             Err(error) => return Err(io::Error::other(format!("{kind} cannot be mounted at {place}: {error}"))),
@@ -80,14 +80,15 @@ struct Modules {
 }
 
 impl Modules {
-    /// Loads a module and its dependencies. A missing module is built in, or is reported by the code that needs it.
+    /// Loads a module and its dependencies. A missing module is either built in, or is reported by the code that needs
+    /// it.
     fn load(&mut self, name: &str) -> io::Result<()> {
         let Some(needs) = self.needs.remove(name) else { return Ok(()) };
         needs.iter().try_for_each(|name| self.load(name))?;
         insert(&initramfs::module_place(name))
     }
 
-    /// Loads a module of the user's, and its dependencies.
+    /// Loads a module of the user and its dependencies.
     fn insert(&mut self, place: &str) -> io::Result<()> {
         let bytes = fs::read(Path::new("/").join(place))?;
         modules::needs(&bytes).iter().try_for_each(|name| self.load(name))?;
@@ -106,7 +107,7 @@ fn insert(place: &str) -> io::Result<()> {
     }
 }
 
-/// Returns the kernel's last message, about what it has just refused.
+/// Returns the kernel's latest log message, which is about the operation that it has just refused.
 fn last_of_kernel_log() -> Option<String> {
     let log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
     let mut last = None;
@@ -115,7 +116,7 @@ fn last_of_kernel_log() -> Option<String> {
         match (&log).read(&mut record) {
             Ok(0) | Err(_) => return last,
             Ok(length) => {
-                // Priority, number and time; then the text.
+                // A record has the priority, number and time; then the text.
                 let text = String::from_utf8_lossy(&record[..length]).into_owned();
                 last = text.split_once(';').and_then(|(_, text)| text.lines().next()).map(str::to_owned);
             }
@@ -123,7 +124,7 @@ fn last_of_kernel_log() -> Option<String> {
     }
 }
 
-/// The device of a port that joins us with the engine.
+/// Finds the device of a port that is connected to the engine.
 fn find_port(name: &str) -> io::Result<PathBuf> {
     let give_up = Instant::now() + PATIENCE;
     loop {
@@ -170,11 +171,11 @@ fn say(port: &Path, words: &impl Serialize) -> io::Result<()> {
     OpenOptions::new().write(true).open(port)?.write_all(&line)
 }
 
-/// Probes the traits of the kernel. Everything is tried.
+/// Probes the traits of the kernel by trying each feature.
 fn traits(modules: &mut Modules) -> Traits {
     let names: BTreeSet<String> = modules.needs.keys().cloned().collect();
     for name in names {
-        // A module that does not load is not offered.
+        // A module that does not load is not reported as available.
         let _ = modules.load(&name);
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
@@ -194,7 +195,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
         Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
         Algorithm::Module { file, .. } => modules.insert(file).map_err(|error| failed(error.to_string()))?,
         Algorithm::Agent { what, settings, .. } => {
-            // The module that it may depend on; otherwise this is not needed.
+            // Some algorithms depend on this module; for others, a failure is irrelevant.
             let _ = modules.load("tcp_bbr");
             load_with_agent(what, settings).map_err(failed)?;
         }
@@ -206,7 +207,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     Err(failed(format!("the loaded module does not register this name; available are {}", there.join(", "))))
 }
 
-/// Has the agent load an algorithm for the lifetime of the guest.
+/// Makes the agent load an algorithm for the lifetime of the guest.
 fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     let mut agent = Command::new(Path::new("/").join(initramfs::AGENT));
     agent.current_dir("/").args(["cc", "load", what, "--keep"]);
@@ -216,10 +217,10 @@ fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(stderr.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Makes the network with the commands that one would type.
+/// Configures the network by running these commands.
 fn connect(commands: &[String]) -> Result<(), Error> {
-    // IPv6 announces itself, and its packets would be in the experiment's queues: it is switched off, or where the path
-    // needs it, it gets no link-local address.
+    // IPv6 sends packets of its own, which would enter the experiment's queues. It is disabled, or, if the path needs
+    // it, the interface gets no link-local address.
     let is_ipv6 = commands.iter().any(|command| command.contains("::/0"));
     let switch = if is_ipv6 { "addr_gen_mode" } else { "disable_ipv6" };
     let silent = ["all", "default"].map(|name| format!("/proc/sys/net/ipv6/conf/{name}/{switch}"));
@@ -230,13 +231,13 @@ fn connect(commands: &[String]) -> Result<(), Error> {
         let message = format!("in the guest, the network cannot be set up ({}): {said}", commands.join("; "));
         Error::new("command-failed", message, "check whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
     };
-    // In one process: starting a program takes longer than its work.
+    // The commands run in one process, because starting a program takes longer than its work.
     let lines: String = commands.iter().map(|line| format!("{}\n", line.trim_start_matches("ip "))).collect();
     let mut ip = Command::new("/bin/ip");
     ip.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = ip.spawn().map_err(|error| failed(&error.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // The program stops reading when a command fails, and reports that.
+        // The program stops reading when a command fails, and reports the failure.
         let _ = stdin.write_all(lines.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| failed(&error.to_string()))?;
@@ -275,20 +276,21 @@ fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
 fn reach(modules: &mut Modules, files: &HostFiles) -> Result<(), Error> {
     modules.needs.extend(files.modules.iter().map(|module| (module.name.clone(), module.needs.clone())));
     for name in host_files::MODULES {
-        // One that does not load is missed when a file system is mounted.
+        // A failure appears later, when the file system is mounted.
         let _ = modules.load(name);
     }
     host_files::mount_all(files)
 }
 
-/// Starts the host, and the one that runs programs if there are any. Both exit when their input ends.
+/// Starts the host, and the host that runs programs if there are any. Both exit when their input ends.
 fn play(port: &Path, programs: Option<&HostFiles>) -> io::Result<()> {
     if let Some(files) = programs {
         let port = find_port(PROGRAMS_PORT)?;
         let open = OpenOptions::new().read(true).write(true).open(&port)?;
         let mut host = host_files::start_host(files, &open)?;
         std::thread::spawn(move || {
-            // A host that failed has reported the reason; one that was killed, for example for want of memory, has not.
+            // A host that failed has reported the reason. A host that was killed, for example because memory was short,
+            // has not.
             let why = host.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
             say(&port, &HostEvent::Failed(host_ended(&why)))
         });

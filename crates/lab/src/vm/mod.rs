@@ -3,17 +3,16 @@
 //! ```text
 //!  engine ── stdin, stdout ──► qemu (in the host's namespace) ── virtio-serial ──► first process: this program
 //!                                │ tap                                                └► thalweg-engine host
-//!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address
-//! ```
+//!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address ```
 //!
-//! Commands and answers are the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it instead of a
-//! pipe. Router and receiver stay on the machine. A guest has one processor or two ([`processors`]), boots from memory
-//! ([`image`]), and ends with the experiment: it shuts down when its port closes, and QEMU is killed with the engine.
+//! The protocol is that of other hosts ([`crate::protocol`]), over a virtio-serial port instead of a pipe. Router and
+//! receiver stay on the machine. A guest has one or two processors ([`processors`]), boots from memory ([`image`]), and
+//! ends with the experiment: it shuts down when its port closes, and QEMU is killed with the engine.
 //!
-//! Programs that make flows run in a guest, too, as a second host with a port of its own ([`host_files`]).
+//! Programs that generate flows run in a guest, too, as a second host with a separate port ([`host_files`]).
 //!
-//! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and
-//! again at the end, which tells whether they run at the same speed ([`machine`]).
+//! The guest has its own clock. It is compared with the machine's before the start, so that both sides agree on the
+//! start time, and again at the end, to check that both clocks run at the same speed ([`machine`]).
 
 pub mod contention;
 pub(crate) mod host_files;

@@ -11,17 +11,17 @@ use std::path::PathBuf;
 pub(crate) enum Order {
     /// Report the traits of the kernel.
     Probe,
-    /// Play a host.
+    /// Run a host.
     Host {
-        /// Commands of `ip` that make its network.
+        /// Commands of `ip` that configure the network.
         network: Vec<String>,
         /// Congestion controls to load.
         algorithms: Vec<Algorithm>,
-        /// Queue discipline of its interface; `None`: the kernel's default.
+        /// Queue discipline of the interface; `None` for the kernel's default.
         qdisc: Option<Qdisc>,
-        /// Number of its processors. With two, the host runs on the first and interrupts go to the second.
+        /// Number of processors. With two, the host runs on the first and interrupts go to the second.
         processors: u32,
-        /// Files for running programs of flows; `None`: it runs none.
+        /// Files for running programs of flows; `None` if the guest runs none.
         programs: Option<Box<HostFiles>>,
     },
 }
@@ -29,11 +29,11 @@ pub(crate) enum Order {
 /// Files with which a guest runs programs of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostFiles {
-    /// Modules of file systems, which come with the order.
+    /// Modules of file systems, which are part of the order.
     pub modules: Vec<Module>,
-    /// This program, on the machine.
+    /// Path of this program on the machine.
     pub engine: PathBuf,
-    /// Folder for the programs' output, on the machine.
+    /// Folder for the output of the programs on the machine.
     pub output: PathBuf,
     /// The environment of the programs.
     pub environment: BTreeMap<String, String>,
@@ -44,27 +44,27 @@ pub(crate) struct HostFiles {
 pub(crate) struct Qdisc {
     /// Name of the host in the scenario.
     pub host: String,
-    /// Name.
+    /// Name of the queue discipline.
     pub name: String,
-    /// The module that has it; `None`: no module has this name, so it is built in or missing.
+    /// Name of its module; `None` if no module has this name, so that it is built in or missing.
     pub module: Option<String>,
-    /// Its module and dependencies, which come with the order.
+    /// The module and its dependencies, which are part of the order.
     pub modules: Vec<Module>,
-    /// Those that the kernel has as modules.
+    /// Queue disciplines that the kernel has as modules.
     pub available: Vec<String>,
 }
 
 /// Traits of a guest's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Traits {
-    /// Release.
+    /// Release of the kernel.
     pub release: String,
     /// Available congestion controls.
     pub algorithms: Vec<String>,
-    /// Algorithms that the agent cannot load there, and why; empty where there is no agent.
+    /// Algorithms that the agent cannot load in the guest, with the reason; empty without the agent.
     pub agent_fails: BTreeMap<String, String>,
 }
 
-/// Names of the ports that join a guest with the engine: of its host, and of the host that runs programs.
+/// Names of the ports that connect a guest to the engine: that of its host, and that of the host that runs programs.
 pub(crate) const PORT: &str = "thalweg";
 pub(crate) const PROGRAMS_PORT: &str = "thalweg.programs";

@@ -1,5 +1,4 @@
-//! Assignment of work to the processors of a guest that has two: the host's process on the first, interrupts on the
-//! second.
+//! Separates the two processors of a guest: the host's process runs on the first, interrupts on the second.
 //!
 //! The kernel accepts `smp_affinity_list` for movable interrupts (docs.kernel.org/core-api/irq/irq-affinity.html);
 //! softirqs run on the processor of their interrupt, and virtio-net with one queue has no other steering unless it is
@@ -11,11 +10,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The processor of the host's process, and the one of interrupts.
+/// Processor of the host's process, and processor of the interrupts.
 const APPLICATION: usize = 0;
 const INTERRUPTS: usize = 1;
 
-/// The assignment, as equivalent commands.
+/// Returns the changes, as equivalent commands.
 pub(crate) fn commands() -> [String; 2] {
     [
         format!("for irq in /proc/irq/*/smp_affinity_list; do echo {INTERRUPTS} > $irq; done"),
@@ -23,7 +22,7 @@ pub(crate) fn commands() -> [String; 2] {
     ]
 }
 
-/// Ties this process, and those that it starts from now on, to the first processor, and interrupts to the second.
+/// Pins this process, and those that it starts from now on, to the first processor, and interrupts to the second.
 ///
 /// # Errors
 /// `no-guest`: the kernel has one processor, or does not move the interrupts of the network card.
@@ -47,7 +46,7 @@ pub(super) fn separate() -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends all interrupts to the second processor, but for those that cannot be moved.
+/// Moves all interrupts to the second processor, except those that cannot be moved.
 fn move_interrupts(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
         // The timer's interrupt, for example, cannot be moved.
@@ -56,7 +55,7 @@ fn move_interrupts(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Numbers of the interrupts that virtio cards with queues have, by `/proc/interrupts`.
+/// Returns the numbers of the interrupts of virtio cards with queues, from `/proc/interrupts`.
 fn of_card(table: &str) -> Vec<&str> {
     let is_queue = |line: &&str| line.ends_with("-input.0") || line.ends_with("-output.0");
     table.lines().filter(is_queue).filter_map(|line| line.split(':').next()).map(str::trim).collect()

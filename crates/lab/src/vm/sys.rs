@@ -1,4 +1,5 @@
-//! Changes of a process in a guest between fork and exec: unshare(2), mount(2), chroot(2), as switch_root(8) does.
+//! Changes the root of a process in a guest between fork and exec: unshare(2), mount(2), chroot(2), like
+//! switch_root(8).
 #![allow(unsafe_code)]
 
 use rustix::mount::mount_move;
@@ -9,11 +10,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Starts a process in a mount namespace whose root is the file system at `folder`. A plain chroot(2) would forbid it
-/// user namespaces, which sandboxes of browsers use.
+/// Starts a process in a mount namespace whose root is the file system at `folder`. After a plain chroot(2), the kernel
+/// would refuse user namespaces, which sandboxes of browsers use.
 ///
 /// # Errors
-/// `folder` has a null byte.
+/// If `folder` contains a null byte.
 pub(super) fn root_at<'a>(command: &'a mut Command, folder: &str) -> io::Result<&'a mut Command> {
     let folder = CString::new(folder)?;
     let change = move || {
@@ -24,6 +25,6 @@ pub(super) fn root_at<'a>(command: &'a mut Command, folder: &str) -> io::Result<
         chroot(c".")?;
         chdir(c"/").map_err(io::Error::from)
     };
-    // SAFETY: between fork and exec it makes system calls and allocates nothing.
+    // SAFETY: between fork and exec the closure makes system calls and does not allocate.
     Ok(unsafe { command.pre_exec(change) })
 }

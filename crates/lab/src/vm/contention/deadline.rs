@@ -33,20 +33,20 @@ const AWAY: Duration = Duration::from_micros(200);
 /// Bit of CAP_SYS_NICE.
 const CAP_SYS_NICE: u32 = 23;
 
-/// Slices that a busy thread gets on this machine.
+/// Slices of a busy thread on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slices {
-    /// Median length.
+    /// Median length of the slices.
     pub median: Span,
 }
 
 /// Results of trials, by slice and period.
 static FOUND: Mutex<BTreeMap<(u64, u64), Slices>> = Mutex::new(BTreeMap::new());
 
-/// Returns the length of slices that a busy thread gets on this machine; measured at the first call.
+/// Returns the slices of a busy thread on this machine; they are measured at the first call.
 ///
 /// # Errors
-/// `no-contention`: the system refuses them.
+/// `no-contention`: the system refuses the policy.
 pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     let key = (cpu.slice_ns.0, cpu.period_ns.0);
     let mut measured = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,8 +54,8 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
         return Ok(*slices);
     }
     let settings = *cpu;
-    // Between two slices the thread is away for the rest of the period. Shorter pauses are the machine's own, inside of
-    // a slice.
+    // Between two slices, the thread is off CPU for the rest of the period. Shorter pauses are pauses of the machine
+    // within a slice.
     let away = AWAY.max(Duration::from_nanos(key.1.saturating_sub(key.0) / 2));
     let trial = thread::spawn(move || limit(0, &settings).map(|()| lengths(Instant::now, away, TRIED, LONGEST_TRIAL)));
     let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
@@ -69,7 +69,7 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
 /// shares.
 ///
 /// # Errors
-/// `no-contention`: with what is missing.
+/// `no-contention`, with the missing resource.
 pub(super) fn check_processors(count: u32, cpu: Option<&Cpu>) -> Result<(), Error> {
     check_settings(count, cpu, &Settings::read())
 }
@@ -97,10 +97,10 @@ fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<
     Err(Error::new("no-contention", message, "choose a smaller cpu_share, or cpus = 1"))
 }
 
-/// Gives a thread (0: the calling one) its share from now on.
+/// Restricts a thread (0: the calling one) to its share from now on.
 ///
 /// # Errors
-/// `no-contention`: the system refuses it.
+/// `no-contention`: the system refuses.
 pub(super) fn limit(thread: u32, cpu: &Cpu) -> Result<(), Error> {
     let began = Instant::now();
     loop {
@@ -113,13 +113,13 @@ pub(super) fn limit(thread: u32, cpu: &Cpu) -> Result<(), Error> {
     }
 }
 
-/// The command that does the same.
+/// Returns the equivalent command.
 pub(super) fn command(thread: u32, cpu: &Cpu) -> String {
     let Cpu { slice_ns: Span(slice), period_ns: Span(period), .. } = cpu;
     format!("chrt --deadline --sched-runtime {slice} --sched-deadline {slice} --sched-period {period} --pid 0 {thread}")
 }
 
-/// Lengths of the calling thread's next slices; the first, which may have begun before, is left out.
+/// Returns the lengths of the calling thread's next slices, without the first, which may have begun earlier.
 fn lengths(clock: impl Fn() -> Instant, away: Duration, count: usize, longest: Duration) -> Vec<Duration> {
     let began = clock();
     let (mut start, mut last) = (began, began);
@@ -136,7 +136,7 @@ fn lengths(clock: impl Fn() -> Instant, away: Duration, count: usize, longest: D
     lengths
 }
 
-/// Settings on which the system's admission depends.
+/// Settings that determine whether the system admits a deadline thread.
 #[derive(Debug, Default)]
 struct Settings {
     may_set_priorities: bool,
@@ -167,7 +167,7 @@ impl Settings {
     }
 }
 
-/// Count of the numbers in a list such as `0-3,5`.
+/// Returns the count of numbers in a list such as `0-3,5`.
 fn ranges(list: &str) -> usize {
     let of = |part: &str| -> Option<usize> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -176,7 +176,7 @@ fn ranges(list: &str) -> usize {
     list.trim().split(',').filter_map(of).sum()
 }
 
-/// Which setting it is that refuses.
+/// Returns the error that names the setting for which the system refuses.
 fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
     let runtime_and_period = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
     let what = format!("a guest's processor cannot get {runtime_and_period} (SCHED_DEADLINE)");
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_machine_within_a_slice_does_not_end_the_slice() {
-        // A clock that is looked at each 0.1 ms: slices of 20 ms in every 80, and each holds a pause of 3 ms.
+        // A clock that is read every 0.1 ms: slices of 20 ms in every 80 ms, each with a pause of 3 ms.
         let (began, looks) = (Instant::now(), Cell::new(0_u64));
         let clock = || {
             let look = looks.replace(looks.get() + 1);

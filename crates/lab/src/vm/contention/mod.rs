@@ -1,14 +1,15 @@
 //! Restricts the CPU time of a guest's processor.
 //!
-//! Two ways to make it scarce, as in Elmenhorst and Aschenbruck, "2BRobust" (2026):
+//! There are two ways, as in Elmenhorst and Aschenbruck, "2BRobust" (2026):
 //!
 //! - **A share** (`cpu_share`): its thread runs under SCHED_DEADLINE with a runtime and a deadline of one slice, so
-//!   that slices are not split, and a period of slice / share ([`deadline`]).
-//! - **Co-tenants** (`co_tenants`): its thread and as many processes that compute without end are tied to one
-//!   processor, where the system's ordinary scheduler divides it among them ([`tenants`]).
+//! that
+//!   slices are not split, and a period of slice / share ([`deadline`]).
+//! - **Co-tenants** (`co_tenants`): its thread and this number of busy processes are pinned to one processor, which the
+//!   system's ordinary scheduler divides among them ([`tenants`]).
 //!
-//! Both begin after the guest has booted and end with the experiment in every case: a thread's policy ends with QEMU,
-//! and co-tenants are killed with this process.
+//! Both begin after the guest has booted and always end with the experiment: a thread's policy ends with QEMU, and
+//! co-tenants are killed with this process.
 
 mod deadline;
 mod sys;
@@ -26,11 +27,11 @@ use thalweg_plan::plan::{Cpu, Host};
 use thalweg_units::Span;
 use threads::{running_ns, tie, untie};
 
-/// Number of guests that were assigned a shared processor, so that the next one gets another.
+/// Number of guests that were assigned a shared processor. It selects a different processor for the next one.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The relay's part of a processor: the first of these for which there is room beside the guests'. It needs a third of
-/// a processor at 100 Mbit/s.
+/// Runtimes that are tried for the relay: the first one that fits beside the guests' shares is used. The relay needs a
+/// third of a processor at 100 Mbit/s.
 const RELAY_RUNTIMES: [Span; 3] = [Span::from_micros(800), Span::from_micros(600), Span::from_micros(400)];
 const RELAY_PERIOD: Span = Span::from_millis(1);
 
@@ -46,19 +47,19 @@ pub struct Contention {
     had_ns: Option<u64>,
 }
 
-/// Checks that a host can be restricted in this way here, before anything is started for it.
+/// Checks that a host can be restricted as requested, before anything is started for it.
 ///
 /// # Errors
-/// As [`apply`].
+/// The same as [`apply`].
 pub fn check(host: &Host) -> Result<(), Error> {
     deadline::check_processors(host.cpus(), scarce(host).as_ref())?;
     scarce(host).map_or(Ok(()), |cpu| deadline::slices(&cpu).map(|_| ()))
 }
 
-/// Applies the scenario's restrictions of this host. `processors` are the threads of its processors.
+/// Applies the restrictions of the scenario to this host. `processors` are the threads of its processors.
 ///
 /// # Errors
-/// `no-contention`: the system refuses it; names the setting.
+/// `no-contention`: the system refuses; the error names the setting.
 pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
     let mut commands = Vec::new();
     let mut slices = None;
@@ -85,12 +86,12 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
     Ok(Contention { processors, share, slices, tenants, commands, began: Instant::now(), had_ns })
 }
 
-/// Gives the relay's thread priority over guests with a CPU share; returns the equivalent command.
+/// Makes guests with a CPU share yield to the relay's thread; returns the equivalent command.
 ///
 /// Deadline threads run before all others, including the relay under SCHED_FIFO, and Linux moves them to another
-/// processor at the beginning of a slice. Among them, the one with the earliest deadline runs first, and the others
-/// move: the relay's is the next millisecond. To be called once the guests have theirs. Does nothing if the system
-/// refuses; then the relay is late, which it reports.
+/// processor at the beginning of a slice. Among them, the one with the earliest deadline runs first, and the others are
+/// moved. The relay's deadline is the next millisecond. Must be called once the guests are restricted. Does nothing if
+/// the system refuses; the relay is then late, which it reports.
 pub fn yield_to(relay: u32) -> Option<String> {
     untie(relay).ok()?;
     let is_granted = |runtime: &&Span| sys::be_deadline(relay, **runtime, RELAY_PERIOD, RELAY_PERIOD).is_ok();
@@ -101,13 +102,13 @@ pub fn yield_to(relay: u32) -> Option<String> {
 }
 
 impl Contention {
-    /// The changes, as equivalent commands.
+    /// Returns the changes, as equivalent commands.
     pub fn commands(&self) -> &[String] {
         &self.commands
     }
 
-    /// CPU shares of the processors since the start, by names that include their units: of the host `name`, if it is
-    /// not the only one.
+    /// Returns the CPU shares of the processors since the start, by names that include their units. `name` is the host,
+    /// if there are several.
     pub fn measure(&self, name: Option<&str>) -> BTreeMap<String, f64> {
         let lasted_ns = self.began.elapsed().as_nanos() as f64 * self.processors.len() as f64;
         let got_ns = running_ns(&self.processors).zip(self.had_ns).map(|(now, had)| now.saturating_sub(had) as f64);
@@ -135,12 +136,13 @@ impl Drop for Contention {
     }
 }
 
-/// Restriction of a host's processor, if there is one.
+/// Returns the restriction of a host's processor, if there is one.
 fn scarce(host: &Host) -> Option<Cpu> {
     host.cpu.filter(|cpu| !cpu.is_whole())
 }
 
-/// A processor without the relay, if there are several: the relay uses the last one; each guest gets a different one.
+/// Returns a processor to share. If there are several, each guest gets a different one, and none gets the last one,
+/// which the relay uses.
 fn processor_to_share() -> usize {
     let allowed = sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
     let mut allowed: Vec<usize> = allowed.unwrap_or_else(|_| vec![0]);

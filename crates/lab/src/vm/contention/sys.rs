@@ -1,4 +1,4 @@
-//! Policies of threads, and processes that only compute: sched_setattr(2), fork(2), PR_SET_PDEATHSIG(2const).
+//! Scheduling policies of threads, and busy child processes: sched_setattr(2), fork(2), PR_SET_PDEATHSIG(2const).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -19,15 +19,15 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// Iterations between two checks that the parent process still runs: some 10 ms.
+/// Number of iterations between two checks that the parent process still runs: about 10 ms.
 const TURNS: u32 = 10_000_000;
 
-/// Puts a thread under SCHED_DEADLINE (0: the calling one). Its children are ordinary ones.
+/// Sets a thread (0: the calling one) to SCHED_DEADLINE. Its children are ordinary threads.
 pub(super) fn be_deadline(thread: u32, runtime: Span, deadline: Span, period: Span) -> io::Result<()> {
     set(thread, libc::SCHED_DEADLINE, [runtime.0, deadline.0, period.0])
 }
 
-/// Makes a thread an ordinary one (0: the calling one).
+/// Sets a thread (0: the calling one) to the ordinary policy.
 pub(super) fn be_ordinary(thread: u32) -> io::Result<()> {
     set(thread, libc::SCHED_OTHER, [0; 3])
 }
@@ -43,21 +43,21 @@ fn set(thread: u32, policy: libc::c_int, [runtime_ns, deadline_ns, period_ns]: [
         deadline_ns,
         period_ns,
     };
-    // SAFETY: the attributes are as long as they say and outlive the call, which only reads them.
+    // SAFETY: the attributes have the declared size and outlive the call, which only reads them.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Starts a process that computes until it is killed, the thread that started it exits, or all other ends of `pipe` are
-/// closed; returns its number. `pipe` has no other reader, and is non-blocking.
+/// closed; returns its process id. `pipe` must have no other reader, and must be non-blocking.
 pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let (pipe, parent) = (pipe.as_raw_fd(), std::process::id());
-    // SAFETY: the child makes system calls only on numbers and on its stack, takes no locks, allocates nothing, and
+    // SAFETY: the child makes system calls only on numbers and on its stack, takes no locks, does not allocate, and
     // exits itself: it never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // SAFETY: as above.
+            // SAFETY: the same as above.
             unsafe { compute(pipe, parent as libc::pid_t) }
         }
         child => Ok(child),
@@ -68,14 +68,14 @@ pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> 
 /// Only in a child that has nothing else to do.
 unsafe fn compute(pipe: libc::c_int, parent: libc::pid_t) -> ! {
     let mut byte = 0_u8;
-    // SAFETY: numbers, and one byte on the stack.
+    // SAFETY: the calls take numbers, and one byte on the stack.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_NAME, c"co-tenant".as_ptr());
         // The parent's open files would otherwise outlive the parent.
         libc::dup2(pipe, 0);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
-        // If the parent has already exited when the signal is requested, none is sent.
+        // The signal is not sent if the parent exited before it was requested, so the parent's id is checked, too.
         while libc::getppid() == parent && libc::read(0, (&raw mut byte).cast(), 1) != 0 {
             for turn in 0..TURNS {
                 std::hint::black_box(turn);
@@ -85,7 +85,7 @@ unsafe fn compute(pipe: libc::c_int, parent: libc::pid_t) -> ! {
     }
 }
 
-/// Kills a child and waits for its end.
+/// Kills a child and waits until it exits.
 pub(super) fn end_child(child: libc::pid_t) {
     // SAFETY: only numbers; the child was started by this process and is not yet waited for, so its id is not reused.
     unsafe {

@@ -1,4 +1,4 @@
-//! Processes that compute without end on one processor.
+//! Busy processes that share one processor.
 
 use super::sys;
 use super::threads::{running_ns, tie};
@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 #[derive(Debug)]
 pub(super) struct CoTenants {
     children: Vec<i32>,
-    /// Pipe whose end tells them that this process has exited.
+    /// Pipe whose end shows the co-tenants that this process has exited.
     _here: OwnedFd,
 }
 
 impl CoTenants {
-    /// Starts `count` of them, tied to a processor.
+    /// Starts `count` co-tenants, pinned to a processor.
     pub(super) fn start(count: u32, processor: usize) -> io::Result<CoTenants> {
         let (theirs, here) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut tenants = CoTenants { children: Vec::new(), _here: here };
@@ -27,7 +27,7 @@ impl CoTenants {
         Ok(tenants)
     }
 
-    /// Their total run time.
+    /// Returns the total run time of the co-tenants in nanoseconds.
     pub(super) fn running_ns(&self) -> Option<u64> {
         running_ns(&self.children.iter().map(|child| *child as u32).collect::<Vec<_>>())
     }

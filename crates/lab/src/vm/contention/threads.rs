@@ -3,14 +3,14 @@
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::fs;
 
-/// Ties a thread to a processor.
+/// Pins a thread to a processor.
 pub(super) fn tie(thread: u32, processor: usize) -> rustix::io::Result<()> {
     let mut only = CpuSet::new();
     only.set(processor);
     sched_setaffinity(pid(thread), &only)
 }
 
-/// Lets a thread run on all processors that we may run on.
+/// Permits a thread to run on all processors that this process may use.
 pub(super) fn untie(thread: u32) -> rustix::io::Result<()> {
     sched_setaffinity(pid(thread), &sched_getaffinity(None)?)
 }
@@ -19,7 +19,7 @@ fn pid(thread: u32) -> Option<Pid> {
     Pid::from_raw(thread as i32)
 }
 
-/// Total run time of these threads; `None` if the system does not report it.
+/// Returns the total run time of these threads in nanoseconds; `None` if the system does not report it.
 pub(super) fn running_ns(threads: &[u32]) -> Option<u64> {
     let of = |thread: &u32| -> Option<u64> {
         fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split(' ').next()?.parse().ok()

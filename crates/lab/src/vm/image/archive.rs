@@ -17,7 +17,7 @@ const FILE: u32 = 0o100_644;
 const PROGRAM: u32 = 0o100_755;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
-/// An archive that is being written.
+/// An archive under construction.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
@@ -26,12 +26,12 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Adds a file. Paths have no slash in front; folders on the way to it are added as needed.
+    /// Adds a file. `path` has no leading slash; parent folders are added as needed.
     pub fn file(&mut self, path: &str, content: &[u8]) {
         self.put(path, FILE, content);
     }
 
-    /// Adds a program.
+    /// Adds an executable file.
     pub fn program(&mut self, path: &str, content: &[u8]) {
         self.put(path, PROGRAM, content);
     }
@@ -46,13 +46,13 @@ impl Archive {
         }
     }
 
-    /// Adds a character device with these numbers.
+    /// Adds a character device with these major and minor numbers.
     pub fn device(&mut self, path: &str, numbers: (u32, u32)) {
         self.folder_of(path);
         self.entry(path, CHARACTER_DEVICE, numbers, &[]);
     }
 
-    /// Ends it.
+    /// Completes the archive and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
@@ -74,7 +74,8 @@ impl Archive {
         // A file of 4 GiB would not fit into a guest, either.
         let size = u32::try_from(content.len()).expect("less than 4 GiB");
         let name_size = name.len() as u32 + 1;
-        // Number, mode, owner, group, links, time, size, device of the archive, device that it is, name, checksum.
+        // Fields: inode, mode, owner, group, links, time, size, device of the archive, device number, name size,
+        // checksum.
         let numbers = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, device.0, device.1, name_size, 0];
         self.bytes.extend_from_slice(b"070701");
         for number in numbers {
@@ -96,7 +97,7 @@ impl Archive {
 mod tests {
     use super::*;
 
-    /// Name, mode and content of every entry, as a reader of the format finds them.
+    /// Parses the name, mode and content of every entry.
     fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         while !bytes.is_empty() {

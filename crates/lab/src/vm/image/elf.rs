@@ -1,4 +1,5 @@
-//! The files that a program needs to run elsewhere: its loader, its libraries, and the loaded parts of its own file.
+//! Collects the files that a program needs to run in a guest: its loader, its libraries, and the loaded parts of its
+//! file.
 //!
 //! Source: elf(5), ld.so(8).
 
@@ -6,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Offsets in the header of a 64-bit file.
+/// Offsets in the header of a 64-bit ELF file.
 const PROGRAM_HEADERS_AT: usize = 0x20;
 const SECTION_HEADERS_AT: usize = 0x28;
 const PROGRAM_HEADER_SIZE: usize = 0x36;
@@ -14,23 +15,24 @@ const PROGRAM_HEADER_COUNT: usize = 0x38;
 const SECTION_HEADER_COUNT: usize = 0x3c;
 const HEADER_SIZE: usize = 0x40;
 
-/// Kinds of segments.
+/// Types of segments.
 const LOAD: u32 = 1;
 const INTERPRETER: u32 = 3;
 
-/// A program or a library, without what is never loaded: symbols and debugging information, which are most of it.
+/// A program or a library without the parts that are never loaded: symbols and debugging information, which are most of
+/// it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Loaded {
-    /// The file.
+    /// Content of the reduced file.
     pub bytes: Vec<u8>,
-    /// Path of the dynamic loader; `None`: the program needs none.
+    /// Path of the dynamic loader; `None` if the program needs none.
     pub loader: Option<String>,
 }
 
-/// Reads a file of this machine's kind.
+/// Reads an ELF file of this machine's architecture.
 ///
 /// # Errors
-/// It cannot be read, or is no ELF file of 64 bits.
+/// If it cannot be read, or is not a 64-bit ELF file.
 pub(super) fn read(path: &Path) -> io::Result<Loaded> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(named)?;
@@ -60,7 +62,7 @@ pub(super) fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
         return None;
     }
     bytes.truncate(end);
-    // Sections are for linkers and debuggers; they are no longer there.
+    // The section table is cleared: sections are for linkers and debuggers, and were removed.
     bytes[SECTION_HEADERS_AT..SECTION_HEADERS_AT + 8].fill(0);
     bytes[SECTION_HEADER_COUNT..SECTION_HEADER_COUNT + 4].fill(0);
     Some(Loaded { bytes, loader })
@@ -77,7 +79,7 @@ fn half(bytes: &[u8], at: usize) -> Option<usize> {
 /// Returns the libraries of a program, at the paths at which its loader finds them.
 ///
 /// # Errors
-/// The loader cannot be run, or does not find a library.
+/// If the loader cannot be run, or does not find a library.
 pub(super) fn libraries(loader: &str, program: &Path) -> io::Result<Vec<String>> {
     let answer = Command::new(loader).arg("--list").arg(program).env("LC_ALL", "C").output()?;
     let text = String::from_utf8_lossy(&answer.stdout);
@@ -88,7 +90,7 @@ pub(super) fn libraries(loader: &str, program: &Path) -> io::Result<Vec<String>>
     Ok(text.lines().filter_map(place_of).map(str::to_owned).collect())
 }
 
-/// Path in a line such as `libm.so.6 => /lib/libm.so.6 (0x7f00)`; the kernel's vDSO has none.
+/// Returns the path in a line such as `libm.so.6 => /lib/libm.so.6 (0x7f00)`; the line of the vDSO has no path.
 fn place_of(line: &str) -> Option<&str> {
     let place = line.split("=>").last()?.split(" (").next()?.trim();
     place.starts_with('/').then_some(place)

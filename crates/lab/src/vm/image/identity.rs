@@ -1,8 +1,7 @@
-//! Identifies a kernel: the release in its image, and a checksum over the image and the modules on which results
-//! depend.
+//! Identifies a kernel: the release in its image, and a checksum over the image and the modules that affect results.
 //!
-//! Reading all of that would take longer than all other preparations of an experiment. So the result is cached, by the
-//! file system's metadata of the files.
+//! Reading these files would take longer than all other preparations of an experiment. Therefore, the result is cached,
+//! keyed by the metadata of the files.
 
 use super::modules::Modules;
 use crate::cache;
@@ -17,15 +16,15 @@ use std::time::{Duration, SystemTime};
 /// Version of the inputs of an identity.
 const FORMAT: &str = "1";
 
-/// A file that changed more recently than this may change once more without a new timestamp: the file system's clock
-/// has ticks.
+/// A file that changed more recently than this may change again without a new timestamp: file system timestamps have
+/// the resolution of a tick.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Offset and value of the magic number in an image for PCs.
+/// Offset and value of the magic number in a kernel image for PCs.
 const MAGIC_AT: usize = 0x202;
 const MAGIC: &[u8] = b"HdrS";
 
-/// Position of the field with the release's offset, which counts from [`SETUP_AT`].
+/// Offset of the field with the release's offset, which is relative to [`SETUP_AT`].
 const RELEASE_AT: usize = 0x20e;
 const SETUP_AT: usize = 0x200;
 
@@ -37,7 +36,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Identifies an image with these modules. Results are cached in `folder`, if there is one.
+    /// Identifies an image with these modules. Results are cached in `folder`, if given.
     ///
     /// # Errors
     /// If the file is not a kernel image, or a file cannot be read.
@@ -62,7 +61,7 @@ impl Identity {
     }
 }
 
-/// Metadata of the files; `None` if one of them has just changed.
+/// Returns the metadata of the files as a cache key; `None` if one of them has changed just now.
 fn key(image: &Path, modules: &Modules) -> io::Result<Option<String>> {
     let mut hasher = Sha256::new();
     hasher.update(FORMAT);
@@ -90,7 +89,7 @@ fn checksum(image: &[u8], modules: &Modules) -> io::Result<String> {
     Ok(cache::hexadecimal(hasher))
 }
 
-/// The release in an image for PCs.
+/// Returns the release in a kernel image for PCs.
 pub(super) fn release(image: &[u8]) -> Option<String> {
     if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
         return None;
@@ -106,7 +105,7 @@ pub(super) mod tests {
     use super::*;
     use std::fs::FileTimes;
 
-    /// The part of an image that is read.
+    /// Returns the part of a kernel image that is read.
     pub(crate) fn image(release: &str) -> Vec<u8> {
         let mut bytes = vec![0; 0x300];
         bytes[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
@@ -122,7 +121,7 @@ pub(super) mod tests {
         let read = || Identity::of(&file, &Modules::default(), Some(&kept)).unwrap();
         fs::write(&file, image("6.1.0")).unwrap();
         assert_eq!(read().release, "6.1.0");
-        // As large as before, and as old as the clock's ticks make it.
+        // The size stays the same, and the timestamp may stay the same within a tick.
         fs::write(&file, image("6.1.1")).unwrap();
         let old = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
         fs::File::options().write(true).open(&file).unwrap().set_times(old).unwrap();

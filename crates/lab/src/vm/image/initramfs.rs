@@ -28,7 +28,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Incremented when the recipe below makes a different file system from the same inputs.
+/// Version of the construction, incremented when the same inputs produce a different file system.
 const RECIPE: &str = "1";
 
 /// Paths in the file system, relative to its root.
@@ -37,19 +37,19 @@ pub(in crate::vm) const INDEX: &str = "modules/index.json";
 pub(in crate::vm) const ORDER: &str = "order.json";
 pub(in crate::vm) const AGENT: &str = "bin/thalweg-agent";
 
-/// Programs of the machine that a guest has.
+/// Programs of the machine that are included in a guest.
 const TOOLS: &[&str] = &["ip", "tc"];
 
-/// Path of a module.
+/// Returns the path of a module.
 pub(in crate::vm) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
 }
 
-/// Modules of a kernel with their dependencies, and the files of a guest that has them. A missing module counts as
-/// built in.
+/// Returns modules of a kernel with their dependencies, and the files of a guest that has them. A missing module is
+/// assumed to be built in.
 ///
 /// # Errors
-/// One cannot be read.
+/// If a module cannot be read.
 pub(in crate::vm) fn modules<'a>(
     kernel: &VmKernel,
     names: impl IntoIterator<Item = &'a str>,
@@ -61,11 +61,11 @@ pub(in crate::vm) fn modules<'a>(
 /// The file system of a kernel's guests, without an order.
 #[derive(Debug)]
 pub(in crate::vm) struct Base {
-    /// Follows from all that is in it.
+    /// Cache key, derived from all of its inputs.
     pub key: String,
-    /// Content, filled at the first use.
+    /// Content, loaded at the first use.
     bytes: OnceLock<Vec<u8>>,
-    /// Whether it has the agent.
+    /// Whether it includes the agent.
     pub has_agent: bool,
     /// Path of the cached file.
     place: Option<PathBuf>,
@@ -81,7 +81,7 @@ impl Base {
         Ok(self.bytes.get_or_init(|| bytes))
     }
 
-    /// Removes it from the cache: no guest boots with it.
+    /// Removes the file from the cache, because no guest boots with it.
     pub fn discard(&self) {
         if let Some(place) = &self.place {
             let _ = fs::remove_file(place);
@@ -89,7 +89,7 @@ impl Base {
     }
 }
 
-/// Makes the file system of this kernel's guests. `engine` is the path of this program.
+/// Builds the file system of this kernel's guests. `engine` is the path of this program.
 ///
 /// # Errors
 /// `bad-guest`: one of its files cannot be read.
@@ -115,14 +115,14 @@ pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Erro
     }
     let bytes = make(kernel, &programs).map_err(failed)?;
     if let (Some(folder), Some(place)) = (&folder, &place) {
-        // If it cannot be cached, it is made again each time.
+        // If the file system cannot be cached, it is built again each time.
         let _ = cache::keep(place, &bytes);
         cache::forget(folder);
     }
     Ok(Base { key, bytes: bytes.into(), has_agent, place })
 }
 
-/// The initial file system of a guest: `base`, its order, and files for it alone.
+/// Returns the initial file system of a guest: `base`, its order, and its own files.
 pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.file(ORDER, &serde_json::to_vec(order)?);
@@ -130,7 +130,8 @@ pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Ve
     Ok([base.bytes()?, &archive.finish()].concat())
 }
 
-/// Programs are identified by path, size and time: reading all of them each time would take longer than the rest.
+/// Returns the cache key. Programs are identified by path, size and time, because reading them would take longer than
+/// everything else.
 fn key(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(RECIPE);
@@ -172,7 +173,7 @@ fn make(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>
     Ok(archive.finish())
 }
 
-/// Returns the modules to load first.
+/// Returns the modules that are loaded first.
 pub(in crate::vm) fn devices() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().copied()
 }

@@ -1,7 +1,7 @@
 //! The kernel that guests run: an image, and the folder of its modules.
 //!
-//! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules; without them it is the
-//! kernel that `thalweg kernel fetch` has fetched last.
+//! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules. By default, the kernel
+//! that `thalweg kernel fetch` fetched last is used.
 
 use super::identity::Identity;
 use super::modules::Modules;
@@ -11,31 +11,32 @@ use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Environment variable that names an image.
+/// Environment variable with the path of an image.
 const IMAGE: &str = "THALWEG_VM_KERNEL";
 
-/// Environment variable that names the folder of its modules; without it, all that guests need is built in.
+/// Environment variable with the folder of the image's modules. Without it, everything that guests need must be built
+/// in.
 const MODULES: &str = "THALWEG_VM_MODULES";
 
 /// Command for a missing kernel.
 const FETCH: &str = "thalweg kernel fetch";
 
-/// Digits of a checksum that distinguish kernels.
+/// Number of hexadecimal digits of a checksum that identify a kernel.
 const SHORT: usize = 12;
 
 /// A kernel that a guest can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmKernel {
-    /// The image.
+    /// Path of the image.
     pub image: PathBuf,
-    /// Release according to the image, such as `6.1.0-56-cloud-amd64`.
+    /// Release in the image, such as `6.1.0-56-cloud-amd64`.
     pub release: String,
     pub(super) modules: Modules,
-    /// Over the image and the modules on which results depend.
+    /// Checksum over the image and the modules that affect results.
     pub(super) sha256: String,
 }
 
-/// `kernel.json`, which stands in the folder of a kernel that was fetched, as far as it is read here.
+/// Members of `kernel.json` that are used; the file is in the folder of a fetched kernel.
 #[derive(Debug, Deserialize)]
 struct Description {
     format: u64,
@@ -43,11 +44,11 @@ struct Description {
     modules: PathBuf,
 }
 
-/// The format of `kernel.json` that is read here.
+/// Supported format of `kernel.json`.
 const FORMAT: u64 = 1;
 
 impl VmKernel {
-    /// The kernel of this user.
+    /// Finds the kernel of this user.
     ///
     /// # Errors
     /// `no-kernel`: no kernel was fetched. `bad-kernel`: the kernel cannot be run.
@@ -67,7 +68,7 @@ impl VmKernel {
         let file = folder.join("kernel.json");
         let bad = |found: String| Error::new("bad-kernel", found, format!("fetch it again: {FETCH} --force"));
         let named = |error: &dyn std::fmt::Display| bad(format!("{}: {error}", file.display()));
-        // A later fetch must not change the kernel during an experiment.
+        // Resolved, so that a later fetch does not change the kernel during an experiment.
         let folder = folder.canonicalize().map_err(|error| named(&error))?;
         let text = fs::read(&file).map_err(|error| named(&error))?;
         let Description { format, image, modules } = serde_json::from_slice(&text).map_err(|error| named(&error))?;
@@ -83,7 +84,7 @@ impl VmKernel {
         VmKernel::open_with(image, modules, kept.as_deref())
     }
 
-    /// An image, and the folder with its modules.
+    /// Opens an image, and the folder with its modules.
     ///
     /// # Errors
     /// `bad-kernel`: the file is not a kernel image, or the modules cannot be read.
@@ -101,7 +102,7 @@ impl VmKernel {
         Ok(VmKernel { image, release, modules, sha256 })
     }
 
-    /// Identifies it: release, and the first digits of its checksum.
+    /// Returns an identifier of the kernel: release, and the first digits of its checksum.
     pub fn version(&self) -> String {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }

@@ -10,12 +10,12 @@ pub(super) mod qdisc;
 
 pub use kernel::VmKernel;
 
-/// Reads any bytes as a program.
+/// Parses any bytes as the ELF file of a program.
 pub(crate) fn fuzz_elf(bytes: &[u8]) {
     let _ = elf::loaded(bytes.to_vec());
 }
 
-/// Reads any bytes as a kernel.
+/// Parses any bytes as a kernel image.
 pub(crate) fn fuzz_kernel(bytes: &[u8]) {
     let _ = identity::release(bytes);
 }

@@ -1,7 +1,7 @@
-//! Modules of a guest's kernel: which it gets, and in which order they are loaded.
+//! Selects the modules of a guest's kernel, and the order in which they are loaded.
 //!
-//! A distribution's package has them in a folder tree, without the index that `depmod` makes of it at installation, and
-//! perhaps compressed. What a module needs is in the module itself: `depends=` in its section `.modinfo`.
+//! A distribution's package has modules in a folder tree, possibly compressed, and without the index that `depmod`
+//! creates at installation. A module itself contains its dependencies: `depends=` in its section `.modinfo`.
 //!
 //! Source: modinfo(8), depmod(8), Linux include/linux/module.h.
 
@@ -13,23 +13,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Modules that every guest loads unless they are built in: those of its devices, and those that samples require.
+/// Modules that every guest loads unless they are built in: drivers of its devices, and modules that sampling requires.
 pub(super) const DEVICES: &[&str] = &["virtio_pci", "virtio_net", "virtio_console", "tcp_diag"];
 
-/// Prefixes of the names of congestion controls, and of queue disciplines.
+/// Name prefixes of the modules of congestion controls and of queue disciplines.
 const ALGORITHM: &str = "tcp_";
 const QDISC: &str = "sch_";
 
-/// Endings of modules, and the program that unpacks them.
+/// File suffixes of modules, and the program that decompresses each.
 const ENDINGS: &[(&str, Option<&str>)] =
     &[(".ko", None), (".ko.xz", Some("xz")), (".ko.zst", Some("zstd")), (".ko.gz", Some("gzip"))];
 
-/// A module as the guest has it.
+/// A module in a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Module {
-    /// Name, with `_` for `-`.
+    /// Name of the module, with `_` instead of `-`.
     pub name: String,
-    /// Modules to load first.
+    /// Names of the modules that it depends on, which are loaded first.
     pub needs: Vec<String>,
 }
 
@@ -40,11 +40,11 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Finds the modules in a folder and all folders below it. Links to folders are not followed: they point to the
-    /// kernel's source.
+    /// Finds the modules in a folder and all folders below it. Symbolic links to folders are not followed, because they
+    /// point to the kernel's source.
     ///
     /// # Errors
-    /// `bad-kernel`: it cannot be read, or has none.
+    /// `bad-kernel`: the folder cannot be read, or contains no modules.
     pub fn find(folder: &Path) -> Result<Modules, Error> {
         let bad = |found: String| {
             Error::new("bad-kernel", found, "name the folder that has the kernel's modules: --modules DIR")
@@ -57,33 +57,34 @@ impl Modules {
         Ok(Modules { files })
     }
 
-    /// Modules that a guest gets: those of its devices and all congestion controls, without their dependencies.
+    /// Returns the modules of every guest, without their dependencies: drivers of its devices, and all congestion
+    /// controls.
     pub fn wanted(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_wanted = |name: &str| name.starts_with(ALGORITHM) || DEVICES.contains(&name);
         self.files.iter().filter(move |(name, _)| is_wanted(name)).map(|(name, file)| (name.as_str(), file.as_path()))
     }
 
-    /// Modules on which results depend: those that every guest gets, and queue disciplines, which are added on demand.
+    /// Returns the modules that affect results: those of every guest, and queue disciplines, which are added on demand.
     pub fn decisive(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_decisive =
             |name: &str| name.starts_with(ALGORITHM) || name.starts_with(QDISC) || DEVICES.contains(&name);
         self.files.iter().filter(move |(name, _)| is_decisive(name)).map(|(name, file)| (name.as_str(), file.as_path()))
     }
 
-    /// Queue disciplines that are modules.
+    /// Returns the queue disciplines that are modules.
     pub fn qdiscs(&self) -> impl Iterator<Item = &str> {
         self.files.keys().filter_map(|name| name.strip_prefix(QDISC))
     }
 
-    /// The module of a queue discipline, if it is one.
+    /// Returns the module of a queue discipline, if there is one.
     pub fn qdisc(&self, name: &str) -> Option<String> {
         Some(format!("{QDISC}{}", plain(name))).filter(|module| self.files.contains_key(module))
     }
 
-    /// Returns these modules and all their dependencies, unpacked. Missing ones are assumed to be built in.
+    /// Returns these modules and all their dependencies, decompressed. Missing ones are assumed to be built in.
     ///
     /// # Errors
-    /// One cannot be read.
+    /// If a module cannot be read.
     pub fn read<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Vec<(Module, Vec<u8>)>> {
         let mut read: BTreeMap<String, (Module, Vec<u8>)> = BTreeMap::new();
         let mut due: Vec<String> = names.into_iter().map(str::to_owned).collect();
@@ -118,12 +119,12 @@ fn walk(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> 
     Ok(())
 }
 
-/// The module's name, if the file has the name of one.
+/// Returns the name of the module in a file with this name; `None` if the file is not a module.
 fn name_of(file: &str) -> Option<String> {
     ENDINGS.iter().find_map(|(ending, _)| file.strip_suffix(ending)).map(plain)
 }
 
-/// The name as the kernel writes it.
+/// Returns the module's name in the kernel's notation.
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -145,7 +146,7 @@ fn unpack(file: &Path) -> io::Result<Vec<u8>> {
         .map_err(|error| failed(error.to_string()))?;
     let feed = child.stdin.take().map(|mut stdin| std::thread::spawn(move || stdin.write_all(&bytes)));
     let output = child.wait_with_output()?;
-    // If the program does not read to the end, it reports the reason.
+    // If the program does not read all of its input, it reports the reason.
     let _ = feed.map(std::thread::JoinHandle::join);
     if output.status.success() {
         Ok(output.stdout)

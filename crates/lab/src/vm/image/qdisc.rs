@@ -1,4 +1,4 @@
-//! The queue discipline of a guest's interface. Its module comes with the order, since few guests need one.
+//! The queue discipline of a guest's interface. Its module is part of the order, since few guests need one.
 
 use super::initramfs;
 use super::kernel::VmKernel;
@@ -7,10 +7,10 @@ use crate::net::Place;
 use crate::vm::order::Qdisc;
 use std::io;
 
-/// Returns the order about the queue discipline of a guest's host, if it has one, and the files for it.
+/// Returns the order for the queue discipline of a guest's host, if it has one, and the files for it.
 ///
 /// # Errors
-/// A module cannot be read.
+/// If a module cannot be read.
 pub(in crate::vm) fn needed(kernel: &VmKernel, place: &Place) -> io::Result<(Option<Qdisc>, Vec<File>)> {
     let Some(name) = &place.qdisc else { return Ok((None, Vec::new())) };
     let module = kernel.modules.qdisc(name);

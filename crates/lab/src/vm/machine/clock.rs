@@ -1,24 +1,25 @@
 //! Compares a guest's clock with this machine's.
 //!
-//! The guest is asked for its time repeatedly. Question and answer take some hundred microseconds each, and the time of
-//! the answer is not known more precisely than that; the fastest answer is used, with the middle of its round trip.
+//! The guest is asked for its time repeatedly. Request and response take some hundred microseconds each, and the time
+//! of the guest's reading within this interval is unknown. The fastest response is used, with the middle of its round
+//! trip.
 
 use thalweg_units::Span;
 
-/// Number of questions to a guest.
+/// Number of requests to a guest.
 pub(crate) const QUESTIONS: usize = 20;
 
-/// A question and its answer.
+/// A request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClockReading {
-    /// Our clock when the question was sent, and when the answer came.
+    /// Time of this machine's clock when the request was sent.
     pub from_ns: u64,
     pub until_ns: u64,
-    /// The guest's clock between.
+    /// Time of the guest's clock in the response.
     pub guest_ns: u64,
 }
 
-/// A comparison with a guest's clock.
+/// Result of a comparison with a guest's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     best: ClockReading,
@@ -35,12 +36,12 @@ impl Comparison {
         self.best.guest_ns.saturating_add_signed(ours_ns as i64 - self.middle_ns() as i64)
     }
 
-    /// Maximum error of the comparison.
+    /// Returns the maximum error of the comparison.
     pub fn uncertainty(&self) -> Span {
         Span((self.best.until_ns - self.best.from_ns) / 2)
     }
 
-    /// Drift of the guest's clock between this comparison and a later one, in parts per million.
+    /// Returns the drift of the guest's clock between this comparison and a later one, in parts per million.
     pub fn drift_ppm(&self, later: &Comparison) -> f64 {
         let elapsed_ns = (later.middle_ns() - self.middle_ns()) as f64;
         let guest_elapsed_ns = (later.best.guest_ns as f64) - (self.best.guest_ns as f64);

@@ -20,10 +20,10 @@ use std::process::Child;
 use std::time::Instant;
 use thalweg_plan::plan::{Experiment, Flow, Host};
 
-/// Everything that guests are started with.
+/// Properties that all guests share.
 #[derive(Debug)]
 pub struct Guests {
-    /// This program.
+    /// Path of this program.
     engine: PathBuf,
     kernel: VmKernel,
     base: Base,
@@ -31,11 +31,12 @@ pub struct Guests {
 }
 
 impl Guests {
-    /// Looks whether guests can be had here; `engine` is this program. The first time with a kernel, it is booted once.
+    /// Checks whether this machine can run guests; `engine` is the path of this program. A kernel is booted once when
+    /// it is first used.
     ///
     /// # Errors
-    /// What the machine lacks (`no-tool`, `no-namespaces`, `no-tap`, `no-guests`), or the kernel (`no-kernel`,
-    /// `bad-kernel`).
+    /// The requirement that the machine lacks (`no-tool`, `no-namespaces`, `no-tap`, `no-guests`), or the kernel
+    /// (`no-kernel`, `bad-kernel`).
     pub fn open(engine: &Path) -> Result<Guests, Error> {
         probe::machine()?;
         let kernel = VmKernel::find()?;
@@ -49,12 +50,12 @@ impl Guests {
         })
     }
 
-    /// Identifies results with these guests: the kernel, and the accelerator.
+    /// Returns the version of results with these guests: the kernel, and the accelerator.
     pub fn version(&self) -> String {
         format!("{} in QEMU with {}", self.kernel.version(), self.accelerator().name())
     }
 
-    /// The release of their kernel.
+    /// Returns the release of the guests' kernel.
     pub fn release(&self) -> &str {
         &self.kernel.release
     }
@@ -64,12 +65,12 @@ impl Guests {
         self.probe_result.accelerator
     }
 
-    /// Congestion controls that they have.
+    /// Returns the congestion controls of the guests.
     pub fn algorithms(&self) -> &[String] {
         &self.probe_result.traits.algorithms
     }
 
-    /// Returns the reason why they lack the algorithm `name` that the agent carries; `None`: they have it.
+    /// Returns the reason why the guests lack the built-in algorithm `name` of the agent; `None` if they have it.
     pub fn why_not(&self, name: &str) -> Option<Error> {
         if self.algorithms().iter().any(|known| known == name) {
             return None;
@@ -78,16 +79,16 @@ impl Guests {
             return Some(algorithms::no_agent());
         }
         let failure = self.probe_result.traits.agent_fails.get(name)?;
-        // The agent's hint applies to a machine, not to a guest.
+        // The agent's hint applies to a machine, and not to a guest.
         let why = failure.split(" hint: ").next().unwrap_or(failure).trim_start_matches("thalweg-agent: ");
         Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
     }
 
-    /// Checks that the guests can give a flow its congestion control.
+    /// Checks that the guests support the congestion control of a flow.
     ///
     /// # Errors
-    /// `unknown-cc`: their kernel has none of that name. `no-agent`: what would load it is missing. `not-honoured`,
-    /// `bad-cc`.
+    /// `unknown-cc`: their kernel has no algorithm of this name. `no-agent`: the agent, which would load it, is
+    /// missing. `not-honoured`, `bad-cc`.
     pub(crate) fn check(&self, flow: &Flow) -> Result<(), Error> {
         let is_there = |name: &str| self.algorithms().iter().any(|known| known == name);
         if self.is_label(flow) {
@@ -116,17 +117,17 @@ impl Guests {
         }
     }
 
-    /// Whether `cc` of a flow is a word for its programs, such as the name of a QUIC stack, and not an algorithm of the
-    /// guests.
+    /// Returns whether `cc` of a flow is a label for its programs, such as the name of a QUIC stack, and not an
+    /// algorithm of the guests.
     fn is_label(&self, flow: &Flow) -> bool {
         flow.program.is_some() && !self.algorithms().contains(&flow.cc)
     }
 
-    /// Starts the guest that plays a host; its pipes lead to the host inside. If it runs programs, `output` is the
-    /// folder of their output, and the socket leads to the host that runs them.
+    /// Starts the guest of a host; its pipes are connected to the host process inside. If it runs programs, `output` is
+    /// the folder of their output, and the socket is connected to the host that runs them.
     ///
     /// # Errors
-    /// `no-guest`, or what keeps a process from being started.
+    /// `no-guest`, or the error of the process start.
     pub(crate) fn start(
         &self,
         network: &mut Network,
@@ -173,7 +174,7 @@ impl Guests {
         Ok((child, machine, ours))
     }
 
-    /// Files with which a guest runs programs in the same environment as hosts on the machine.
+    /// Returns the files with which a guest runs programs in the same environment as hosts on the machine.
     fn host_files(&self, modules: Vec<Module>, output: &Path) -> HostFiles {
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -183,20 +184,20 @@ impl Guests {
     }
 }
 
-/// A guest that runs.
+/// A running guest.
 #[derive(Debug)]
 pub struct Machine {
     pid: u32,
-    /// Number of its processors.
+    /// Number of processors of the guest.
     processors: usize,
     started: Instant,
 }
 
 impl Machine {
-    /// The threads that are its processors, by their numbers in the system; there is one for each.
+    /// Returns the thread ids of the guest's processors, one for each.
     ///
     /// # Errors
-    /// `no-guest`: not all of them are found.
+    /// `no-guest`: some of the threads are not found.
     pub fn processors(&self) -> Result<Vec<u32>, Error> {
         let ids = qemu::processors(self.pid);
         if ids.len() != self.processors {
@@ -215,7 +216,7 @@ impl Machine {
         Ok(ids)
     }
 
-    /// Since it was started.
+    /// Returns the time since the guest was started, in seconds.
     pub(crate) fn age_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! The virtual machine of a guest: how QEMU is called, what the machine can do with guests, and their clocks.
+//! The virtual machine of a guest: QEMU's command line, the machine's support for guests, and their clocks.
 
 mod clock;
 mod guests;

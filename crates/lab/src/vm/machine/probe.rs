@@ -1,4 +1,4 @@
-//! Support for guests on this machine: required programs, the accelerator, and the traits of their kernel.
+//! Probes the support for guests on this machine: required programs, the accelerator, and the traits of their kernel.
 
 use super::qemu::{self, Accelerator, Devices};
 use super::sys;
@@ -17,11 +17,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Timeouts for a guest to boot and to answer: with hardware acceleration, and emulated on a busy machine.
+/// Timeouts for a guest to boot and to answer: with KVM, and emulated on a busy machine.
 const ON_KVM: Duration = Duration::from_secs(5);
 const ON_TCG: Duration = Duration::from_secs(60);
 
-/// Lines of the console that are told when a guest did not boot.
+/// Number of console lines in the error for a guest that did not boot.
 const LAST_LINES: usize = 6;
 
 /// Version of the probe.
@@ -31,7 +31,7 @@ const FORMAT: u64 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProbeResult {
     format: u64,
-    /// The machine, since it was started: in its next life, another may be under it.
+    /// Boot id of the machine: after a reboot, its hypervisor may be a different one.
     boot_id: String,
     pub traits: Traits,
     pub accelerator: Accelerator,
@@ -40,7 +40,7 @@ pub(super) struct ProbeResult {
 /// Checks that this machine has everything that guests need except a kernel.
 ///
 /// # Errors
-/// Names what is missing.
+/// If a requirement is missing; the error names it.
 pub(super) fn machine() -> Result<(), Error> {
     if !cfg!(target_arch = "x86_64") {
         let message = "guests need a machine with x86-64 processors";
@@ -58,7 +58,7 @@ pub(super) fn machine() -> Result<(), Error> {
 /// and again after a reboot of the machine.
 ///
 /// # Errors
-/// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
+/// `bad-kernel`: it does not boot, or does not support guests; with the last lines of its console.
 pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<ProbeResult, Error> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", base.key)));
@@ -76,7 +76,7 @@ pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<ProbeResult, Error> 
     Ok(result)
 }
 
-/// On the processor itself if a guest runs there.
+/// Boots a kernel with KVM if that works, and otherwise emulated.
 fn boot(kernel: &VmKernel, base: &Base) -> Result<(Accelerator, Traits), Error> {
     let is_kvm_there = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
     if is_kvm_there {
@@ -147,11 +147,11 @@ fn not_booted(release: &str, how: &str, console: &str) -> Error {
     Error::new("bad-kernel", message, hint)
 }
 
-/// The last lines of a console, without addresses of call traces and colours.
+/// Returns the last lines of a console, without addresses of call traces and colours.
 pub(crate) fn last_lines(console: &str) -> String {
     let is_message = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
     let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();
-    // A panic first names the problem, and then the call trace.
+    // A panic message starts with the problem, followed by the call trace.
     let from = lines.iter().position(|line| line.contains("Kernel panic") || line.starts_with("thalweg: "));
     let lines = from.map_or(&lines[lines.len().saturating_sub(LAST_LINES)..], |from| {
         &lines[from.saturating_sub(1)..(from + 2).min(lines.len())]

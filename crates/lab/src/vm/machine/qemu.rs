@@ -1,4 +1,4 @@
-//! The command line of QEMU, and the thread that runs the guest's processor.
+//! The command line of QEMU, and the threads that run the guest's processors.
 
 use crate::net::probe;
 use crate::vm::host_files;
@@ -9,16 +9,16 @@ use std::fs;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-/// The program.
+/// File name of QEMU.
 pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 
-/// Memory of a guest.
+/// Memory of a guest in MiB.
 const MEMORY_MIB: u32 = 512;
 
-/// The kernel's command line. The kernel reports to the serial line, prints little, exits when it panics, and starts
-/// this program. It does not test the timer's interrupt, in a loop that fails where QEMU has to wait for a busy
-/// machine. An emulated processor is slow and the guest has no other users, so there are no mitigations of processor
-/// faults, memory is not cleared before it is used, and the table of connections, which every sample scans, is small.
+/// Command line of the kernel. The kernel writes to the serial line, prints little, exits when it panics, and starts
+/// this program. It does not test the timer interrupt, in a loop that fails if QEMU has to wait for a busy machine. An
+/// emulated processor is slow and the guest has no other users. Therefore, mitigations of processor faults are off,
+/// memory is not cleared before it is used, and the table of connections, which every sample scans, is small.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on_alloc=0 thash_entries=1024 \
                             random.trust_cpu=on no_timer_check rdinit=/engine -- guest boot";
 
@@ -26,14 +26,14 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
-    /// The processor itself.
+    /// The machine's processor (KVM).
     Kvm,
-    /// QEMU, which translates them.
+    /// QEMU's emulation (TCG).
     Tcg,
 }
 
 impl Accelerator {
-    /// Its name, as QEMU has it.
+    /// Returns the name that QEMU uses.
     pub fn name(self) -> &'static str {
         match self {
             Accelerator::Kvm => "kvm",
@@ -42,25 +42,25 @@ impl Accelerator {
     }
 }
 
-/// Connection of a guest to a network.
+/// Network card of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
-    /// The tap device.
+    /// Name of the tap device.
     pub tap: &'static str,
-    /// Its Ethernet address.
+    /// Ethernet address of the card.
     pub mac: String,
 }
 
 /// Devices of a guest that runs programs of the machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Programs<'a> {
-    /// Folder for their output.
+    /// Folder for the output of the programs.
     pub output: &'a Path,
-    /// The socket that leads to their host.
+    /// Socket that is connected to the host of the programs.
     pub socket: RawFd,
 }
 
-/// Devices that connect a guest: with a network, and with programs.
+/// Devices that connect a guest with a network and with programs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices<'a> {
     /// Network card.
@@ -74,8 +74,8 @@ pub(super) fn program() -> Option<PathBuf> {
     probe::tool(PROGRAM)
 }
 
-/// The words of the command that starts a guest with this number of processors. Its port is standard input and output,
-/// its console standard error.
+/// Returns the command that starts a guest with this number of processors. Its port is standard input and output, its
+/// console is standard error.
 pub(super) fn command(
     accelerator: Accelerator,
     image: &Path,
@@ -85,13 +85,13 @@ pub(super) fn command(
 ) -> Vec<OsString> {
     let (engine, cpu) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
-        // QEMU 7.2 miscomputes flags after CMPXCHG16B, which kernels from 6.2 or so use at every allocation, and then
-        // jump into the void; they do without it where it is not there.
+        // QEMU 7.2 miscomputes flags after CMPXCHG16B, which kernels from about 6.2 on use in every allocation, and the
+        // kernel then crashes. Kernels do not need the instruction if the processor lacks it.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-cx16"),
     };
     let program = program().unwrap_or_else(|| PROGRAM.into());
     let mut words: Vec<OsString> = vec![program.into_os_string()];
-    // Threads have names, by which the processor's is identified.
+    // Enables thread names, by which the threads of the processors are identified.
     words.extend(["-name", "thalweg,debug-threads=on", "-accel", engine, "-cpu", cpu].map(OsString::from));
     words.extend(["-smp".into(), processors.to_string().into()]);
     words.extend(["-m".into(), MEMORY_MIB.to_string().into()]);
@@ -113,7 +113,7 @@ pub(super) fn command(
     words
 }
 
-/// The threads of a QEMU process that are processors of its guest.
+/// Returns the threads of a QEMU process that run processors of its guest.
 pub(super) fn processors(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let is_processor = |thread: &fs::DirEntry| {

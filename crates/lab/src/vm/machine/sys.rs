@@ -1,4 +1,4 @@
-//! Starting a child that inherits open files and is killed with this process, which takes C functions.
+//! Starts a child process that inherits open files and is killed with this process.
 #![allow(unsafe_code)]
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -7,10 +7,10 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Makes a file in memory that is freed when the last process closes it.
+/// Creates a file in memory that is freed when the last process closes it.
 ///
 /// # Errors
-/// There is no memory left.
+/// If no memory is left.
 pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let file = memfd_create("thalweg-initramfs", MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(file);
@@ -18,8 +18,8 @@ pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Lets a process inherit files under the same numbers, and has it killed when the thread that starts it ends. Must be
-/// the last step before exec: entering a user namespace would undo it.
+/// Makes a process inherit files under the same descriptors, and has it killed when the thread that starts it ends.
+/// Must be the last step before exec: entering a user namespace would undo it.
 pub(super) fn hand_over<'a>(command: &'a mut Command, files: &[RawFd]) -> &'a mut Command {
     let numbers = files.to_vec();
     let prepare = move || {
@@ -32,6 +32,6 @@ pub(super) fn hand_over<'a>(command: &'a mut Command, files: &[RawFd]) -> &'a mu
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it makes system calls and allocates nothing.
+    // SAFETY: between fork and exec the closure makes system calls and does not allocate.
     unsafe { command.pre_exec(prepare) }
 }
