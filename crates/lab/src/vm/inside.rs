@@ -49,7 +49,7 @@ pub fn boot() -> io::Result<()> {
         return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
     }
     if let Err(error) = set_up_system().and_then(|modules| find_port(PORT).and_then(|port| execute(modules, &port))) {
-        // Printed to the console, whose last lines the engine reports, and drained: the reboot would lose unsent output.
+        // Printed to the console, whose last lines the engine reports, and drained: a reboot loses unsent output.
         eprintln!("thalweg: {error}");
         let _ = tcdrain(io::stderr());
     }
