@@ -6,9 +6,8 @@
 //!
 //! Some counters of the kernel differ from the columns of `samples` and `flows`:
 //! - `tcpi_bytes_acked` counts sequence numbers. It therefore includes the SYN of the side that opened the connection,
-//! and
-//!   the FIN once it is acknowledged. Both are subtracted. The side that accepted the connection counts no SYN, so its
-//!   number is one byte too low.
+//!   and the FIN once it is acknowledged. Both are subtracted. The side that accepted the connection counts no SYN, so
+//!   its number is one byte too low.
 //! - `tcpi_total_retrans` and `tcpi_total_rto` include those of the SYN.
 //! - `tcpi_pacing_rate` is computed for every connection, including unpaced ones. See [`paces`].
 //! - `tcpi_total_rto` has 16 bits and wraps to 0 after 65535.

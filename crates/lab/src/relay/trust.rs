@@ -13,8 +13,7 @@
 //!   the transmission time of a full-sized packet: then packets are displaced by about one position at most.
 //! - The *rare* lateness, the 99.9th percentile, may be as much as the largest of 4 ms, an eighth of the RTT, and a
 //!   packet's transmission time. HyStart, the most sensitive common algorithm to delay, takes a larger increase in
-//! eight
-//!   consecutive samples for congestion (RFC 9406, section 4.2).
+//!   eight consecutive samples for congestion (RFC 9406, section 4.2).
 //! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT including the mean queueing delay.
 //!   A pause that is longer than an RTT makes senders retransmit packets that were not lost: a tail loss probe is sent
 //!   after two RTTs without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms

@@ -3,8 +3,7 @@
 //! There are two ways, as in Elmenhorst and Aschenbruck, "2BRobust" (2026):
 //!
 //! - **A share** (`cpu_share`): its thread runs under SCHED_DEADLINE with a runtime and a deadline of one slice, so
-//! that
-//!   slices are not split, and a period of slice / share ([`deadline`]).
+//!   that slices are not split, and a period of slice / share ([`deadline`]).
 //! - **Co-tenants** (`co_tenants`): its thread and this number of busy processes are pinned to one processor, which the
 //!   system's ordinary scheduler divides among them ([`tenants`]).
 //!
