@@ -18,7 +18,7 @@
 #include "flow.h"
 #include "tune_choice.h"
 
-/* In a section of its own, like the settings. */
+/* In a separate section, like the settings. */
 const volatile struct tune_settings tune SEC(".rodata.tune") = {};
 
 ARRAY(heart, 1, struct tune_heart);
@@ -51,8 +51,9 @@ struct {
 PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
- * A peer's simultaneous connections share one choice: they share a bottleneck, so treated and held-out ones would
- * affect each other. The table has no collision lists: of two peers with the same slot, one is not tracked.
+ * A peer's simultaneous connections share one choice: they share a bottleneck, so treated and held-out connections
+ * would affect each other. The table does not resolve collisions: of two peers with the same slot, one is not
+ * tracked.
  */
 struct client {
 	u64 tag;
@@ -73,7 +74,7 @@ ARRAY(clients, 1, struct client);
 #define IS_AHEAD (1 << 6)
 #define AHEAD_US 3000000
 
-/* Connections that open within this time count as simultaneous. */
+/* Connections that open within this time of each other count as simultaneous. */
 #define AT_ONCE_US 100000
 
 static __always_inline u32 netns_of(const struct tune_key *peer)
@@ -87,20 +88,19 @@ static __always_inline bool is_ipv4(const struct tune_key *peer)
 }
 
 /*
- * Two words, one behind the other in memory, as the eight bytes that they are: little-endian, as all that is done here
- * with addresses.
+ * Combines two adjacent words to eight bytes in memory order, which is little-endian like all address handling here.
  */
 static __always_inline u64 two_words(u32 first, u32 second)
 {
-	/* Two reads: the kernel rejects programs that read eight bytes of their context at once. */
+	/* Two reads: the kernel rejects programs that read eight bytes of the context at once. */
 	barrier_var(first);
 	return (u64)second << 32 | first;
 }
 
 /*
- * The peer's address in IPv4 and in IPv6. Members are written as they are read, eight bytes at once: eight that were
- * written as four and four are not there until all that was written before has reached the cache, which can take longer
- * than all else here.
+ * Sets the peer's IPv4 address; see set_ipv6 for IPv6. Members are written with the width at which they are read,
+ * eight bytes: after two writes of four bytes, a read of eight bytes stalls until all earlier writes have reached the
+ * cache, which can take longer than all other work here.
  */
 static __always_inline void set_ipv4(struct tune_key *peer, u32 netns, u32 address)
 {
@@ -136,7 +136,7 @@ static __always_inline void peer_of(struct tune_key *peer, struct tcp_sock *tp)
 		 eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8]));
 }
 
-/* Returns why a peer's address is left alone without --private; 0: it is not left alone. */
+/* Returns the reason why a peer's address is excluded without --private; 0 if it is not excluded. */
 static __always_inline u32 reason_of_address(const struct tune_key *peer)
 {
 	u64 high = __builtin_bswap64(peer->address[0]), low;
@@ -190,7 +190,7 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 	for (int at = 0; at < TUNE_LENGTHS; at++) {
 		u32 length = is_ipv4(peer) ? tune.lengths_v4[at] : tune.lengths_v6[at];
 
-		/* Constants after loading, so that the verifier removes unused branches. */
+		/* These are constants after loading, so the verifier removes unused branches. */
 		if (!tune.lengths_v4[at] && !tune.lengths_v6[at])
 			break;
 		if (!length)
@@ -223,7 +223,7 @@ static __always_inline u32 chosen_already(struct tcp_sock *tp)
 	return 0;
 }
 
-/* Draws an arm from a row with a random number. For connections without ECN, only arms that need no ECN are drawn. */
+/* Draws an arm from a row with a random number. For connections without ECN, arms that need ECN are not drawn. */
 static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u32 number)
 {
 	const struct tune_draw *thresholds;
@@ -240,7 +240,7 @@ static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, b
 	if (!has_ecn && plain < tune.arms) {
 		u32 below = plain ? thresholds->below[(plain - 1) & (TUNE_ARMS - 1)] : 0;
 
-		/* All of these have probability 0: the connection keeps the default. */
+		/* All remaining arms have probability 0: the connection keeps the default. */
 		if (below <= holdout)
 			return DRAWN(RECORD_TREATED, NO_ARM);
 		number = holdout + (u64)(number - holdout) * (below - holdout) / ((1ULL << 32) - holdout);
@@ -255,13 +255,15 @@ static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, b
 	return DRAWN(RECORD_TREATED, thresholds->last & (TUNE_ARMS - 1));
 }
 
-/* Hash of a peer. */
+/* Returns the hash of a peer. */
 static __always_inline u64 tag_of(const struct tune_key *peer)
 {
 	return mixed(mixed(peer->address[0] ^ peer->scope << 32) ^ (peer->address[1] + (peer->scope >> 32)));
 }
 
-/* Draws are for a connection whose close will be reported, for one whose close will not, or for a future one. */
+/*
+ * Kind of a draw: for a connection whose close will be reported, for one whose close will not, or for a future one.
+ */
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
@@ -310,7 +312,7 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 		client->open = drawing == AHEAD ? 0 : 1;
 		return drawn | (drawing == AHEAD ? 0 : counted);
 	}
-	/* Another CPU has made a draw meanwhile, perhaps for the same peer. */
+	/* Another CPU has made a draw meanwhile, possibly for the same peer. */
 	if (client->tag != tag)
 		return drawn;
 	drawn = (client->drawn & 0xff & ~IS_AHEAD) | RECORD_SHARED;
@@ -321,8 +323,8 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 }
 
 /*
- * Removes a connection from the count of its client, when it has closed or all data before its FIN is acknowledged.
- * A draw that is newer than the connection restarted the count, for this client or for another one with the same slot.
+ * Removes a connection from the count of its client, when it has closed or all data before its FIN is acknowledged. A
+ * newer draw has restarted the count, for this client or for another one with the same slot.
  */
 static __always_inline void leave_client(struct flow *flow)
 {
@@ -387,8 +389,8 @@ static __always_inline void count_decision(u32 flags)
 }
 
 /*
- * Chooses and sets the algorithm of a connection that was just established; returns flags of its flow. `counts`: its
- * close will be reported.
+ * Chooses and sets the algorithm of a connection that was just established; returns flags of its flow. `counts` is
+ * whether its close will be reported.
  */
 static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
 {
@@ -400,7 +402,7 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 
 	now_us = tp->tcp_mstamp;
 	beats = bpf_map_lookup_elem(&heart, &only);
-	/* Without heartbeats of the daemon, no algorithm is chosen. */
+	/* Without recent heartbeats of the daemon, no algorithm is chosen. */
 	if (!beats || !is_alive(beats, now_us))
 		return 0;
 	reason = chosen_already(tp);
@@ -417,7 +419,7 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 			return as_flags(reason, NO_ARM);
 	}
 	if (word >= TUNE_ARM && word != ~0U) {
-		/* Overrides of the operator are not compared. */
+		/* Overrides by the operator are not part of the comparison. */
 		drawn = DRAWN(0, (word - TUNE_ARM) & (TUNE_ARMS - 1));
 		reason = RECORD_OVERRIDE;
 	} else {
@@ -450,7 +452,7 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		return 0;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp) {
-		/* The passive side, before there is a connection: no algorithm is drawn. */
+		/* On the passive side the connection does not exist yet, so no algorithm is drawn. */
 		if (ctx->family == AF_INET)
 			set_ipv4(&peer, 0, ctx->remote_ip4);
 		else
@@ -466,7 +468,7 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 }
 
 /*
- * The rule of bpftune: a connection with many losses is switched to another algorithm at once. It applies to treated
+ * The rule of bpftune: a connection with many losses switches to another algorithm immediately. It applies to treated
  * connections, not to held-out ones.
  */
 static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)

@@ -10,8 +10,8 @@
 #include "flow.h"
 
 /*
- * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer needs two function
- * calls, a lock and disabled interrupts per event: a quarter of the total work for a short connection.
+ * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer would take two
+ * function calls, a lock and disabled interrupts per event, a quarter of the total work for a short connection.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -29,7 +29,7 @@ struct {
 	__type(value, struct record_progress);
 } progress SEC(".maps");
 
-/* Used only to wake the reader; a page is the minimum size. */
+/* Used only to wake the reader; its size is the minimum, a page. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -53,12 +53,12 @@ static __always_inline struct record_counters *counters_here(void)
 			__sync_fetch_and_add(&here->member, 1);                                                        \
 	})
 
-/* Maximum attempts to reserve a slot; one fails when another CPU takes the number first. */
+/* Maximum number of attempts to reserve a slot; an attempt fails if another CPU takes the number first. */
 #define TRIES 16
 
 /*
- * A slot that its owner fills in and then submits; the number of its event, counted from 0; and the number of unread
- * events before it.
+ * A slot that its owner fills in and then submits, the number of its event (from 0), and the number of unread events
+ * before it.
  */
 struct reserved {
 	struct record_slot *slot;
@@ -80,7 +80,7 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 	for (int tries = 0; tries < TRIES; tries++) {
 		number = *(volatile u64 *)&so_far->taken;
 		/*
-		 * Negative if this program was interrupted between the two reads: then the number is taken already.
+		 * Negative if this program was interrupted between the two reads; the number is then already taken.
 		 */
 		reserved->unread = number - *(volatile u64 *)&so_far->read;
 		if (reserved->unread >= RECORD_SLOTS)
@@ -98,12 +98,13 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 	return NULL;
 }
 
-/* The fill level of the queue is checked every N events. */
+/* Interval, in events, of the check of the queue's fill level. */
 #define SELDOM 16
 
 /*
- * Publishes the slot: a reader that sees its number also sees the event. The reader polls several times a second. It is
- * woken only when a quarter of the queue is full, because a wakeup costs more than the rest of the program.
+ * Publishes the slot: a reader that observes its number also observes the event. The reader polls several times a
+ * second. It is woken only when a quarter of the queue is full, because a wakeup costs more than the rest of the
+ * program.
  */
 static __always_inline void submit(const struct reserved *reserved)
 {
@@ -127,7 +128,7 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 
 	event->family = sk->__sk_common.skc_family;
 	if (event->family == AF_INET) {
-		/* As bytes in memory, independent of the byte order. */
+		/* Copied as bytes in memory order, independent of the byte order. */
 		event->local_address[0] = event->local_address[1] = 0;
 		event->remote_address[0] = event->remote_address[1] = 0;
 		*(u32 *)event->local_address = sk->__sk_common.skc_rcv_saddr;
@@ -231,7 +232,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
 }
 
-/* Fills in the differences of counters between start and end of a transfer: members that begin with `prefix`. */
+/* Fills in the differences of counters between start and end of a transfer, in members that begin with `prefix`. */
 #define FILL_TRANSFER(event, prefix, flow, end)                                                                       \
 	do {                                                                                                          \
 		const struct sums *begin = &(flow)->begin;                                                            \
@@ -282,8 +283,8 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 }
 
 /*
- * The transfer that started at `begin` has ended at `end`, with all bytes acknowledged, and the connection stays open.
- * A transfer without bytes is not reported. The next transfer begins at `end`.
+ * Reports the transfer from `begin` to `end`, whose bytes are all acknowledged, on a connection that stays open. A
+ * transfer without bytes is not reported. The next transfer begins at `end`.
  */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {

@@ -2,13 +2,15 @@
 /*
  * The state of an open connection, and its update once per round trip.
  *
- * The kernel calls the program at the first ACK of data that was sent after the last call, so once per round trip. Data
- * that is acknowledged without a call was sent before the last one: `covered_bytes` relies on that. The first ACK after
- * an idle time always causes a call, unless it is for a retransmitted packet and the peers use no timestamps.
+ * The kernel calls the program at the first ACK of data that was sent after the last call, and therefore once per
+ * round trip. Data that is acknowledged without a call was sent before the last one: `covered_bytes` relies on that.
+ * The first ACK after an idle time always causes a call, unless it is for a retransmitted packet and the peers do not
+ * use timestamps.
  *
  * Calls for one connection are far apart in time, so their cost is mostly cache misses of code and data. Rare code is
  * therefore in functions that are not inlined, so that most calls do not fetch it, and data about long connections is
- * not accessed for short ones. Frequent code is inlined: with mitigations of speculative execution, returns are slow.
+ * not accessed for short ones. Frequent code is inlined, because returns are slow with mitigations of speculative
+ * execution.
  *
  * Included by record.bpf.c.
  */
@@ -31,7 +33,7 @@
 #define ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_ARRAY, map, count, entry)
 #define PERCPU_ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_PERCPU_ARRAY, map, count, entry)
 
-/* In a section of its own, so that the loader needs no offset. */
+/* In a separate section, so that the loader needs no offset. */
 const volatile struct record_settings settings SEC(".rodata.settings") = {};
 
 /* Counters of a connection at one time. `busy`, `rwnd_limited` and `sndbuf_limited` are in jiffies. */
@@ -54,10 +56,10 @@ enum flow_flag {
 	FLOW_BLIND = RECORD_BLIND,
 	FLOW_IN_TRANSFER = 16, /* the transfer that `begin` starts has sent data */
 	FLOW_IS_OVER = 32,     /* the last transfer has ended, at `look` */
-	FLOW_IS_COMPLETE = 64, /* all bytes of that transfer were acknowledged */
+	FLOW_IS_COMPLETE = 64, /* all bytes of that transfer are acknowledged */
 	FLOW_IS_NEW = 128,     /* no data has been acknowledged since the opening */
 	/* Bits 8 to 16 hold the decision about its algorithm: RECORD_CHOICE. */
-	FLOW_IS_COUNTED = 1 << 17, /* it is counted in `open` of its client */
+	FLOW_IS_COUNTED = 1 << 17, /* whether it is counted in `open` of its client */
 };
 
 /* Slot of its client, if FLOW_IS_COUNTED is set. */
@@ -67,14 +69,14 @@ enum flow_flag {
 /* Number of RTTs that are stored before the histogram is used; a power of two. */
 #define FIRST_RTTS 4
 
-/* State of an open connection, initially zero except for the first members. There may be many: each byte matters. */
+/* State of an open connection, initially zero except for the first members. Each byte matters: there may be many. */
 struct flow {
-	u64 opened_us; /* 0: the slot is taken, but the connection is not yet initialised */
+	u64 opened_us; /* 0: the slot is reserved, but the connection is not initialised yet */
 	u64 cc_at_open[2];
 	u32 flags;
 	u32 netns;
 	u32 handshake_rtt_us;
-	u32 walk; /* number of the last scan that found it; 0: none */
+	u32 walk; /* number of the last scan that found the connection; 0 if none has */
 
 	/* Counters at the last call, and the number of bytes up to which ACKs cause no call. */
 	struct sums look;
@@ -218,8 +220,8 @@ static __always_inline u64 idle_us(const struct flow *flow, const struct sums *n
 }
 
 /*
- * An idle period since the last sample: how long the send queue was empty, when it became empty and when that ended,
- * and the bytes acknowledged by then.
+ * An idle period since the last sample: the time for which the send queue was empty, its start and end, and the bytes
+ * acknowledged at its start.
  */
 struct pause {
 	u64 idle_us;
@@ -290,7 +292,7 @@ static __always_inline void pass_marks(struct flow *flow, const struct sums *now
 		note_marks(flow, now, pause);
 }
 
-/* Adds an RTT to the histogram. If its bucket is full, all are halved: only their ratios matter. */
+/* Adds an RTT to the histogram. If its bucket is full, all buckets are halved, because only their ratios matter. */
 static __noinline int count_rtt(struct flow *flow, u32 rtt_us)
 {
 	u32 octave = 0, rest, bucket;
@@ -354,7 +356,7 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 	if (rtt_us > flow->rtt_max_us)
 		flow->rtt_max_us = rtt_us;
 	if (number < FIRST_RTTS) {
-		/* The verifier does not propagate the result of the comparison. */
+		/* The verifier does not use the result of the comparison for the range of the number. */
 		barrier_var(number);
 		flow->first_rtts_us[number & (FIRST_RTTS - 1)] = rtt_us;
 		return;
@@ -398,7 +400,7 @@ static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
 	flow->rate_max_interval_us = interval_us;
 }
 
-/* Names of the kernel's BBR and of bbr_cpu, which has the same state, as integers. */
+/* Names of the kernel's BBR and of bbr_cpu, which has the same state, encoded as integers. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NAME_BBR 0x0000000000726262ULL
 #define NAME_BBR_CPU 0x007570635f726262ULL
@@ -407,7 +409,7 @@ static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
 #define NAME_BBR_CPU 0x6262725f63707500ULL
 #endif
 
-/* Returns BBR's state; NULL for another algorithm, or another version of BBR. */
+/* Returns BBR's state; NULL for another algorithm or another version of BBR. */
 static __always_inline struct bbr *bbr_of(struct tcp_sock *tp)
 {
 	u64 name[2];
@@ -425,21 +427,21 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 	return BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
 }
 
-/* BBR's steady mode. */
+/* Mode PROBE_BW, BBR's steady state. */
 #define BBR_PROBE_BW 2
 
 /* BBR's bandwidth is in packets per microsecond, times 2^24. */
 #define BBR_BW_SHIFT 24
 
-/* Pacing sends the data of 2^-10 s at once. */
+/* Duration of a burst: pacing sends the data of 2^-10 s at once. */
 #define BURST_US 1000
 
 /*
- * Counts a sample of BBR, and whether less is in flight than a sender that is never off-CPU keeps there. The rule of
- * the paper (bpf/cc/cpu_rules/paper.h) requires one BDP, and checks each ACK. But packets are sent and acknowledged in
- * bursts: if a round trip is not much longer than a burst, every sender has less than one BDP in flight when the last
- * burst is acknowledged. So the threshold is one burst lower. User space (off_cpu.rs) also checks whether the
- * machine was off-CPU.
+ * Counts a sample of BBR, and whether less is in flight than a sender that is never off CPU keeps in flight. The rule
+ * of the paper (bpf/cc/cpu_rules/paper.h) requires one BDP, and checks each ACK. However, packets are sent and
+ * acknowledged in bursts: if a round trip is not much longer than a burst, every sender has less than one BDP in
+ * flight when the last burst is acknowledged. Therefore, the threshold is lower by one burst. User space (off_cpu.rs)
+ * also checks whether the machine was off CPU.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

@@ -4,10 +4,11 @@
  * emit.h writes events, record_event.h defines them.
  *
  * Hooks: sock_ops on a cgroup, the iterator over TCP sockets, and a program that the loader runs to scan the table of
- * connections. Kernel: 6.1 or newer, with BTF. Work: a slot for the connection when it opens, some 30 loads and stores
- * per round trip, an event when it closes. The calls are far apart in time, so their cost is cache misses of code and
- * data (docs/reference/agent-record.md). The programs change only the connection's callback flags for round trips and
- * its close, which other programs may also set. A connection that is not recorded costs one call when it opens.
+ * connections. Kernel: 6.1 or newer, with BTF. Work: a slot for the connection when it opens, about 30 loads and
+ * stores per round trip, an event when it closes. The calls are far apart in time, so their cost is mostly cache
+ * misses of code and data (docs/reference/agent-record.md). The programs change only the connection's callback flags
+ * for round trips and its close, which other programs may also set. A connection that is not recorded costs one call
+ * when it opens.
  *
  * With `tune`, the programs also choose the algorithm of a new connection (choose.h).
  */
@@ -92,7 +93,7 @@ static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const
 	u64 since = (now->at_us - pause->to_us) / settings.jiffy_us;
 	struct sums edge = flow->look;
 
-	/* Retransmissions since the last sample belong to the transfer that ends, new data to the next one. */
+	/* Retransmissions since the last sample belong to the transfer that has ended, new data to the next one. */
 	edge.at_us = pause->from_us;
 	edge.acked_bytes = pause->acked_bytes;
 	edge.sent_bytes += now->retransmitted_bytes - flow->look.retransmitted_bytes;
@@ -155,7 +156,7 @@ static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp
 	look(flow, tp, now);
 }
 
-/* Stores the marks that a connection has passed in its final idle period. */
+/* Stores the marks that a connection passed in its final idle period. */
 static __noinline int pass_last_marks(struct flow *flow, const struct sums *now, u64 end_us)
 {
 	struct pause pause = { .idle_us = 1, .from_us = end_us, .acked_bytes = now->acked_bytes };
@@ -164,13 +165,13 @@ static __noinline int pass_last_marks(struct flow *flow, const struct sums *now,
 	return 0;
 }
 
-/* Stores the end of the last transfer, until the connection has closed. */
+/* Stores the end of the last transfer until the connection closes. */
 static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const struct sums *now, bool is_all_acked)
 {
 	u64 end_us = now->at_us;
 
 	if (is_all_acked) {
-		/* Time of the last ACK: nothing was sent since. */
+		/* The time of the last ACK, because nothing was sent since. */
 		end_us = tp->delivered_mstamp > flow->look.at_us ? tp->delivered_mstamp : flow->look.at_us;
 		if (is_mark_due(flow, now))
 			pass_last_marks(flow, now, end_us);
@@ -220,7 +221,7 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	if (!tp)
 		return;
 	is_all_acked = tp->snd_una == tp->write_seq;
-	/* Data before the FIN is still in flight: the transfer ends when it is acknowledged. */
+	/* Data before the FIN is still in flight: the transfer ends when that data is acknowledged. */
 	if (!is_round_trip && !is_close && !is_all_acked)
 		return;
 	cookie = cookie_of(tp);
@@ -252,7 +253,7 @@ static __always_inline bool is_of_interest(u32 old, u32 new)
 	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
-/* Handles the callbacks that only `tune` uses: whether to negotiate ECN, and retransmissions. */
+/* Handles the callbacks that only `tune` uses: ECN negotiation, and retransmissions. */
 static __always_inline void on_question(struct bpf_sock_ops *ctx, u32 op)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -299,10 +300,10 @@ enum { WALK_SHOWS_ALL = 1 };
 
 struct walk {
 	u32 purpose;
-	u32 number; /* from 1 on */
+	u32 number; /* number of the scan, from 1 on */
 	u32 is_complete; /* whether it has covered all network namespaces */
 	u32 unused;
-	u64 cgroup; /* id of the recorded cgroup, which changes if it is removed and created again */
+	u64 cgroup; /* id of the recorded cgroup, which changes if the cgroup is removed and recreated */
 };
 
 ARRAY(walk, 1, struct walk);
@@ -355,7 +356,7 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 
 	sum_up(&now, tp, flags, state, now_us);
 	look(flow, tp, &now);
 	flow->begin = now;
-	/* A transfer may be in progress; its start is unknown. */
+	/* A transfer may be in progress, whose start is unknown. */
 	flow->begin.at_us = 0;
 	if (flow->covered_bytes > now.acked_bytes)
 		flow->flags |= FLOW_IN_TRANSFER;
@@ -428,10 +429,10 @@ struct {
 	__type(value, u32);
 } namespaces SEC(".maps");
 
-/* A connection that this number of consecutive scans does not find is closed. */
+/* A connection counts as closed if this number of consecutive scans do not find it. */
 #define WALKS_MISSED 2
 
-/* Returns whether a tracked connection has closed, according to the last scan. */
+/* Returns whether a tracked connection has closed, by the result of the last scan. */
 static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 {
 	u32 *visited, netns;
@@ -443,7 +444,7 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 	}
 	if (last->number - flow->walk < WALKS_MISSED)
 		return false;
-	/* Complete scans find it if it is open; its namespace may not exist any more. */
+	/* Complete scans find the connection if it is open; its namespace may no longer exist. */
 	if (flow->flags & FLOW_BLIND && last->is_complete)
 		return true;
 	netns = flow->netns;
@@ -453,8 +454,8 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 
 /*
  * Reports a closed connection whose close the kernel did not report: another program had cleared the callbacks, and
- * the connection closed before a scan set them again. Of its endpoints, only the network namespace is known. Returns
- * false if the queue is full.
+ * the connection closed before a scan set them again. Its addresses are unknown, except the network namespace.
+ * Returns false if the queue is full.
  */
 static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 {
@@ -516,8 +517,8 @@ static long visit_more(struct bpf_map *map, u64 *cookie, struct flow *flow, stru
 }
 
 /*
- * Searches all slots for closed connections, and returns the number of those that it could not report. The loader runs
- * it. It is not a map iterator, because some kernels reject these for all users (EPERM).
+ * Searches all slots for closed connections, and returns the number of those that it could not report. The loader
+ * runs it. It is not a map iterator, because some kernels reject map iterators for all users (EPERM).
  */
 SEC("syscall")
 int record_search(void *unused)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The table of connections, by their sockets' cookies.
+ * The table of connections, keyed by the cookies of their sockets.
  *
  *     cookie / 8 ──► a set: 8 cookies in a cache line ──► a slot for each in one large array
  *                    first one of the near sets; if that is full, one of all sets; if that is full, a hash table
  *
- * For a short connection, the kernel's own maps cost more than all other work: inserting into and deleting from a hash
- * table takes 250 to 400 ns, creating socket storage 1400. An array takes an inlined bounds check. Cookies are
- * consecutive, so connections that open together have adjacent slots. If slots were taken in turn, successive short
- * connections would access the whole array, most of which is not cached. So a connection first gets a slot in one of a
- * few "near" sets, which stay cached. Within a set the first free slot is taken, which is often the one that was freed
- * last. If many long connections fill a near set, the next gets a slot in its set among all sets; if that is full, too,
- * an entry of the kernel's hash table.
+ * For a short connection, the kernel's own maps cost more than all other work: inserting into and deleting from a
+ * hash table takes 250 to 400 ns, creating socket storage 1400 ns. An array takes an inlined bounds check. Cookies
+ * are consecutive, so connections that open together have adjacent slots. If slots were used in rotation, successive
+ * short connections would access the entire array, most of which is not cached. Therefore, a connection first gets a
+ * slot in one of a few "near" sets, which stay cached. Within a set the first free slot is used, which is often the
+ * one that was freed last. If many long connections fill a near set, the next one gets a slot in its set among all
+ * sets; if that is full, too, it gets an entry of the kernel's hash table.
  *
  * All memory is allocated at the start. The loader sets the number of sets, a power of two, and the size of the hash
  * table.
@@ -25,15 +25,18 @@
 
 #define WAYS 8
 
-/* A power of two. With the state of their connections, near sets take 0.2 MB: part of a CPU's second-level cache. */
+/*
+ * Number of near sets, a power of two. With the state of their connections they take 0.2 MB of a CPU's second-level
+ * cache.
+ */
 #define NEAR_SETS 64
 
-/* Cookies of the connections in a set; 0: the slot is free. */
+/* Cookies of the connections in a set; 0 for a free slot. */
 struct set {
 	u64 cookies[WAYS];
 };
 
-/* Mappable, which aligns it to a page, so that no set spans two cache lines. */
+/* Mappable, because that aligns the map to a page, so that no set spans two cache lines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -77,7 +80,7 @@ static __always_inline u32 near_set_of(u64 cookie)
 	return set_of(cookie) & (NEAR_SETS - 1);
 }
 
-/* Index of a cookie in a set; WAYS: absent. */
+/* Returns the index of a cookie in a set; WAYS if it is absent. */
 static __always_inline u32 way_of(struct set *set, u64 cookie)
 {
 	u32 way;
@@ -118,7 +121,7 @@ static __always_inline bool find(struct place *place, u64 cookie)
 
 	place->flow = NULL;
 	place->cookie = NULL;
-	/* Cookie 0: the socket has none yet. */
+	/* A cookie of 0 means that the socket has none yet. */
 	if (!set || !cookie)
 		return false;
 	way = way_of(set, cookie);
@@ -141,7 +144,7 @@ static __always_inline u32 take_way(u32 set_number, u64 cookie)
 #pragma clang loop unroll(disable)
 	for (way = 0; way < WAYS; way++) {
 		taken = __sync_val_compare_and_swap(&set->cookies[way], 0, cookie);
-		/* It is already here if a socket reconnects whose first close was not reported. */
+		/* The cookie is already present if a socket reconnects whose first close was not reported. */
 		if (!taken || taken == cookie)
 			break;
 	}

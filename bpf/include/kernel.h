@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The members of the kernel's structures that the programs read. The offsets here are irrelevant: the loader finds each
- * member by its name in the running kernel (CO-RE), so the programs are built without that kernel's headers.
+ * The members of the kernel's structures that the programs read. The offsets here are irrelevant: the loader locates
+ * each member by its name in the running kernel (CO-RE), so the programs are built without that kernel's headers.
  */
 #ifndef THALWEG_KERNEL_H
 #define THALWEG_KERNEL_H
@@ -50,7 +50,7 @@ enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
 enum tcp_ca_event { CA_EVENT_TX_START };
 
-/* Flag of an algorithm that sockets without privileges may use. */
+/* Flag of an algorithm that unprivileged users may choose for a socket. */
 #define TCP_CONG_NON_RESTRICTED 1
 
 /* Flag of an algorithm whose connections request ECN. */
@@ -171,7 +171,7 @@ struct sock_common {
 
 enum sock_flags { SOCK_DONE = 1 };
 
-/* Pacing: none, or by TCP itself. */
+/* Values of the pacing status: no pacing, or pacing by TCP itself. */
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
 
 struct sock {
@@ -309,7 +309,7 @@ struct bbr {
 	u16 extra_acked[2];
 };
 
-/* The kernel's struct of an algorithm; `tcp_congestion_ops` below declares the algorithms of this project. */
+/* The kernel's structure of an algorithm; `tcp_congestion_ops` below declares the algorithms of this project. */
 struct tcp_congestion_ops___kernels {
 	char name[16];
 };
@@ -328,7 +328,7 @@ struct bpf_iter__tcp {
 
 #pragma clang attribute pop
 
-/* The loader reads its names and functions; the kernel fills in the rest. */
+/* The loader reads names and functions from it; the kernel fills in the rest. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);

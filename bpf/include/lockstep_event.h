@@ -28,7 +28,10 @@ struct lockstep_event {
 	u64 flow;
 	u64 number;
 
-	/* Clocks: jiffies before and after the call; the connection's clock, earliest departure and last transmission. */
+	/*
+	 * Clocks: jiffies before and after the call; the connection's clock, its earliest departure and its last
+	 * transmission.
+	 */
 	u64 jiffies;
 	u64 jiffies_after;
 	u64 clock_ns;
@@ -60,7 +63,7 @@ struct lockstep_event {
 	u64 pacing_rate;
 	u64 cwnd_cnt;
 
-	/* Arguments of the call; the callback determines which are set. `arg`: the next state, or the event. */
+	/* Arguments of the call, which depend on the callback. `arg` is the next state, or the event. */
 	u64 arg;
 	u64 acked;
 	u64 rtt_us;
@@ -72,7 +75,7 @@ struct lockstep_event {
 	u64 rs_is_app_limited;
 	u64 rs_is_ack_delayed;
 
-	/* State after the call. `result`: return value of the callback. */
+	/* State after the call. `result` is the return value of the callback. */
 	u64 result;
 	u64 min_tso_segs;
 	u64 app_limited_after;

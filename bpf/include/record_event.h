@@ -11,7 +11,7 @@
 #ifndef THALWEG_RECORD_EVENT_H
 #define THALWEG_RECORD_EVENT_H
 
-/* Number of times after the opening (1, 3, 10 and 30 s) at which the acknowledged bytes are stored. */
+/* Number of times after the opening (1, 3, 10 and 30 s) at which the number of acknowledged bytes is stored. */
 #define RECORD_MARKS 4
 
 /* RTT histogram: one-byte buckets, 8 per power of two, from 32 us to 8.4 s; the outermost include values beyond. */
@@ -22,27 +22,32 @@
 #define RECORD_RTT_FEW 20
 
 enum record_kind {
-	RECORD_CLOSE,    /* a connection that has closed */
-	RECORD_INTERIM,  /* an open connection, whose interim row is due */
+	RECORD_CLOSE,    /* a closed connection */
+	RECORD_INTERIM,  /* an open connection, for an interim row */
 	RECORD_LOOK,     /* an open connection, for a client that asked for its state */
-	RECORD_TRANSFER, /* a transfer in a connection that stays open */
+	RECORD_TRANSFER, /* a transfer on a connection that stays open */
 	RECORD_GONE,     /* a closed connection whose close the kernel did not report: its last sample */
 };
 
 enum record_flag {
 	RECORD_OUTGOING = 1,
-	RECORD_JOINED = 2,   /* it was open before recording began: its direction and first algorithm are unknown */
+	RECORD_JOINED = 2,   /* opened before recording began: its direction and first algorithm are unknown */
 	RECORD_BLIND = 4,    /* the kernel does not call the programs for it: only scans sample it */
 	RECORD_COMPLETE = 8, /* all bytes of the transfer were acknowledged */
 };
 
-/* The flags also hold the decision of `tune`: its reason, and the number of the algorithm (15: none). */
+/*
+ * The flags also contain the decision of `tune`: its reason, and the number of the algorithm (15: none was chosen).
+ */
 #define RECORD_REASON_SHIFT 8
 #define RECORD_ARM_SHIFT 12
 #define RECORD_SHARED (1 << 16) /* the decision was made for another connection of the same peer */
 #define RECORD_CHOICE (15 << RECORD_REASON_SHIFT | 15 << RECORD_ARM_SHIFT | RECORD_SHARED)
 
-/* Why `tune` chose an algorithm or not. RECORD_NO_CHANCES and later: the connection is not compared ("untouched"). */
+/*
+ * Reason of `tune` for an algorithm. From RECORD_NO_CHANCES on, the connection is not part of the comparison
+ * ("untouched").
+ */
 enum record_reason {
 	RECORD_UNDECIDED,   /* no decision: `tune` is off, or its grace time is over */
 	RECORD_TREATED,     /* the algorithm was drawn */
@@ -54,7 +59,7 @@ enum record_reason {
 	RECORD_PRIVATE,     /* left alone: the peer's address is private or shared (RFC 1918, 4193, 6598) */
 	RECORD_LINK_LOCAL,  /* left alone: the peer's address is link-local */
 	RECORD_KEEP,        /* left alone because of an override */
-	RECORD_OVERRIDE,    /* an override names the algorithm */
+	RECORD_OVERRIDE,    /* an override selected the algorithm */
 	RECORD_REFUSED,     /* the kernel did not set the drawn algorithm */
 };
 
@@ -78,9 +83,9 @@ struct record_event {
 	u32 kind;
 	u32 flags;
 	u32 transfer;
-	/* TCP's state; of a closed connection, its state before. */
+	/* TCP state; for a closed connection, the state before the close. */
 	u32 state;
-	/* 0: the endpoints are unknown. */
+	/* Address family; 0 if the endpoints are unknown. */
 	u32 family;
 	u32 local_port;
 	u32 remote_port;
@@ -101,7 +106,7 @@ struct record_event {
 	u64 acked_after_bytes[RECORD_MARKS];
 	/* BBR's bandwidth in packets per microsecond, times 2^24; 0: another algorithm. */
 	u64 bbr_bw;
-	/* The last transfer of a closed connection. 0 bytes sent: there is none. */
+	/* The last transfer of a closed connection; without one, the number of bytes sent is 0. */
 	u64 last_start_us;
 	u64 last_end_us;
 	u64 last_sent_bytes;
@@ -128,7 +133,10 @@ struct record_event {
 	/* Number of valid entries in `acked_after_bytes`. */
 	u32 marks;
 	u32 bbr_min_rtt_us;
-	/* Samples of BBR in PROBE_BW, and those with less in flight than a sender that is not off-CPU keeps. */
+	/*
+	 * Number of BBR samples in PROBE_BW, and of those with less in flight than a sender that is not off CPU keeps
+	 * in flight.
+	 */
 	u32 bbr_looks;
 	u32 bbr_short_looks;
 	u32 last_is_complete;
@@ -152,14 +160,14 @@ struct record_event {
 
 /*
  * The event queue: a ring buffer with any number of concurrent writers (the programs) and one reader (the agent). A
- * writer takes the next number, unless the queue is full; its slot is that number modulo RECORD_SLOTS, a power of two.
- * The reader writes only `read`, the number of events that it has read, which has a cache line of its own: slots stay
- * in the writers' caches. The length of a slot is a multiple of a cache line.
+ * writer takes the next number, unless the queue is full; its slot is that number modulo RECORD_SLOTS, a power of
+ * two. The reader writes only `read`, the number of events that it has read. `read` is in a separate cache line, so
+ * that slots stay in the writers' caches. The length of a slot is a multiple of a cache line.
  */
 #define RECORD_SLOTS 8192
 
 struct record_slot {
-	u64 number; /* of the event in this slot, counted from 1; 0: none yet */
+	u64 number; /* number of the event in this slot, from 1; 0 before the first event */
 	u64 bytes;  /* length of the event */
 	struct record_event event;
 	u64 unused[2];
@@ -179,7 +187,7 @@ struct record_settings {
 	u64 interim_us;    /* interval of a connection's interim rows */
 	u64 cgroup_level;  /* depth of the recorded cgroup below the root */
 	u64 set_mask; /* number of sets of connections, minus 1: see bpf/flow/table.h */
-	u64 has_histograms; /* whether there are RTT histograms; 0: no event has buckets */
+	u64 has_histograms; /* whether events have RTT histograms */
 };
 
 /* Counters since the programs were loaded, per CPU. */

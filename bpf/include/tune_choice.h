@@ -12,11 +12,11 @@
 
 /* Settings, which the loader writes before it loads the programs. */
 struct tune_settings {
-	u64 names[2 * TUNE_ARMS]; /* of the algorithms, padded with NUL; those that need ECN come last */
-	u64 together_us;          /* how long a client's connections share one choice */
+	u64 names[2 * TUNE_ARMS]; /* names of the algorithms, padded with NUL; those that need ECN come last */
+	u64 together_us;          /* maximum time for which a client's connections share one choice */
 	u32 is_on;                /* 0: no algorithm is chosen */
-	u32 sets;                 /* 0: dry run: decisions are counted, but no algorithm is set */
-	u32 takes_private;        /* 0: peers with private addresses are left alone */
+	u32 sets;                 /* 0 for a dry run: decisions are counted, but no algorithm is set */
+	u32 takes_private;        /* 0: peers with private addresses are excluded */
 	u32 arms;                 /* number of algorithms */
 	u32 plain_arms;           /* number of algorithms that need no ECN */
 	u32 loss_shift;           /* retransmissions above 2^-loss_shift of the segments switch to loss_arm; 0: never */
@@ -36,13 +36,13 @@ struct tune_heart {
 /* An address or a prefix in network byte order; an IPv4 address, also of an IPv6 socket, is in the first four bytes. */
 struct tune_key {
 	u64 address[2];
-	u64 scope; /* TUNE_SCOPE: one word, because it is read as one */
+	u64 scope; /* TUNE_SCOPE, in one word because it is read at once */
 };
 
 /* A network namespace, the IP version (4 or 6) and the length of the prefix in bits. */
 #define TUNE_SCOPE(netns, family, length) ((u64)(netns) | (u64)(family) << 32 | (u64)(length) << 48)
 
-/* Probabilities for the connections of one direction, as thresholds of a random number of 32 bits. */
+/* Probabilities for the connections of one direction, as thresholds of a 32-bit random number. */
 struct tune_draw {
 	u32 holdout;          /* a number below it holds the connection out; ~0: all are held out */
 	u32 last;             /* the last arm whose probability is not 0 */
@@ -55,8 +55,8 @@ struct tune_row {
 };
 
 /*
- * Peers that are left alone without --private, as RANGE(first address, prefix length, reason); an IPv6 address is given
- * as its first and its last 64 bits. No two ranges overlap.
+ * Peers that are excluded without --private, as RANGE(first address, prefix length, reason). An IPv6 address consists
+ * of its first and its last 64 bits. No two ranges overlap.
  */
 #define TUNE_RANGES_V4(RANGE)                      \
 	RANGE(0x00000000, 8, RECORD_LOOPBACK)      \

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Aggregation: the number of packets that ACKs acknowledge beyond what the bandwidth explains (section
- * "BBR.extra_acked"). The largest excess of the last 5 to 10 round trips counts, in STARTUP that of the last 1 to 2.
- * Included by bbr3.h.
+ * Aggregation: the number of packets that ACKs acknowledge beyond the number that the bandwidth explains (section
+ * "BBR.extra_acked"). The filter keeps the largest excess of the last 5 to 10 round trips, and of the last 1 to 2 in
+ * STARTUP. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_AGGREGATION_H
 #define THALWEG_BBR3_AGGREGATION_H
 
 #define BBR3_EXTRA_ACKED_ROUNDS 5
 
-/* An interval that has counted this many packets is too old. */
+/* An interval that has counted this number of packets is restarted. */
 #define BBR3_EXTRA_ACKED_RESET (1 << 20)
 
-/* Counts the rounds of a window of the filter. */
+/* Counts the rounds of a filter window. */
 BBR3_RARE void bbr3_advance_extra_acked(struct bbr3 *it)
 {
 	uint32_t rounds = it->is_full_bw_reached ? BBR3_EXTRA_ACKED_ROUNDS : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Bandwidth: the largest delivery rate of this and the previous cycle of PROBE_BW (section "BBR.max_bw Max Filter"),
- * bounded by what recent losses have left of it. Included by bbr3.h.
+ * limited by the short-term bound after recent losses. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_BANDWIDTH_H
 #define THALWEG_BBR3_BANDWIDTH_H
@@ -11,20 +11,20 @@ BBR3_INLINE uint32_t bbr3_max_bw(const struct bbr3 *it)
 	return bbr3_max(it->max_bw[0], it->max_bw[1]);
 }
 
-/* The bandwidth that the flow uses (draft: BoundBWForModel). */
+/* Returns the bandwidth that the flow uses (draft: BoundBWForModel). */
 BBR3_INLINE uint32_t bbr3_bw(const struct bbr3 *it)
 {
 	return bbr3_min(bbr3_max_bw(it), it->bw_shortterm);
 }
 
-/* Takes a sample; one that the application has limited counts only if it is larger (draft: UpdateMaxBw). */
+/* Adds a sample; an app-limited one is used only if it is larger than the maximum (draft: UpdateMaxBw). */
 BBR3_INLINE void bbr3_update_max_bw(struct bbr3 *it, uint32_t bw, uint32_t is_app_limited)
 {
 	if (!is_app_limited || bw >= bbr3_max_bw(it))
 		it->max_bw[1] = bbr3_max(it->max_bw[1], bw);
 }
 
-/* A cycle ends. A cycle without samples does not count (draft: AdvanceMaxBwFilter). */
+/* Called when a cycle ends. A cycle without samples is ignored (draft: AdvanceMaxBwFilter). */
 BBR3_INLINE void bbr3_advance_max_bw(struct bbr3 *it)
 {
 	if (!it->max_bw[1])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * bbr3: BBR version 3 for kernels without it. This file connects the algorithm (bbr3.h) to the kernel: it reads the
- * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change the algorithm's
- * decision, for a sender that shares a CPU.
+ * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change the
+ * algorithm's decision, for a sender on a shared CPU.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. agent-cc.md has the cost per ACK
  * (bench/acks.py measures it), docs/concepts/bbr3.md lists the information that only the kernel's own version 3 has.
@@ -20,7 +20,8 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * The rule: 0 for none, otherwise one of `enum rule` plus 1. In its own section, so that the loader needs no offset.
+ * The rule: 0 for no rule, otherwise a value of `enum rule` plus 1. In a separate section, so that the loader needs
+ * no offset.
  */
 const volatile u32 rule SEC(".rodata.rule") = 0;
 
@@ -29,10 +30,10 @@ struct flow {
 	struct bbr3 bbr;
 	struct bbr3_ring ring;
 	struct rule_state rule;
-	/* Input of the rule at an ACK, and its output. They do not fit on the stack. */
+	/* Input and output of the rule at an ACK. They do not fit on the stack. */
 	struct rule_input in;
 	struct rule_output out;
-	/* The pacing rate as set by BBR. BBR uses its own rate, so it never sees the one that a rule has set. */
+	/* The pacing rate as set by BBR. BBR is shown its own rate, and never the one that a rule has set. */
 	u64 bbr_pacing_rate;
 };
 
@@ -75,22 +76,22 @@ static __always_inline u32 inflight_of(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* The latest call before packets are sent, in the memory that a socket has for its algorithm. */
+/* Returns the latest call before packets are sent, which is stored in the socket's memory for its algorithm. */
 static __always_inline struct bbr3_call *call_of(struct sock *sk)
 {
 	return (struct bbr3_call *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
-/* Packets were sent after the latest call. */
+/* Called when packets were sent after the latest call. */
 static __always_inline void settle_call(struct flow *flow, struct bbr3_call *call, u32 sent, u32 srtt_us)
 {
-	/* No ACK has come since, so the marks are those of the call. */
+	/* No ACK has arrived since the call, so its marks still apply. */
 	u32 is_app_limited = call->is_app_limited || bbr3_is_marked(&flow->bbr, call->delivered);
 
 	bbr3_ring_settle(&flow->ring, call, sent, srtt_us, is_app_limited);
 }
 
-/* The part of the input that every call needs. */
+/* Reads the part of the input that every call needs. */
 static __always_inline void read_socket(struct sock *sk, struct bbr3_ack *ack)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
@@ -98,7 +99,7 @@ static __always_inline void read_socket(struct sock *sk, struct bbr3_ack *ack)
 	u64 clock_ns = tp->tcp_clock_cache, departure_ns = tp->tcp_wstamp_ns;
 
 	ack->now_us = tp->tcp_mstamp;
-	/* A multiplication instead of a division: 2^32 / 1000, rounded up. */
+	/* A multiplication replaces the division: 2^32 / 1000, rounded up. */
 	ack->pacing_delay_us = departure_ns > clock_ns ? (u64)(u32)(departure_ns - clock_ns) * 4294968 >> 32 : 0;
 	ack->max_pacing_rate = sk->sk_max_pacing_rate;
 	ack->pacing_shift = sk->sk_pacing_shift;
@@ -138,7 +139,7 @@ static __always_inline void read_sample(struct sock *sk, const struct rate_sampl
 	ack->unbounded_cwnd = 0;
 }
 
-/* Packets in flight at the transmission of the last acknowledged packet. */
+/* Reads the number of packets in flight when the last acknowledged packet was sent. */
 static __always_inline void read_ring(struct sock *sk, struct flow *flow, struct bbr3_ack *ack)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
@@ -167,8 +168,8 @@ static __always_inline void write_socket(struct sock *sk, const struct bbr3_ack 
 }
 
 /*
- * Called when a connection starts, or returns to this algorithm. Not inlined: the code of an ACK stays dense, and the
- * stack for `ack` is the caller's.
+ * Called when a connection starts, or returns to this algorithm. Not inlined, so that the code of an ACK is compact,
+ * and the caller provides the stack for `ack`.
  */
 static __noinline void begin(struct sock *sk, struct bbr3_ack *ack)
 {
@@ -188,8 +189,8 @@ static __noinline void begin(struct sock *sk, struct bbr3_ack *ack)
 }
 
 /*
- * The verifier checks a global function once, for any input. Inlined, the algorithm would have too many paths for it.
- * It wants the null checks, too.
+ * A global function, because the verifier checks it once, for any input. Inlined, the algorithm would have too many
+ * paths for the verifier. The null checks are for the verifier, too.
  */
 __noinline int bbr3_handle_ack(struct bbr3 *it, struct bbr3_ack *ack)
 {
@@ -198,7 +199,7 @@ __noinline int bbr3_handle_ack(struct bbr3 *it, struct bbr3_ack *ack)
 	return 0;
 }
 
-/* BBR's modes, numbered as the rules number them. */
+/* Returns BBR's mode, numbered as in the rules. */
 static __always_inline u32 rule_mode_of(const struct bbr3 *it)
 {
 	if (it->state == BBR3_STARTUP)
@@ -245,7 +246,7 @@ static __always_inline void fill_rule_input(struct sock *sk, const struct bbr3 *
 	in->unbounded_cwnd = in->mode == RULE_PROBE_BW ? ack->unbounded_cwnd : 0;
 }
 
-/* A global function, as bbr3_handle_ack(). */
+/* A global function for the same reason as bbr3_handle_ack(). */
 __noinline int bbr3_step_rule(struct rule_state *state, struct rule_input *in, struct rule_output *out)
 {
 	if (state && in && out)
@@ -254,7 +255,8 @@ __noinline int bbr3_step_rule(struct rule_state *state, struct rule_input *in, s
 }
 
 /*
- * After an ACK that BBR has handled. The gain that the rule `paper` sets is not kept: BBR's own follows from its state.
+ * Called after BBR has handled an ACK. The gain that the rule `paper` sets is not stored, because BBR derives its own
+ * gain from its state.
  */
 static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, struct bbr3_ack *ack, u32 prior_cwnd)
 {
@@ -281,7 +283,10 @@ static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, struct 
 	return out->boosted;
 }
 
-/* Before BBR handles an ACK: its own pacing rate, and a rate sample that is at most the rate of ACKs between stalls. */
+/*
+ * Called before BBR handles an ACK: restores BBR's own pacing rate, and limits the rate sample to the rate of ACKs
+ * between stalls.
+ */
 static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack *ack)
 {
 	u64 interval_us;
@@ -296,8 +301,8 @@ static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack 
 }
 
 /*
- * One ACK. Without state, if memory is short, the window stays unchanged until it can be allocated. The ACK that opens
- * a connection precedes its start.
+ * Handles an ACK. Without state, because memory is short, the window stays unchanged until the state can be
+ * allocated. The ACK that opens a connection arrives before the connection starts.
  */
 static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)
 {
@@ -347,7 +352,7 @@ void BPF_PROG(bbr3_init, struct sock *sk)
 	struct counters *counters = counters_here();
 	struct bbr3_ack ack = {};
 
-	/* It may have used this algorithm before, with another one in between. */
+	/* The socket may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	begin(sk, &ack);
@@ -421,14 +426,17 @@ void BPF_PROG(bbr3_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
 SEC("struct_ops")
 u32 BPF_PROG(bbr3_undo_cwnd, struct sock *sk)
 {
-	/* Read before the branch: the compiler would merge this load with another one, which the verifier refuses. */
+	/*
+	 * Read before the branch: otherwise the compiler merges this load with another one, and the verifier rejects
+	 * that.
+	 */
 	u32 cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
 	struct flow *flow = flow_of(sk);
 
 	return flow ? bbr3_on_undo(&flow->bbr) : cwnd;
 }
 
-/* Called before packets are sent. From Linux 5.18 on TCP itself sizes bursts by rate and RTT as version 3 does. */
+/* Called before packets are sent. Since Linux 5.18, TCP itself sizes bursts by rate and RTT as version 3 does. */
 SEC("struct_ops")
 u32 BPF_PROG(bbr3_min_tso_segs, struct sock *sk)
 {
@@ -456,7 +464,7 @@ u32 BPF_PROG(bbr3_min_tso_segs, struct sock *sk)
 	return min_segments;
 }
 
-/* Buffer for three windows: BBR may grow the window during loss recovery, too. */
+/* The send buffer holds three windows, because BBR may also grow the window during loss recovery. */
 SEC("struct_ops")
 u32 BPF_PROG(bbr3_sndbuf_expand, struct sock *sk)
 {

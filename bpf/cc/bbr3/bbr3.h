@@ -35,19 +35,19 @@ enum bbr3_state {
 
 /* Position of the acknowledged packets relative to the last bandwidth probe. */
 enum bbr3_ack_phase {
-	BBR3_ACKS_INIT,            /* nothing */
+	BBR3_ACKS_INIT,            /* no probe yet */
 	BBR3_ACKS_REFILLING,       /* the pipe is being filled */
-	BBR3_ACKS_PROBE_STARTING,  /* before the probe: the packets were sent earlier */
-	BBR3_ACKS_PROBE_FEEDBACK,  /* the probe's packets */
-	BBR3_ACKS_PROBE_STOPPING,  /* the same; the probe has ended */
+	BBR3_ACKS_PROBE_STARTING,  /* a probe has started; the acknowledged packets were sent before it */
+	BBR3_ACKS_PROBE_FEEDBACK,  /* the acknowledged packets were sent in the probe */
+	BBR3_ACKS_PROBE_STOPPING,  /* the same, after the end of the probe */
 };
 
-/* States of Linux's loss recovery that matter here. */
+/* States of Linux's loss recovery that are used here. */
 enum { BBR3_CA_OPEN, BBR3_CA_RECOVERY = 3, BBR3_CA_LOSS = 4 };
 
 /*
- * The model of the path and the state machine: the state of a connection. Members that every ACK needs come first, so
- * that it touches few cache lines.
+ * The model of the path and the state machine of a connection. Members that every ACK needs come first, so that an
+ * ACK accesses few cache lines.
  */
 struct bbr3 {
 	uint8_t state;
@@ -75,10 +75,10 @@ struct bbr3 {
 	uint8_t has_ecn_in_cycle;
 	uint8_t has_loss_in_cycle;
 
-	uint32_t next_round_delivered; /* the round ends when a packet is acknowledged that was sent after this */
+	uint32_t next_round_delivered; /* the round ends when a packet that was sent after this count is acknowledged */
 	uint32_t loss_round_delivered; /* the same for the round over which losses are counted */
-	uint32_t lost_seen;            /* losses that have been handled */
-	uint32_t ce_seen;              /* ECN marks that have been counted */
+	uint32_t lost_seen;            /* losses that were handled */
+	uint32_t ce_seen;              /* ECN marks that were counted */
 	uint32_t max_bw[2];            /* largest delivery rate of the previous cycle, and of this one */
 	uint32_t bw_latest;            /* largest delivery rate of the latest round trip */
 	uint32_t bw_shortterm;
@@ -88,36 +88,36 @@ struct bbr3 {
 	uint32_t inflight_longterm;
 	uint32_t min_rtt_us;       /* over 10 s */
 	uint32_t probe_rtt_min_us; /* over 5 s */
-	uint32_t extra_acked[2];   /* largest ones of two windows of round trips */
+	uint32_t extra_acked[2];   /* maxima of two windows of round trips */
 	uint32_t extra_acked_delivered;
 	uint32_t probe_wait_us;
-	uint32_t burst;            /* segments that leave at once; bbr3_measure_burst() computes it */
+	uint32_t burst;            /* segments in a burst, computed by bbr3_measure_burst() */
 	uint32_t burst_min_rtt_us; /* min_rtt for which it was computed */
 	uint64_t burst_rate;
 	uint64_t cycle_us;             /* start of the timed phase of PROBE_BW */
-	uint64_t min_rtt_at_us;        /* when min_rtt was measured */
+	uint64_t min_rtt_at_us;        /* time at which min_rtt was measured */
 	uint64_t probe_rtt_min_at_us;  /* time of probe_rtt_min, or end of PROBE_RTT */
 	uint64_t extra_acked_since_us; /* start of the interval over which extra_acked is counted */
 
 	uint64_t probe_rtt_done_us; /* end of PROBE_RTT; 0: too much is still in flight */
-	uint32_t up_acked;               /* ACKed packets since inflight_longterm last grew */
-	uint32_t up_acked_per_increment; /* ACKed for each packet by which it grows */
-	uint32_t marked_from;            /* packets are marked that are sent between these counts of delivered ones */
+	uint32_t up_acked;               /* packets acknowledged since inflight_longterm last grew */
+	uint32_t up_acked_per_increment; /* packets acknowledged per packet of its growth */
+	uint32_t marked_from;            /* packets sent between these two counts of delivered ones are marked */
 	uint32_t marked_until;
-	uint32_t alpha_delivered; /* packets, and marks among them, when ecn_alpha was updated */
+	uint32_t alpha_delivered; /* packets and marks at the last update of ecn_alpha */
 	uint32_t alpha_delivered_ce;
 	uint32_t random;
 	uint32_t init_cwnd;
-	uint32_t prior_cwnd; /* last good one before loss recovery or PROBE_RTT */
+	uint32_t prior_cwnd; /* last valid cwnd before loss recovery or PROBE_RTT */
 	uint32_t undo_bw_shortterm;
 	uint32_t undo_inflight_shortterm;
 	uint32_t undo_inflight_longterm;
-	uint16_t ecn_alpha; /* average share of marked packets, in 1/256 */
-	uint8_t ecn_rounds; /* of STARTUP, with too many marks */
+	uint16_t ecn_alpha; /* average share of marked packets, in units of 1/256 */
+	uint8_t ecn_rounds; /* rounds of STARTUP with too many marks */
 	uint8_t up_rounds;
 };
 
-/* The connection at an ACK or another event. The last members are outputs. */
+/* State of the connection at an ACK or another event. The last members are outputs. */
 struct bbr3_ack {
 	uint64_t now_us;
 	uint64_t delivered_us;     /* time of the last delivery */
@@ -125,44 +125,44 @@ struct bbr3_ack {
 	uint64_t max_pacing_rate;  /* bytes per second */
 	uint32_t pacing_shift;
 	uint32_t mss;
-	uint32_t srtt_us;          /* 0: unknown */
+	uint32_t srtt_us;          /* 0 if unknown */
 	uint32_t inflight;         /* packets */
-	uint32_t delivered;        /* packets since the start */
-	uint32_t lost;             /* packets since the start */
+	uint32_t delivered;        /* packets delivered since the start */
+	uint32_t lost;             /* packets lost since the start */
 	uint32_t cwnd_clamp;
 	uint32_t ca_state;
 	uint32_t is_cwnd_limited;
-	uint32_t has_ecn;          /* whether both ends agreed on ECN */
-	uint32_t delivered_ce;     /* packets that were marked, since the start */
+	uint32_t has_ecn;          /* whether both ends negotiated ECN */
+	uint32_t delivered_ce;     /* packets marked since the start */
 
 	/* Rate sample. */
-	uint64_t interval_us; /* 0: no sample */
+	uint64_t interval_us; /* 0 without a sample */
 	uint32_t sample_delivered;
-	uint32_t sample_ce; /* marked among them */
+	uint32_t sample_ce; /* marked packets in the sample */
 	uint32_t prior_delivered;
 	uint32_t prior_inflight;
 	uint32_t acked;        /* packets that this ACK acknowledges, selectively or not */
-	uint32_t losses;       /* packets that this ACK shows to be lost */
-	uint32_t rtt_us;       /* BBR3_INFINITE: none */
+	uint32_t losses;       /* packets that this ACK shows as lost */
+	uint32_t rtt_us;       /* BBR3_INFINITE without a sample */
 	uint32_t is_app_limited;
 	uint32_t is_ack_delayed;
-	uint32_t bw;           /* delivery rate; bbr3_on_ack() computes it */
+	uint32_t bw;           /* delivery rate, computed by bbr3_on_ack() */
 
 	/*
 	 * State at the transmission of the most recently sent packet that this ACK acknowledges, from inflight_ring.h.
 	 */
-	uint32_t tx_in_flight; /* packets in flight with it; 0: unknown */
-	uint32_t tx_lost;      /* packets lost until then */
+	uint32_t tx_in_flight; /* packets in flight including this one; 0 if unknown */
+	uint32_t tx_lost;      /* packets lost before its transmission */
 	uint32_t tx_is_app_limited;
 
 	/* Results. */
 	uint64_t pacing_rate;
 	uint32_t cwnd;
-	uint32_t ssthresh; /* 0: as it is */
-	uint32_t unbounded_cwnd; /* cwnd before the bounds of the model */
+	uint32_t ssthresh; /* 0: unchanged */
+	uint32_t unbounded_cwnd; /* cwnd without the bounds of the model */
 };
 
-/* Whether `left` precedes `right`, for counters that wrap around. */
+/* Returns whether `left` precedes `right`, for counters that wrap around. */
 BBR3_INLINE uint32_t bbr3_is_before(uint32_t left, uint32_t right)
 {
 	return (int32_t)(left - right) < 0;

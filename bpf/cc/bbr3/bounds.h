@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Short-term bounds: what losses outside of bandwidth probes leave of bandwidth and data in flight until the next probe
- * (section "When not Probing for Bandwidth"). Included by bbr3.h.
+ * Short-term bounds on bandwidth and on data in flight, which losses outside of bandwidth probes reduce until the
+ * next probe (section "When not Probing for Bandwidth"). Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_BOUNDS_H
 #define THALWEG_BBR3_BOUNDS_H
@@ -25,7 +25,7 @@ BBR3_INLINE void bbr3_reset_congestion_signals(struct bbr3 *it)
 }
 
 /*
- * Called near the start of an ACK. Rounds of losses are counted separately: they begin with the first loss
+ * Called near the start of an ACK. Rounds for counting losses are separate: they begin with the first loss
  * (UpdateLatestDeliverySignals).
  */
 BBR3_INLINE void bbr3_update_latest_delivery(struct bbr3 *it, const struct bbr3_ack *ack)
@@ -50,7 +50,7 @@ BBR3_INLINE void bbr3_advance_latest_delivery(struct bbr3 *it, const struct bbr3
 	it->inflight_latest = ack->sample_delivered;
 }
 
-/* Cuts the bounds after losses, but not below the latest delivery (draft: InitLowerBounds, LossLowerBounds). */
+/* Reduces the bounds after losses, but not below the latest delivery (draft: InitLowerBounds, LossLowerBounds). */
 BBR3_RARE void bbr3_cut_shortterm(struct bbr3 *it)
 {
 	if (it->bw_shortterm == BBR3_INFINITE)

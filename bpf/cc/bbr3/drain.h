@@ -10,7 +10,7 @@ BBR3_INLINE void bbr3_check_drain(struct bbr3 *it, struct bbr3_ack *ack)
 
 	if (it->state == BBR3_STARTUP && it->is_full_bw_reached) {
 		it->state = BBR3_DRAIN;
-		/* Not used by BBR; shown by ss. */
+		/* BBR does not use this value; `ss` shows it. */
 		ack->ssthresh = bbr3_inflight(it, bbr3_max_bw(it));
 		bbr3_reset_congestion_signals(it);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ECN marks, which the draft does not cover. As in Linux's version 3: on paths with a min_rtt of at most 5 ms, where
- * marks indicate a queue above a low threshold, an average of the share of marked packets bounds the packets in flight.
- * On longer paths marks cause no reaction. Linux also requires the route to be configured for that (ecn_low), which no
- * unpatched kernel supports. Included by bbr3.h.
+ * ECN marks, which the draft does not cover. As in Linux's version 3, an average of the share of marked packets
+ * limits the packets in flight on paths with a min_rtt of at most 5 ms, where marks indicate a queue above a low
+ * threshold. On longer paths, marks are ignored. Linux also requires a route setting for this reaction (ecn_low),
+ * which no unpatched kernel supports. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_ECN_H
 #define THALWEG_BBR3_ECN_H
@@ -13,14 +13,14 @@
 /* Share by which inflight_shortterm is cut if all packets are marked: 1/3. */
 #define BBR3_ECN_FACTOR (BBR3_UNIT / 3)
 
-/* Share of marked packets above which too much is in flight. In STARTUP that ends it after two rounds. */
+/* Share of marked packets above which too much is in flight. After two such rounds, STARTUP ends. */
 #define BBR3_ECN_THRESHOLD (BBR3_UNIT / 2)
 #define BBR3_ECN_STARTUP_ROUNDS 2
 
-/* A probe after marks without losses begins to grow by this share of inflight_longterm per round. */
+/* After marks without losses, a probe starts with a growth of this share of inflight_longterm per round. */
 #define BBR3_ECN_REPROBE (BBR3_UNIT / 2)
 
-/* Counts the marks of a round trip. Returns their share; BBR3_INFINITE: unknown, or marks do not matter. */
+/* Counts the marks of a round trip. Returns their share; BBR3_INFINITE if it is unknown, or marks are ignored. */
 BBR3_RARE uint32_t bbr3_update_ecn_alpha(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	uint32_t delivered = ack->delivered - it->alpha_delivered, ratio;
@@ -59,19 +59,19 @@ BBR3_INLINE uint32_t bbr3_is_too_high(const struct bbr3 *it, const struct bbr3_a
 	       (it->is_ecn_eligible && ack->sample_ce > bbr3_scale(ack->sample_delivered, BBR3_ECN_THRESHOLD));
 }
 
-/* inflight_shortterm after the reduction for marks. */
+/* Returns inflight_shortterm after the reduction for marks. */
 BBR3_INLINE uint32_t bbr3_ecn_bound(const struct bbr3 *it)
 {
 	return bbr3_scale(it->inflight_shortterm, BBR3_UNIT - (it->ecn_alpha * BBR3_ECN_FACTOR >> BBR3_GAIN_SHIFT));
 }
 
-/* Returns whether the flow probes at once because marks without losses have bounded it. */
+/* Returns whether the flow probes immediately, because only marks without losses have limited it. */
 BBR3_INLINE uint32_t bbr3_is_time_to_reprobe(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	return it->is_ecn_eligible && it->has_ecn_in_cycle && !it->has_loss_in_cycle && ack->ca_state == BBR3_CA_OPEN;
 }
 
-/* The rounds of growth that such a probe is ahead. */
+/* Returns the number of rounds of growth with which such a probe starts. */
 BBR3_INLINE uint32_t bbr3_reprobe_rounds(const struct bbr3 *it)
 {
 	return bbr3_min(bbr3_log2(bbr3_scale(it->inflight_longterm, BBR3_ECN_REPROBE)), BBR3_MAX_UP_ROUNDS);

@@ -3,7 +3,7 @@
 #ifndef THALWEG_BBR3_EVENTS_H
 #define THALWEG_BBR3_EVENTS_H
 
-/* A connection begins to use the algorithm; `*it` is zero. `random` is the seed of its waits (draft: OnInit). */
+/* Called when a connection starts to use the algorithm; `*it` is zero. `random` seeds its waits (draft: OnInit). */
 BBR3_INLINE void bbr3_on_init(struct bbr3 *it, struct bbr3_ack *ack, uint32_t min_rtt_us, uint32_t prior_cwnd,
 			      uint32_t random)
 {
@@ -29,7 +29,7 @@ BBR3_INLINE void bbr3_on_init(struct bbr3 *it, struct bbr3_ack *ack, uint32_t mi
 	bbr3_measure_burst(it, ack);
 }
 
-/* The connection sends again after an idle time (section "Restarting From Idle"). */
+/* Called when the connection sends again after an idle time (section "Restarting From Idle"). */
 BBR3_INLINE void bbr3_on_restart(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	it->is_idle_restart = 1;
@@ -41,7 +41,7 @@ BBR3_INLINE void bbr3_on_restart(struct bbr3 *it, struct bbr3_ack *ack)
 		bbr3_check_probe_rtt_done(it, ack);
 }
 
-/* Loss recovery begins (draft: SaveStateUponLoss). */
+/* Called when loss recovery begins (draft: SaveStateUponLoss). */
 BBR3_INLINE void bbr3_on_recovery(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	bbr3_save_cwnd(it, ack);
@@ -50,7 +50,7 @@ BBR3_INLINE void bbr3_on_recovery(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->undo_inflight_longterm = it->inflight_longterm;
 }
 
-/* The loss was spurious (section "Handling a Spurious Loss Recovery"). Returns the window. */
+/* Called after a spurious loss (section "Handling a Spurious Loss Recovery"). Returns the window. */
 BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 {
 	bbr3_reset_full_bw(it, 0);
@@ -62,14 +62,15 @@ BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 }
 
 /*
- * A retransmission timeout starts, or the recovery that it started ends (section "Modulating cwnd in Loss Recovery").
+ * Called when a retransmission timeout occurs, or when the recovery that it started ends (section "Modulating cwnd in
+ * Loss Recovery").
  */
 BBR3_INLINE void bbr3_on_ca_state(struct bbr3 *it, struct bbr3_ack *ack, uint32_t ca_state)
 {
 	if (ca_state == BBR3_CA_LOSS) {
 		uint32_t cwnd = ack->cwnd;
 
-		/* The window is cut already: bounds are based on the earlier one. */
+		/* The window is already reduced, so bounds are based on the earlier one. */
 		ack->cwnd = bbr3_max(cwnd, it->prior_cwnd);
 		bbr3_note_losses(it, ack);
 		it->prior_ca_state = BBR3_CA_LOSS;

@@ -3,7 +3,7 @@
 #ifndef THALWEG_BBR3_FULL_PIPE_H
 #define THALWEG_BBR3_FULL_PIPE_H
 
-/* Rounds without growth: one for the receiver's window to grow, one to fill it, one to see the delivery rate. */
+/* Number of rounds without growth: one for the receive window to grow, one to fill it, one to measure the rate. */
 #define BBR3_FULL_BW_ROUNDS 3
 
 /* Restarts with `bw` as the baseline (draft: ResetFullBW). */
@@ -14,7 +14,9 @@ BBR3_INLINE void bbr3_reset_full_bw(struct bbr3 *it, uint32_t bw)
 	it->is_full_bw_now = 0;
 }
 
-/* draft: CheckFullBWReached. Growth counts at any ACK, as in Linux; its absence once per round. */
+/*
+ * draft: CheckFullBWReached. As in Linux, growth is checked at every ACK, and its absence is counted once per round.
+ */
 BBR3_INLINE void bbr3_check_full_pipe(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->is_full_bw_now || ack->is_app_limited)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets in flight when a packet was sent. A patched kernel stores that with each packet; here a ring stores it for
- * single moments.
+ * Records the packets in flight when a packet was sent. A patched kernel stores that with each packet; here, a ring
+ * stores it for selected times.
  *
- * The kernel queries the size of a burst before it sends (min_tso_segs). The packets in flight at that moment, and
- * those sent until the next query, make an entry. When a packet is acknowledged, the kernel knows its time of
- * transmission; the last entry before that is used. Entries are at least 1/32 of a round trip apart, so that the ring
- * covers two. Included by bbr3.bpf.c and its test.
+ * The kernel queries the size of a burst before it sends (min_tso_segs). The packets in flight at that time, plus
+ * those sent until the next query, form an entry. When a packet is acknowledged, the kernel knows its time of
+ * transmission; the last entry before that time is used. Entries are at least 1/32 of a round trip apart, so that the
+ * ring covers two round trips. Included by bbr3.bpf.c and its test.
  *
- * The latest call is stored in the socket, apart from the ring: most calls access neither the ring nor its map.
+ * The latest call is stored in the socket, separate from the ring: most calls access neither the ring nor its map.
  */
 #ifndef THALWEG_BBR3_INFLIGHT_RING_H
 #define THALWEG_BBR3_INFLIGHT_RING_H
@@ -20,33 +20,33 @@
 #define BBR3_RING_TIME_SHIFT 10
 
 struct bbr3_moment {
-	uint32_t at;       /* nanoseconds / 1024: a shift costs less than a division */
-	uint32_t inflight; /* packets, with those that were sent then */
-	uint32_t lost;     /* packets since the start */
+	uint32_t at;       /* in units of 1024 ns: a shift costs less than a division */
+	uint32_t inflight; /* packets, including those sent at that time */
+	uint32_t lost;     /* packets lost since the start */
 	uint32_t is_app_limited;
 };
 
 struct bbr3_ring {
-	uint32_t next;   /* count of entries that have been written */
+	uint32_t next;   /* number of entries that were written */
 	uint32_t latest; /* number of the entry of the last acknowledged packet */
 	struct bbr3_moment entries[BBR3_RING_ENTRIES];
 };
 
 /* The latest call; all zero at the start. */
 struct bbr3_call {
-	uint64_t last; /* time of the last entry, with bit 32 set; 0 before the first one */
+	uint64_t last; /* time of the last entry, with bit 32 set; 0 before the first entry */
 	uint32_t is_pending;
 	uint32_t sent; /* packets sent since the start, before the call */
 	uint32_t at;
-	uint32_t inflight; /* without what was sent since */
+	uint32_t inflight; /* packets in flight, without those sent since the call */
 	uint32_t lost;
-	uint32_t delivered; /* packets since the start */
+	uint32_t delivered; /* packets delivered since the start */
 	uint32_t is_app_limited;
 };
 
 /*
- * Converts the time of a packet, known in microseconds, for bbr3_ring_find(): rounded up, so that its own entry is not
- * later.
+ * Converts the time of a packet from microseconds for bbr3_ring_find(). Rounds up, so that the packet's own entry is
+ * not later.
  */
 BBR3_INLINE uint32_t bbr3_ring_time(uint64_t us)
 {
@@ -70,7 +70,7 @@ BBR3_INLINE uint32_t bbr3_ring_is_due(const struct bbr3_call *call, uint32_t sen
 	return call->is_pending && call->sent != sent;
 }
 
-/* The call that is due becomes an entry, unless the last one is too recent. */
+/* Converts the pending call to an entry, unless the last entry is too recent. */
 BBR3_INLINE void bbr3_ring_settle(struct bbr3_ring *ring, struct bbr3_call *call, uint32_t sent, uint32_t srtt_us,
 				  uint32_t is_app_limited)
 {
@@ -90,7 +90,10 @@ BBR3_INLINE void bbr3_ring_settle(struct bbr3_ring *ring, struct bbr3_call *call
 		ring->latest = ring->next - BBR3_RING_ENTRIES;
 }
 
-/* Packets are about to be sent, long enough after the last entry. `sent` were sent since the start. */
+/*
+ * Called before packets are sent, if the last entry is old enough. `sent` is the number of packets sent since the
+ * start.
+ */
 BBR3_INLINE void bbr3_ring_on_send(struct bbr3_call *call, const struct bbr3_moment *now, uint32_t sent,
 				   uint32_t delivered)
 {
@@ -103,14 +106,16 @@ BBR3_INLINE void bbr3_ring_on_send(struct bbr3_call *call, const struct bbr3_mom
 	call->delivered = delivered;
 }
 
-/* The entry of a packet sent at `sent_at`, which must not decrease between calls. 0 if there is no entry yet. */
+/*
+ * Returns the entry of a packet sent at `sent_at`, which must not decrease between calls; 0 if there is no entry yet.
+ */
 BBR3_INLINE struct bbr3_moment *bbr3_ring_find(struct bbr3_ring *ring, uint32_t sent_at)
 {
 	uint32_t step;
 
 	if (!ring->next)
 		return 0;
-	/* The bound is for the verifier. */
+	/* The verifier requires the bound. */
 	for (step = 0; step < BBR3_RING_ENTRIES; step++) {
 		if (ring->next - ring->latest < 2)
 			break;

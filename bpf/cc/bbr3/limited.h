@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Samples of packets that are sent in PROBE_RTT do not show the bandwidth (draft: MarkConnectionAppLimited). The
- * kernel has a mark for such packets, `app_limited`, that programs may not write on all kernels. So the flow has a mark
- * of its own: of packets that are sent while `delivered` is between two numbers. Included by bbr3.h.
+ * Samples of packets that were sent in PROBE_RTT do not show the bandwidth (draft: MarkConnectionAppLimited). The
+ * kernel has a mark for such packets, `app_limited`, which programs may not write on all kernels. Therefore, the flow
+ * has a separate mark, for packets that are sent while `delivered` is between two values. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_LIMITED_H
 #define THALWEG_BBR3_LIMITED_H
 
-/* Returns whether a packet is marked that was sent when `delivered` packets had been delivered. */
+/* Returns whether a packet that was sent at this value of `delivered` is marked. */
 BBR3_INLINE uint32_t bbr3_is_marked(const struct bbr3 *it, uint32_t delivered)
 {
 	return it->has_marked && delivered - it->marked_from <= it->marked_until - it->marked_from;
 }
 
-/* Marks packets sent until everything now in flight is delivered. */
+/* Marks the packets that are sent until everything in flight now is delivered. */
 BBR3_INLINE void bbr3_mark_limited(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (!it->has_marked)
@@ -22,7 +22,7 @@ BBR3_INLINE void bbr3_mark_limited(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->marked_until = ack->delivered + ack->inflight;
 }
 
-/* Near the start of an ACK. */
+/* Called near the start of an ACK. */
 BBR3_INLINE void bbr3_apply_marks(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	if (!it->has_marked || !ack->interval_us)

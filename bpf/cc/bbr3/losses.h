@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets that the kernel has marked as lost (section "Probing for Bandwidth In ProbeBW").
+ * Handles packets that the kernel has marked as lost (section "Probing for Bandwidth In ProbeBW").
  *
- * A patched kernel calls version 3 for each lost packet and stores the packets in flight when it was sent. Here the
- * count of lost packets shows that there are new ones, and the entry of the last acknowledged packet is used for them:
- * losses are detected when a packet arrives that was sent shortly after them. Included by bbr3.h.
+ * A patched kernel calls version 3 for each lost packet and stores the packets in flight when it was sent. Here, the
+ * count of lost packets shows that there are new losses, and the entry of the last acknowledged packet is used for
+ * them: a loss is detected when a packet arrives that was sent shortly after the lost one. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_LOSSES_H
 #define THALWEG_BBR3_LOSSES_H
@@ -23,7 +23,10 @@ BBR3_INLINE void bbr3_note_losses(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->is_loss_in_round = 1;
 	it->has_loss_in_cycle = 1;
 	if (it->is_probe_sample && bbr3_is_loss_too_high(lost, ack->tx_in_flight)) {
-		/* The threshold was crossed within one burst, however many packets are found lost at once. */
+		/*
+		 * The threshold was crossed within one burst, regardless of the number of losses that are detected at
+		 * once.
+		 */
 		uint32_t inflight = bbr3_inflight_at_loss(ack->tx_in_flight, lost, bbr3_min(size, it->burst));
 
 		bbr3_handle_too_high(it, ack, inflight, ack->tx_is_app_limited);
@@ -31,7 +34,8 @@ BBR3_INLINE void bbr3_note_losses(struct bbr3 *it, const struct bbr3_ack *ack)
 }
 
 /*
- * ACKs with losses in a round trip that end STARTUP (draft: StartupFullLossCnt). The count stops at the second number.
+ * Number of ACKs with losses in a round trip that ends STARTUP (draft: StartupFullLossCnt). The count stops at the
+ * second number.
  */
 #define BBR3_STARTUP_LOSS_EVENTS 6
 #define BBR3_STARTUP_LOSS_EVENTS_MAX 15

@@ -9,7 +9,7 @@
 #define BBR3_UP_GAIN (BBR3_UNIT * 5 / 4)
 #define BBR3_DOWN_GAIN (BBR3_UNIT * 91 / 100)
 
-/* Before there is an RTT sample. */
+/* RTT that is assumed before the first sample. */
 #define BBR3_NOMINAL_RTT_US 1000
 
 BBR3_INLINE uint32_t bbr3_pacing_gain(const struct bbr3 *it)
@@ -35,7 +35,9 @@ BBR3_INLINE uint64_t bbr3_capped_rate(const struct bbr3_ack *ack, uint32_t bw, u
 	return rate < ack->max_pacing_rate ? rate : ack->max_pacing_rate;
 }
 
-/* The rate before there is a delivery rate: a window per RTT, times the gain of STARTUP (draft: InitPacingRate). */
+/*
+ * Sets the rate before the first delivery rate: a window per RTT, times the gain of STARTUP (draft: InitPacingRate).
+ */
 BBR3_RARE void bbr3_init_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	uint32_t rtt_us = ack->srtt_us ? ack->srtt_us : BBR3_NOMINAL_RTT_US;
@@ -45,7 +47,7 @@ BBR3_RARE void bbr3_init_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack)
 		ack, bbr3_saturate(((uint64_t)ack->cwnd << BBR3_BW_SHIFT) / rtt_us), BBR3_STARTUP_GAIN);
 }
 
-/* Until the pipe is full, the rate only grows (draft: SetPacingRateWithGain). */
+/* Sets the rate; until the pipe is full, it only grows (draft: SetPacingRateWithGain). */
 BBR3_INLINE void bbr3_set_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack, uint32_t gain)
 {
 	uint64_t rate = bbr3_capped_rate(ack, bbr3_bw(it), gain);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * PROBE_BW: DOWN drains, CRUISE leaves headroom, REFILL fills the pipe, UP probes for more (sections "ProbeBW" and
- * "ProbeBW Algorithm Details"). inflight_longterm is the volume that the path takes according to probes. Included by
- * bbr3.h.
+ * "ProbeBW Algorithm Details"). inflight_longterm is the number of packets in flight that the path supports,
+ * according to probes. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_PROBE_BW_H
 #define THALWEG_BBR3_PROBE_BW_H
@@ -68,7 +68,7 @@ BBR3_RARE void bbr3_start_up(struct bbr3 *it, const struct bbr3_ack *ack)
 	bbr3_raise_slope(it, ack);
 }
 
-/* Whether inflight_longterm limits the flow. */
+/* Returns whether inflight_longterm limits the flow. */
 BBR3_INLINE uint32_t bbr3_is_held_by_longterm(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	return ack->is_cwnd_limited && ack->cwnd >= it->inflight_longterm;
@@ -91,8 +91,8 @@ BBR3_RARE void bbr3_raise_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
 }
 
 /*
- * A probe has caused too much loss: `inflight` is the volume that the path takes. Once per probe (draft:
- * HandleInflightTooHigh).
+ * Called at most once per probe, when the probe has caused too much loss: sets inflight_longterm to `inflight`, the
+ * number of packets in flight that the path supports (draft: HandleInflightTooHigh).
  */
 BBR3_RARE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight,
 				      uint32_t is_app_limited)
@@ -105,7 +105,10 @@ BBR3_RARE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack,
 		bbr3_start_down(it, ack);
 }
 
-/* A round after a probe its last samples have arrived. Returns whether the next probe begins at once. */
+/*
+ * Called one round after a probe, when its last samples have arrived. Returns whether the next probe begins
+ * immediately.
+ */
 BBR3_RARE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->is_probe_sample = 0;
@@ -120,7 +123,7 @@ BBR3_RARE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_ack
 	return 1;
 }
 
-/* draft: AdaptLongTermModel. Returns whether it has changed the state. */
+/* draft: AdaptLongTermModel. Returns whether the state has changed. */
 BBR3_INLINE uint32_t bbr3_adapt_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->is_round_start) {
@@ -143,8 +146,8 @@ BBR3_INLINE uint32_t bbr3_adapt_longterm(struct bbr3 *it, const struct bbr3_ack 
 }
 
 /*
- * Of `inflight` packets, returns those that will be in the network when pacing allows the next one: some wait in the
- * sender's own queue. With a gain above 1 the burst that leaves then counts.
+ * Returns how many of `inflight` packets will be in the network when pacing permits the next packet: some wait in the
+ * sender's own queue. With a gain above 1, the burst that leaves then is added.
  */
 BBR3_INLINE uint32_t bbr3_inflight_at_departure(const struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight)
 {

@@ -5,10 +5,10 @@
 #ifndef THALWEG_BBR3_ROUND_H
 #define THALWEG_BBR3_ROUND_H
 
-/* Rounds since a bandwidth probe count up to this. */
+/* Maximum of the counter of rounds since a bandwidth probe. */
 #define BBR3_MAX_ROUNDS 255
 
-/* A round begins: it lasts until a packet sent from now on is acknowledged (draft: StartRound). */
+/* Starts a round, which lasts until a packet sent from now on is acknowledged (draft: StartRound). */
 BBR3_INLINE void bbr3_start_round(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->next_round_delivered = ack->delivered;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The end of STARTUP by congestion. Included by bbr3.h. */
+/* The end of STARTUP because of congestion. Included by bbr3.h. */
 #ifndef THALWEG_BBR3_STARTUP_H
 #define THALWEG_BBR3_STARTUP_H
 
 /*
- * The queue is too long: the pipe counts as full, and the packets in flight are bounded (draft: CheckStartupHighLoss).
+ * Called if the queue is too long: the pipe counts as full, and the packets in flight are bounded (draft:
+ * CheckStartupHighLoss).
  */
 BBR3_RARE void bbr3_end_startup(struct bbr3 *it)
 {

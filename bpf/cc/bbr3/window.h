@@ -3,18 +3,24 @@
 #ifndef THALWEG_BBR3_WINDOW_H
 #define THALWEG_BBR3_WINDOW_H
 
-/* Gains of the window: 2 for delayed and aggregated ACKs, 2.25 to probe, 0.5 and 1 in PROBE_RTT. */
+/* Gains of the window: 2 for delayed and aggregated ACKs, 2.25 while probing, 0.5 and 1 in PROBE_RTT. */
 #define BBR3_CWND_GAIN (BBR3_UNIT * 2)
 #define BBR3_CWND_GAIN_UP (BBR3_UNIT * 9 / 4)
 #define BBR3_CWND_GAIN_PROBE_RTT (BBR3_UNIT / 2)
 
-/* Bursts that may be in flight besides the BDP: in the sender's queue, in its segmentation, at the receiver. */
+/*
+ * Number of bursts that may be in flight in addition to the BDP: in the sender's queue, in segmentation, at the
+ * receiver.
+ */
 #define BBR3_OFFLOAD_BURSTS 3
 
-/* More is allowed in flight for aggregated ACKs by at most what the path delivers in 100 ms. */
+/* Maximum time for which the allowance for aggregated ACKs adds packets at the bandwidth: 100 ms. */
 #define BBR3_EXTRA_ACKED_MAX_US 100000
 
-/* Bursts follow pacing rate and min_rtt. Both change rarely: most ACKs do without the division. */
+/*
+ * Updates the size of bursts, which depends on pacing rate and min_rtt. Both change rarely, so most ACKs skip the
+ * division.
+ */
 BBR3_INLINE void bbr3_measure_burst(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->burst && it->burst_rate == ack->pacing_rate && it->burst_min_rtt_us == it->min_rtt_us)
@@ -24,7 +30,7 @@ BBR3_INLINE void bbr3_measure_burst(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->burst_min_rtt_us = it->min_rtt_us;
 }
 
-/* gain x BDP; the initial window before there is an RTT sample (draft: BDPMultiple). */
+/* Returns gain x BDP; the initial window before the first RTT sample (draft: BDPMultiple). */
 BBR3_INLINE uint32_t bbr3_bdp_multiple(const struct bbr3 *it, uint32_t bw, uint32_t gain)
 {
 	return it->min_rtt_us == BBR3_INFINITE ? it->init_cwnd : bbr3_bdp(bw, it->min_rtt_us, gain);
@@ -38,13 +44,13 @@ BBR3_INLINE uint32_t bbr3_quantize(const struct bbr3 *it, uint32_t inflight)
 	return it->state == BBR3_PROBE_BW_UP ? inflight + 2 : inflight;
 }
 
-/* Packets that fill the path once (draft: Inflight). */
+/* Returns the number of packets that fill the path once (draft: Inflight). */
 BBR3_INLINE uint32_t bbr3_inflight(const struct bbr3 *it, uint32_t bw)
 {
 	return bbr3_quantize(it, bbr3_bdp_multiple(it, bw, BBR3_UNIT));
 }
 
-/* The BDP, unless congestion has cut the window (draft: TargetInflight). */
+/* Returns the BDP, limited by cwnd if congestion has reduced it (draft: TargetInflight). */
 BBR3_INLINE uint32_t bbr3_target_inflight(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	return bbr3_min(bbr3_inflight(it, bbr3_bw(it)), ack->cwnd);
@@ -55,7 +61,7 @@ BBR3_INLINE uint32_t bbr3_probe_rtt_cwnd(const struct bbr3 *it)
 	return bbr3_max(bbr3_bdp_multiple(it, bbr3_bw(it), BBR3_CWND_GAIN_PROBE_RTT), BBR3_MIN_CWND);
 }
 
-/* Additional packets in flight for aggregated ACKs (section "BBR.extra_acked"). */
+/* Returns the additional packets in flight for aggregated ACKs (section "BBR.extra_acked"). */
 BBR3_INLINE uint32_t bbr3_aggregation_allowance(const struct bbr3 *it)
 {
 	return bbr3_min(bbr3_max(it->extra_acked[0], it->extra_acked[1]),
@@ -75,7 +81,7 @@ BBR3_INLINE uint32_t bbr3_max_inflight(const struct bbr3 *it)
 						    bbr3_aggregation_allowance(it)));
 }
 
-/* Section "Bounding cwnd Based on Recent Congestion" (draft: BoundCwndForModel). */
+/* draft: BoundCwndForModel (section "Bounding cwnd Based on Recent Congestion"). */
 BBR3_INLINE uint32_t bbr3_cwnd_cap(const struct bbr3 *it)
 {
 	uint32_t cap = BBR3_INFINITE;
@@ -87,7 +93,7 @@ BBR3_INLINE uint32_t bbr3_cwnd_cap(const struct bbr3 *it)
 	return bbr3_max(bbr3_min(cap, it->inflight_shortterm), BBR3_MIN_CWND);
 }
 
-/* Section "cwnd Adjustment Mechanism" (draft: SetCwnd). */
+/* draft: SetCwnd (section "cwnd Adjustment Mechanism"). */
 BBR3_INLINE void bbr3_set_cwnd(const struct bbr3 *it, struct bbr3_ack *ack)
 {
 	uint32_t cwnd = ack->cwnd;
@@ -108,7 +114,7 @@ BBR3_INLINE void bbr3_set_cwnd(const struct bbr3 *it, struct bbr3_ack *ack)
 	ack->cwnd = bbr3_min(cwnd, bbr3_cwnd_cap(it));
 }
 
-/* Saves the window for a later restore (draft: SaveCwnd). */
+/* Saves the window, to restore it later (draft: SaveCwnd). */
 BBR3_INLINE void bbr3_save_cwnd(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->prior_ca_state < BBR3_CA_RECOVERY && it->state != BBR3_PROBE_RTT)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that compensates when its sender shares a CPU
- * (cpu_rules/rule.h). This file connects them: it passes every call on to BBR, passes the state after an ACK to the
- * rule, and applies its result.
+ * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that compensates for a shared CPU of the sender
+ * (cpu_rules/rule.h). This file connects them: it passes every call to BBR, passes the state after an ACK to the
+ * rule, and applies the result of the rule.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module.
- * Cost per ACK: 0.3 to 0.5 us, BBR's own work and the kernel's measuring included; with the rule `paper` 0.2 to 0.3 us
- * (Linux 6.18, x86-64; bench/acks.py measures it, agent-cc.md has the figures). The loader (thalweg-agent)
- * creates one of the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
+ * 0.3 to 0.5 us, including BBR's own work and the kernel's measurement; with the rule `paper` 0.2 to 0.3 us (Linux
+ * 6.18, x86-64; bench/acks.py measures it, agent-cc.md has the figures). The loader (thalweg-agent) creates one of
+ * the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"
 #include "../cpu_rules/rule.h"
@@ -17,7 +17,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The rule: one of `enum rule`. In its own section, so that the loader needs no offset. */
+/* The rule, a value of `enum rule`. In a separate section, so that the loader needs no offset. */
 const volatile u32 rule SEC(".rodata.rule") = RULE_SCHEDULE;
 
 extern void bbr_init(struct sock *sk) __ksym;
@@ -34,8 +34,8 @@ extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 struct flow {
 	struct rule_state rule;
 	/*
-	 * The pacing rate as set by BBR. BBR uses its own rate in STARTUP, so it never sees the one that a rule has
-	 * set.
+	 * The pacing rate as set by BBR. BBR uses its own rate in STARTUP, so it is never shown the one that a rule
+	 * has set.
 	 */
 	u64 bbr_pacing_rate;
 };
@@ -69,7 +69,7 @@ static __always_inline struct counters *counters_here(void)
 	return bpf_map_lookup_elem(&counters, &only);
 }
 
-/* BBR's own state. Its members are located by name in the running kernel, like those of all structures. */
+/* Returns BBR's own state. Its members are located by name in the running kernel, like those of all structures. */
 static __always_inline void *bbr_of(struct sock *sk)
 {
 	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
@@ -80,7 +80,7 @@ static __always_inline struct flow *flow_of(struct sock *sk, u64 flags)
 	return bpf_sk_storage_get(&flows, sk, NULL, flags);
 }
 
-/* Whether the application or the receiver limits the sender. */
+/* Returns whether the application or the receiver limits the sender. */
 static __always_inline u32 is_held_back(const struct tcp_sock *tp)
 {
 	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
@@ -136,10 +136,10 @@ static __always_inline void apply(struct sock *sk, const struct rule_output *out
 		bbr->min_rtt_stamp = bpf_jiffies64();
 }
 
-/* The largest that the kernel's `struct rate_sample` may be; it has 80 bytes in 6.18. */
+/* Maximum supported size of the kernel's `struct rate_sample`, which has 80 bytes in 6.18. */
 #define SAMPLE_BYTES 96
 
-/* The rate sample that BBR is to see: the kernel's own, or a copy in `copy` with an interval of the rule's. */
+/* Returns the rate sample for BBR: the kernel's own, or a copy in `copy` with the rule's interval. */
 static __always_inline const struct rate_sample *sample_for_bbr(struct sock *sk, const struct flow *flow,
 								 const struct rate_sample *rs, u8 *copy)
 {
@@ -156,7 +156,7 @@ static __always_inline const struct rate_sample *sample_for_bbr(struct sock *sk,
 	return (const struct rate_sample *)copy;
 }
 
-/* After an ACK that BBR has handled. */
+/* Called after BBR has handled an ACK. */
 static __always_inline void after_ack(struct sock *sk, struct flow *flow, const struct rate_sample *rs, u32 prior_cwnd)
 {
 	struct counters *counters = counters_here();
@@ -174,7 +174,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 	counters->boosted_acks += out.boosted;
 }
 
-/* One ACK: BBR, and then the rule. Without memory for its state a connection is an ordinary one of BBR. */
+/* Handles an ACK: BBR first, then the rule. Without memory for its state, a connection uses plain BBR. */
 #define ON_ACK(bbr)                                                                                                    \
 	struct flow *flow = flow_of(sk, BPF_SK_STORAGE_GET_F_CREATE);                                                      \
 	u8 copy[SAMPLE_BYTES] __attribute__((aligned(8)));                                                                 \
@@ -208,7 +208,7 @@ void BPF_PROG(bbr_cpu_init, struct sock *sk)
 {
 	struct counters *counters = counters_here();
 
-	/* It may have used this algorithm before, with another one in between. */
+	/* The socket may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	bbr_init(sk);
 	if (counters)

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rule of bbr_auto: the losses and the queueing since the start of the previous probe set the gain of a probe.
- * docs/concepts/bbr-tuned.md has the rule, crates/cc/src/bbr/auto_gain.rs the same arithmetic. Included by tuned.h.
+ * The rule of bbr_auto: the losses and the queueing since the start of the previous probe determine the gain of a
+ * probe. docs/concepts/bbr-tuned.md describes the rule; crates/cc/src/bbr/auto_gain.rs has the same arithmetic.
+ * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_AUTO_GAIN_H
 #define THALWEG_BBR_TUNED_AUTO_GAIN_H
 
-/* Rounds after a probe whose losses count as the probe's: a loss is detected a round trip after the packet was sent. */
+/*
+ * Number of rounds after a probe whose losses are attributed to it: a loss is detected a round trip after
+ * transmission.
+ */
 #define TUNED_PROBE_TAIL_ROUNDS 2
 
-/* log2 of the unit of shares of packets. */
+/* Base-2 logarithm of the unit of packet shares. */
 #define TUNED_SHARE_SHIFT 16
 
-/* The largest gain: the end of the range of probe_gain. */
+/* Maximum gain, which equals the maximum of probe_gain. */
 #define TUNED_MAX_PROBE_GAIN (TUNED_UNIT * 19 / 10)
 
-/* Share of packets lost. */
+/* Returns the share of lost packets. */
 TUNED_FUNCTION uint64_t tuned_lost_share(const struct tuned_tally *tally)
 {
 	return (tally->lost << TUNED_SHARE_SHIFT) / tuned_max(tally->lost + tally->delivered, 1);
@@ -27,7 +31,7 @@ TUNED_FUNCTION void tuned_count(struct tuned_tally *tally, const struct tuned_ac
 	tally->lost += ack->losses;
 }
 
-/* The gain for shares of packets and a queueing delay in 256ths of the minimum round-trip time. */
+/* Returns the gain for shares of packets and a queueing delay in units of 1/256 of the minimum round-trip time. */
 TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uint64_t base, uint64_t excess,
 					  uint64_t queue)
 {
@@ -40,7 +44,7 @@ TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uin
 	return tuned_min(tuned_max(gain, least), TUNED_MAX_PROBE_GAIN);
 }
 
-/* A probe begins: sets its gain, and the drain's. */
+/* Called when a probe begins: sets the gains of the probe and of the drain. */
 TUNED_FUNCTION void tuned_set_probe_gain(struct tuned_state *it, const struct tuned_params *params,
 					 const struct tuned_ack *ack)
 {
@@ -83,8 +87,8 @@ TUNED_FUNCTION void tuned_measure(struct tuned_auto *rule, const struct tuned_ac
 }
 
 /*
- * Called after the cycle has advanced: measures, and sets the gain of a probe that begins with this ACK. The end of
- * PROBE_RTT comes too late for a measurement.
+ * Called after the cycle has advanced: counts the ACK, and sets the gain of a probe that begins with it. The end of
+ * PROBE_RTT is too late for a measurement.
  */
 TUNED_FUNCTION void tuned_adapt_gain(struct tuned_state *it, const struct tuned_params *params,
 				     const struct tuned_ack *ack, uint32_t was_probing)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). The kernel's BBR handles every call first.
- * Before an ACK this program prevents decisions by constants, and after it, this program decides by the parameters, as
- * docs/concepts/bbr-tuned.md describes. With every parameter at its default it only passes calls on. bbr_auto is the
- * same program with the parameters of its rule (auto_gain.h).
+ * Before an ACK, this program disables the decisions that BBR bases on constants; after the ACK, it decides by the
+ * parameters, as docs/concepts/bbr-tuned.md describes. With every parameter at its default it only passes calls on.
+ * bbr_auto is the same program with the parameters of its rule (auto_gain.h).
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
- * 0.15 to 0.3 us with the defaults and 0.4 to 1 us with others, BBR's own work included (Linux 6.18, x86-64, a busy
+ * 0.15 to 0.3 us with the defaults and 0.4 to 1 us with others, including BBR's own work (Linux 6.18, x86-64, a busy
  * virtual machine; bench/acks.py measures it). The loader (thalweg-agent) creates one of the registrations below:
  * `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
  */
@@ -24,7 +24,7 @@ struct settings {
 	u32 is_changed; /* whether any parameter differs from its default */
 };
 
-/* In its own section, so that the loader needs no offset. */
+/* In a separate section, so that the loader needs no offset. */
 const volatile struct settings settings SEC(".rodata.params") = {};
 
 extern void bbr_init(struct sock *sk) __ksym;
@@ -63,7 +63,7 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
-/* Times on the kernel's coarse clock that are never reached, or long past. */
+/* Offset on the kernel's coarse clock for times that are never reached, or long past. */
 #define FAR_JIFFIES (1U << 29)
 
 static __always_inline struct counters *counters_here(void)
@@ -78,7 +78,7 @@ static __always_inline struct bbr *bbr_of(struct sock *sk)
 	return (struct bbr *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
-/* The parameters. The compiler must not assume that the loader sets the values above. */
+/* Returns the parameters. The compiler must not assume that the values above are final: the loader sets them. */
 static __always_inline const struct tuned_params *params_here(void)
 {
 	const struct tuned_params *params = (const struct tuned_params *)&settings.params;
@@ -87,7 +87,7 @@ static __always_inline const struct tuned_params *params_here(void)
 	return params;
 }
 
-/* The state of a connection that parameters apply to. */
+/* Returns the state of a connection to which parameters apply. */
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
 	return settings.is_changed ? bpf_sk_storage_get(&flows, sk, NULL, 0) : NULL;
@@ -151,7 +151,7 @@ static __always_inline void read_bbr(struct bbr *bbr, struct tuned_ack *ack)
 	ack->prior_cwnd = bbr->prior_cwnd;
 }
 
-/* Earliest end of PROBE_RTT, as the kernel's BBR is to see it; 0: too much is still in flight. */
+/* Returns the earliest end of PROBE_RTT for the kernel's BBR; 0 if too much is still in flight. */
 static __always_inline u32 probe_rtt_stamp(const struct tuned_state *it, u64 clock, u32 jiffies)
 {
 	if (!it->probe_rtt_done_at)
@@ -159,7 +159,7 @@ static __always_inline u32 probe_rtt_stamp(const struct tuned_state *it, u64 clo
 	return (tuned_is_probe_rtt_due(it, clock) ? jiffies - 2 : jiffies + FAR_JIFFIES) | 1;
 }
 
-/* Returns whether this ACK begins a round, as the kernel's BBR counts them. */
+/* Returns whether this ACK begins a round, by the count of the kernel's BBR. */
 static __always_inline u32 begins_round(struct bbr *bbr, const struct rate_sample *rs)
 {
 	long interval_us = rs->interval_us;
@@ -168,7 +168,10 @@ static __always_inline u32 begins_round(struct bbr *bbr, const struct rate_sampl
 	return delivered >= 0 && interval_us > 0 && (s32)(rs->prior_delivered - bbr->next_rtt_delivered) >= 0;
 }
 
-/* Called before the kernel's BBR handles an ACK: makes it decide by the parameters. Returns the stamp of min_rtt. */
+/*
+ * Called before the kernel's BBR handles an ACK: sets its state so that it decides by the parameters. Returns the
+ * stamp of min_rtt.
+ */
 static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const struct rate_sample *rs,
 				 struct tuned_ack *ack)
 {
@@ -180,7 +183,9 @@ static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const 
 		BPF_CORE_WRITE_BITFIELD(bbr, lt_use_bw, 0);
 	}
 	read_model(bbr, &ack->before);
-	/* Stops its own cycle: the phase appears to have just begun, and lasts for a round-trip time. */
+	/*
+	 * Stops the cycle of the kernel's BBR: the phase appears to have just begun, and lasts for a round-trip time.
+	 */
 	if (ack->before.mode == TUNED_PROBE_BW) {
 		bbr->cycle_mstamp = ack->now_us;
 		BPF_CORE_WRITE_BITFIELD(bbr, pacing_gain, TUNED_UNIT);
@@ -189,13 +194,13 @@ static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const 
 	bbr->min_rtt_stamp = min_rtt_stamp;
 	if (ack->before.mode == TUNED_PROBE_RTT)
 		bbr->probe_rtt_done_stamp = probe_rtt_stamp(it, ack->clock, jiffies);
-	/* Its bandwidth maximum lasts for ten counts. */
+	/* The bandwidth maximum of the kernel's BBR lasts for ten counts. */
 	if (begins_round(bbr, rs) && !tuned_tick(it, params, ack->now_us))
 		bbr->rtt_cnt--;
 	return min_rtt_stamp;
 }
 
-/* The time of PROBE_RTT begins when little is in flight; that threshold may differ from the kernel's. */
+/* The time in PROBE_RTT begins when little is in flight; this threshold may differ from the kernel's. */
 static __always_inline void set_probe_rtt(struct bbr *bbr, const struct tuned_state *it, const struct tuned_ack *ack,
 					  u32 is_drained, u32 round_end)
 {
@@ -211,8 +216,8 @@ static __always_inline void set_probe_rtt(struct bbr *bbr, const struct tuned_st
 }
 
 /*
- * The verifier checks a global function once, for any input. Inlined, the decisions would have too many paths for it.
- * It wants the null checks, too.
+ * A global function, because the verifier checks it once, for any input. Inlined, the decisions would have too many
+ * paths for the verifier. The null checks are for the verifier, too.
  */
 __noinline int bbr_tuned_decide(struct tuned_state *it, struct tuned_ack *ack, struct tuned_output *out)
 {
@@ -239,7 +244,7 @@ static __always_inline void count_ack(void)
 		counters->acks++;
 }
 
-/* One ACK. Without memory for its state a connection is an ordinary one of BBR. */
+/* Handles an ACK. Without memory for its state, a connection uses plain BBR. */
 #define ON_ACK(bbr_main)                                                                                               \
 	struct flow *flow = flow_of(sk);                                                                               \
 	struct bbr *bbr = bbr_of(sk);                                                                                  \
@@ -275,7 +280,7 @@ void BPF_PROG(bbr_tuned_main_6_9, struct sock *sk, const struct rate_sample *rs)
 	ON_ACK(bbr_main___until_6_9(sk, rs));
 }
 
-/* A connection begins. */
+/* Called when a connection begins. */
 static __always_inline void begin(struct sock *sk)
 {
 	const struct tuned_params *params = params_here();
@@ -283,7 +288,7 @@ static __always_inline void begin(struct sock *sk)
 	struct tuned_ack in = {};
 	struct flow *flow;
 
-	/* It may have used this algorithm before, with another one in between. */
+	/* The socket may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)

@@ -5,10 +5,10 @@
 #ifndef THALWEG_BBR_TUNED_CYCLE_H
 #define THALWEG_BBR_TUNED_CYCLE_H
 
-/* Rounds for which the kernel's maximum of the bandwidth counts. */
+/* Number of rounds over which the kernel computes the bandwidth maximum. */
 #define TUNED_BW_ROUNDS 10
 
-/* A random number below `limit`, from 32 random bits. */
+/* Returns a random number below `limit`, from 32 random bits. */
 TUNED_FUNCTION uint64_t tuned_below(uint64_t limit, uint32_t random)
 {
 	return (uint64_t)random * limit >> 32;
@@ -19,7 +19,7 @@ TUNED_FUNCTION uint64_t tuned_spread(const struct tuned_params *params, uint64_t
 	return (value * params->probe_jitter + TUNED_UNIT / 2) / TUNED_UNIT;
 }
 
-/* `value` with its jitter. */
+/* Returns `value` with random jitter. */
 TUNED_FUNCTION uint64_t tuned_jittered(const struct tuned_params *params, uint64_t value, uint32_t random)
 {
 	uint64_t spread = tuned_spread(params, value);
@@ -34,7 +34,7 @@ TUNED_FUNCTION uint32_t tuned_phase_gain(const struct tuned_state *it, const str
 	return it->phase == TUNED_PHASE_DRAIN ? it->drain_gain : params->cruise_gain;
 }
 
-/* The next phase begins. */
+/* Starts the next phase. */
 TUNED_FUNCTION void tuned_advance_cycle(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us,
 					uint32_t random)
 {
@@ -48,10 +48,7 @@ TUNED_FUNCTION void tuned_advance_cycle(struct tuned_state *it, const struct tun
 		it->phases = TUNED_PHASE_CRUISE + tuned_jittered(params, params->cruise_phases, random);
 }
 
-/*
- * PROBE_BW begins, at a random phase but the drain; by the clock that counts time, at a random time before the next
- * probe.
- */
+/* Enters PROBE_BW at a random phase except the drain; with the time clock, at a random time before the next probe. */
 TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned_params *params,
 				      const struct tuned_ack *ack)
 {
@@ -66,7 +63,10 @@ TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned
 	tuned_advance_cycle(it, params, ack->now_us, ack->random[1]);
 }
 
-/* Whether the phase has lasted for a minimum round-trip time; with the time clock, whether the next probe is due. */
+/*
+ * Returns whether the phase has lasted for a minimum round-trip time; with the time clock, whether the next probe is
+ * due.
+ */
 TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const struct tuned_params *params,
 					     const struct tuned_ack *ack)
 {
@@ -75,7 +75,9 @@ TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const
 	return ack->before.min_rtt_us != TUNED_NO_RTT && ack->now_us - it->phase_start_us > ack->before.min_rtt_us;
 }
 
-/* Packets in flight when the next packet departs, predicted from `inflight` now. */
+/*
+ * Returns the predicted number of packets in flight when the next packet departs; `inflight` is the current number.
+ */
 TUNED_FUNCTION uint64_t tuned_inflight_at_departure(const struct tuned_ack *ack, uint64_t inflight, uint32_t gain)
 {
 	uint64_t delivered = ack->bw * ack->departure_us >> TUNED_BW_SHIFT;
@@ -85,19 +87,19 @@ TUNED_FUNCTION uint64_t tuned_inflight_at_departure(const struct tuned_ack *ack,
 	return inflight > delivered ? inflight - delivered : 0;
 }
 
-/* Packets in flight with which the pipe holds `gain` times the BDP. */
+/* Returns the number of packets in flight with which the path holds `gain` times the BDP. */
 TUNED_FUNCTION uint64_t tuned_target_inflight(const struct tuned_state *it, const struct tuned_ack *ack, uint32_t gain)
 {
 	return tuned_headroom(ack, tuned_bdp(ack->max_bw, ack->before.min_rtt_us, gain), ack->pacing_rate,
 			      it->phase == TUNED_PHASE_PROBE);
 }
 
-/* Whether the phase of PROBE_BW is over. */
+/* Returns whether the phase of PROBE_BW is over. */
 TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const struct tuned_params *params,
 					    const struct tuned_ack *ack)
 {
 	uint32_t is_full_length = tuned_is_full_length(it, params, ack);
-	/* The gain that was in force; 1 while the rate of a policer is used. */
+	/* The gain that was in effect; 1 while the rate of a policer is used. */
 	uint32_t gain = ack->before.is_policed || ack->after.is_policed ? TUNED_UNIT : it->pacing_gain;
 	uint64_t inflight;
 
@@ -110,8 +112,9 @@ TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const 
 }
 
 /*
- * A round begins. Returns whether the clock of the bandwidth maximum ticks. The kernel's ticks once a round, and its
- * maximum lasts for ten ticks. If probes are further apart it ticks less often, so that the maximum includes a probe.
+ * Called when a round begins. Returns whether the clock of the bandwidth maximum ticks. The kernel's clock ticks once
+ * per round, and its maximum lasts for ten ticks. If probes are further apart, it ticks less often, so that the
+ * maximum includes a probe.
  */
 TUNED_FUNCTION uint32_t tuned_tick(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us)
 {

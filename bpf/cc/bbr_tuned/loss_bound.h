@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The bound of packets in flight after losses: a round trip that loses more than a share of its packets bounds cwnd.
- * Included by tuned.h.
+ * The bound of packets in flight after losses: if a round trip loses more than a given share of its packets, cwnd is
+ * bounded. Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_LOSS_BOUND_H
 #define THALWEG_BBR_TUNED_LOSS_BOUND_H
@@ -9,7 +9,7 @@
 #define TUNED_THRESHOLD_SHIFT 16
 #define TUNED_BOUND_SHIFT 8
 
-/* Increase of the bound per packet that is acknowledged in a probe: a quarter. */
+/* Growth of the bound per packet that is acknowledged in a probe: a quarter. */
 #define TUNED_BOUND_GROWTH ((1 << TUNED_BOUND_SHIFT) / 4)
 
 /* Maximum of the bound. */
@@ -45,7 +45,7 @@ TUNED_FUNCTION void tuned_update_losses(struct tuned_state *it, const struct tun
 		tuned_end_loss_round(it, params, ack);
 }
 
-/* cwnd within the bound. */
+/* Returns cwnd, limited by the bound. */
 TUNED_FUNCTION uint64_t tuned_bounded(const struct tuned_state *it, const struct tuned_params *params, uint64_t cwnd,
 				      uint32_t is_probing)
 {

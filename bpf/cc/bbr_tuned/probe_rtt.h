@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Start and end of PROBE_RTT. The kernel's BBR enters and leaves it; this file decides on the times, by its own clock.
+ * Start and end of PROBE_RTT. The kernel's BBR enters and leaves it; this file decides when, by its own clock.
  * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_PROBE_RTT_H
 #define THALWEG_BBR_TUNED_PROBE_RTT_H
 
-/* Whether the smallest round-trip time has expired. */
+/* Returns whether the smallest round-trip time has expired. */
 TUNED_FUNCTION uint32_t tuned_is_min_rtt_expired(const struct tuned_state *it, const struct tuned_params *params,
 						 uint64_t clock)
 {
 	return clock > it->min_rtt_at + params->probe_rtt_interval;
 }
 
-/* Whether cwnd has been low for long enough. */
+/* Returns whether cwnd has been low for long enough. */
 TUNED_FUNCTION uint32_t tuned_is_probe_rtt_due(const struct tuned_state *it, uint64_t clock)
 {
 	return it->probe_rtt_done_at && clock > it->probe_rtt_done_at;
 }
 
-/* cwnd in PROBE_RTT. */
+/* Returns cwnd in PROBE_RTT. */
 TUNED_FUNCTION uint64_t tuned_probe_rtt_cwnd(const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	uint64_t share = 0;
@@ -29,7 +29,7 @@ TUNED_FUNCTION uint64_t tuned_probe_rtt_cwnd(const struct tuned_params *params, 
 	return tuned_max(params->probe_rtt_cwnd, share);
 }
 
-/* PROBE_RTT has ended: the smallest round-trip time counts as confirmed. */
+/* Called when PROBE_RTT has ended: the smallest round-trip time counts as confirmed. */
 TUNED_FUNCTION void tuned_leave_probe_rtt(struct tuned_state *it, uint64_t clock)
 {
 	it->min_rtt_at = clock;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The decisions of bbr_tuned and bbr_auto. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time,
- * rounds, bunches of ACKs, policers, and when the pipe is full. This code uses parameters in place of the kernel's
- * constants: phases and gains, pacing rate, cwnd, start and end of PROBE_RTT, and the bound of cwnd after losses.
+ * The decisions of bbr_tuned and bbr_auto. The kernel's BBR (version 1) measures bandwidth, smallest round-trip time,
+ * rounds, aggregation of ACKs, policers, and whether the pipe is full. This code uses parameters instead of the
+ * kernel's constants: phases and gains, pacing rate, cwnd, start and end of PROBE_RTT, and the bound of cwnd after
+ * losses.
  *
- * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
- * decisions in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt verifies that they agree.
- * No loops, no signed division: the program is loaded by kernels from 6.1 on.
+ * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The
+ * simulator's bbr implements the same decisions in Rust (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt verifies
+ * that they agree. There are no loops and no signed divisions, so that kernels from 6.1 on accept the program.
  */
 #ifndef THALWEG_BBR_TUNED_H
 #define THALWEG_BBR_TUNED_H
 
 #include <stdint.h>
 
-/* In a function that is called instead of inlined, the verifier knows less about the arguments. */
+/* Always inlined: in a function that is called, the verifier knows less about the arguments. */
 #define TUNED_FUNCTION static inline __attribute__((always_inline))
 
 /*
@@ -40,7 +41,7 @@ struct tuned_params {
 	uint32_t headroom;
 	uint32_t aggregation_gain;
 	uint32_t is_policer_detected;
-	/* The rule of bbr_auto; auto_weight is 0 without it. */
+	/* Parameters of bbr_auto's rule; auto_weight is 0 without it. */
 	uint32_t auto_max_gain;
 	uint32_t auto_min_gain;
 	uint32_t auto_loss_response;
@@ -51,7 +52,7 @@ struct tuned_params {
 /* BBR's modes, numbered as the kernel numbers them. */
 enum tuned_mode { TUNED_STARTUP, TUNED_DRAIN, TUNED_PROBE_BW, TUNED_PROBE_RTT };
 
-/* Phases of PROBE_BW: the one that probes, the one that drains, and the first that cruises. */
+/* Phases of PROBE_BW: probing, draining, and the first cruising phase. */
 enum tuned_phase { TUNED_PHASE_PROBE, TUNED_PHASE_DRAIN, TUNED_PHASE_CRUISE };
 
 /* Gains are in units of 1/256; bandwidths in packets per microsecond, times 2^24. */
@@ -62,39 +63,40 @@ enum tuned_phase { TUNED_PHASE_PROBE, TUNED_PHASE_DRAIN, TUNED_PHASE_CRUISE };
 #define TUNED_INITIAL_CWND 10
 #define TUNED_NO_RTT 0xffffffffU
 
-/* State of loss recovery: from here on losses are being repaired. */
+/* State of loss recovery from which on losses are being repaired. */
 #define TUNED_CA_RECOVERY 3
 
-/* BBR leaves 1 % of the bandwidth unused when it paces. */
+/* Percentage of the bandwidth at which BBR paces: 1 % stays unused. */
 #define TUNED_PACING_PERCENT 99
 
-/* Below this pacing rate a burst is one packet, from it on at least two; the largest burst. */
+/* Pacing rate below which a burst is one packet; above it, a burst is at least two. Also the largest burst. */
 #define TUNED_SLOW_BYTES_PER_S 150000
 #define TUNED_MAX_BURST_BYTES 65215
 #define TUNED_MAX_BURST_PACKETS 127
 
-/* The allowance for aggregated ACKs is limited to the packets of this time. */
+/* Maximum time whose packets are allowed for aggregated ACKs. */
 #define TUNED_MAX_BUNCH_US 100000
 
 /* The kernel's state of BBR at an ACK. */
 struct tuned_model {
 	uint32_t mode;
-	uint32_t min_rtt_us; /* TUNED_NO_RTT: unknown */
+	uint32_t min_rtt_us; /* TUNED_NO_RTT if unknown */
 	uint32_t is_policed; /* whether the rate of a policer is in use */
 	uint32_t prior_ca_state;
 	uint32_t has_seen_rtt;
 };
 
 /*
- * The connection and BBR at an ACK. `before` is the state before the kernel's BBR handles it, the rest that after it.
+ * The connection and BBR at an ACK. `before` is the state before the kernel's BBR handles the ACK, the other members
+ * are the state after it.
  */
 struct tuned_ack {
 	struct tuned_model before;
 	struct tuned_model after;
 
-	/* The connection. */
-	uint64_t now_us;         /* of the latest delivery */
-	uint64_t clock;          /* a clock of any unit for PROBE_RTT */
+	/* State of the connection. */
+	uint64_t now_us;         /* time of the latest delivery */
+	uint64_t clock;          /* a clock for PROBE_RTT, in any unit */
 	uint32_t departure_us;   /* time until pacing allows the next packet */
 	uint32_t mss;
 	uint32_t srtt_us;
@@ -104,22 +106,22 @@ struct tuned_ack {
 	uint32_t prior_inflight; /* before the ACK */
 	uint32_t acked;
 	uint32_t losses;         /* detected by this ACK */
-	uint32_t rtt_us;         /* measured by this ACK; TUNED_NO_RTT: none */
+	uint32_t rtt_us;         /* measured by this ACK; TUNED_NO_RTT without a sample */
 	uint32_t delivered;      /* since the start */
 	uint32_t lost;           /* since the start */
 	uint32_t ca_state;
-	uint32_t pacing_shift;   /* a burst is the data of 2^-this s */
+	uint32_t pacing_shift;   /* a burst is the data of 2^-pacing_shift s */
 	uint64_t pacing_rate;    /* bytes per second, before the ACK */
 	uint64_t max_pacing_rate;
 	uint32_t random[2];      /* for entering PROBE_BW, and for jitter */
 
-	/* BBR. */
+	/* State of BBR. */
 	uint64_t bw;     /* bandwidth in use */
 	uint64_t max_bw;
 	uint32_t is_round_start;
 	uint32_t is_pipe_full;
 	uint32_t is_conserving; /* whether one packet is sent per delivered packet */
-	uint32_t extra_acked;   /* the largest bunch of ACKs */
+	uint32_t extra_acked;   /* the largest excess of an aggregate of ACKs */
 	uint32_t prior_cwnd;    /* before recovery or PROBE_RTT */
 	uint32_t is_min_rtt_fresh; /* whether this ACK has measured or confirmed the smallest round-trip time */
 };
@@ -130,40 +132,40 @@ struct tuned_output {
 	uint32_t cwnd;
 	uint32_t pacing_gain;
 	uint32_t cwnd_gain;
-	uint32_t is_probe_rtt_drained; /* the time of PROBE_RTT begins with this ACK: little is in flight */
+	uint32_t is_probe_rtt_drained; /* whether the time in PROBE_RTT begins with this ACK, because little is in flight */
 };
 
-/* Packets of a part of the cycle. */
+/* Packet counts of a part of the cycle. */
 struct tuned_tally {
 	uint64_t delivered;
 	uint64_t lost;
 };
 
-/* Measurements of bbr_auto since the start of the latest probe, and the gain. */
+/* Measurements of bbr_auto since the start of the latest probe, and the resulting gain. */
 struct tuned_auto {
 	struct tuned_tally probe;
 	struct tuned_tally cruise;
 	uint64_t queued_us; /* sum of the queueing delays while cruising */
 	uint64_t samples;
 	uint64_t gain;      /* in units of 2^-16, so that a small weight has an effect */
-	uint64_t tail_rounds; /* rounds until losses are no longer the probe's */
+	uint64_t tail_rounds; /* rounds until losses are no longer attributed to the probe */
 };
 
-/* State of a connection: zero at its start, except for tuned_begin(). */
+/* State of a connection; zero before tuned_begin(). */
 struct tuned_state {
 	uint64_t phase_start_us;
 	uint64_t next_probe_us;
-	uint64_t next_tick_us;      /* of the clock of the bandwidth's maximum */
-	uint64_t min_rtt_at;        /* by `clock` */
-	uint64_t probe_rtt_done_at; /* 0: too much is still in flight */
-	uint64_t bound;             /* packets x 256 that losses allow to be in flight; 0: no bound */
+	uint64_t next_tick_us;      /* time of the next tick of the clock of the bandwidth maximum */
+	uint64_t min_rtt_at;        /* time of the smallest round-trip time, by `clock` */
+	uint64_t probe_rtt_done_at; /* 0 if too much is still in flight */
+	uint64_t bound;             /* maximum packets in flight x 256, because of losses; 0 without a bound */
 	uint32_t phase;
-	uint32_t phases;            /* of this cycle */
+	uint32_t phases;            /* number of phases in this cycle */
 	uint32_t tick_progress;
 	uint32_t pacing_gain;
-	uint32_t probe_gain;        /* of the cycle's phases */
+	uint32_t probe_gain;        /* gain of the probe in this cycle */
 	uint32_t drain_gain;
-	/* Losses: of the round. */
+	/* Losses in this round. */
 	uint32_t peak;
 	uint32_t start_lost;
 	uint32_t start_delivered;
@@ -181,13 +183,13 @@ TUNED_FUNCTION uint64_t tuned_max(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-/* Returns 2 minus this gain: as far below 1 as `gain` is above. */
+/* Returns 2 minus this gain: as far below 1 as `gain` is above 1. */
 TUNED_FUNCTION uint32_t tuned_complement(uint32_t gain)
 {
 	return gain < 2 * TUNED_UNIT ? 2 * TUNED_UNIT - gain : 0;
 }
 
-/* `gain` times the bandwidth-delay product, rounded up, in packets. */
+/* Returns `gain` times the bandwidth-delay product in packets, rounded up. */
 TUNED_FUNCTION uint64_t tuned_bdp(uint64_t bw, uint32_t min_rtt_us, uint32_t gain)
 {
 	if (min_rtt_us == TUNED_NO_RTT)
@@ -195,7 +197,7 @@ TUNED_FUNCTION uint64_t tuned_bdp(uint64_t bw, uint32_t min_rtt_us, uint32_t gai
 	return (bw * min_rtt_us * gain / TUNED_UNIT + (1ULL << TUNED_BW_SHIFT) - 1) >> TUNED_BW_SHIFT;
 }
 
-/* Bytes per second of `gain` times `bw`, with the kernel's roundings. */
+/* Returns `gain` times `bw` in bytes per second, with the kernel's rounding. */
 TUNED_FUNCTION uint64_t tuned_rate(const struct tuned_ack *ack, uint64_t bw, uint32_t gain)
 {
 	uint64_t rate = bw * ack->mss * gain / TUNED_UNIT;
@@ -204,7 +206,10 @@ TUNED_FUNCTION uint64_t tuned_rate(const struct tuned_ack *ack, uint64_t bw, uin
 	return tuned_min(rate, ack->max_pacing_rate);
 }
 
-/* The rate before the first sample of the bandwidth: a window per round trip, or per millisecond if none is known. */
+/*
+ * Returns the rate before the first bandwidth sample: a window per round-trip time, or per millisecond if that is
+ * unknown.
+ */
 TUNED_FUNCTION uint64_t tuned_initial_rate(const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	uint64_t rtt_us = ack->srtt_us ? ack->srtt_us : 1000;
@@ -212,19 +217,19 @@ TUNED_FUNCTION uint64_t tuned_initial_rate(const struct tuned_params *params, co
 	return tuned_rate(ack, ((uint64_t)ack->cwnd << TUNED_BW_SHIFT) / rtt_us, params->startup_gain);
 }
 
-/* Packets in a burst at a pacing rate. */
+/* Returns the number of packets in a burst at a pacing rate. */
 TUNED_FUNCTION uint64_t tuned_burst(const struct tuned_ack *ack, uint64_t pacing_rate)
 {
 	uint64_t bytes = tuned_min(pacing_rate >> (ack->pacing_shift & 31), TUNED_MAX_BURST_BYTES);
 	uint64_t least = pacing_rate < TUNED_SLOW_BYTES_PER_S ? 1 : 2;
 
-	/* It is never zero, which the verifier does not know. */
+	/* It is never zero, but the verifier cannot know that. */
 	if (!ack->mss)
 		return least;
 	return tuned_min(tuned_max(bytes / ack->mss, least), TUNED_MAX_BURST_PACKETS);
 }
 
-/* A target with three bursts more, even, and two packets more while probing. */
+/* Returns a target plus three bursts, rounded up to an even number, plus two packets while probing. */
 TUNED_FUNCTION uint64_t tuned_headroom(const struct tuned_ack *ack, uint64_t target, uint64_t pacing_rate,
 				       uint32_t is_probing)
 {
@@ -239,7 +244,7 @@ TUNED_FUNCTION uint64_t tuned_headroom(const struct tuned_ack *ack, uint64_t tar
 #include "probe_rtt.h"
 #include "window.h"
 
-/* A connection begins. */
+/* Called when a connection begins. */
 TUNED_FUNCTION void tuned_begin(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	it->min_rtt_at = ack->clock;
@@ -250,7 +255,7 @@ TUNED_FUNCTION void tuned_begin(struct tuned_state *it, const struct tuned_param
 	it->rule.gain = (uint64_t)params->probe_gain << 8;
 }
 
-/* The pacing rate: until the pipe is full it never falls. */
+/* Returns the pacing rate, which does not fall until the pipe is full. */
 TUNED_FUNCTION uint64_t tuned_pacing(const struct tuned_params *params, const struct tuned_ack *ack, uint32_t gain)
 {
 	uint64_t rate = tuned_rate(ack, ack->bw, gain), before = ack->pacing_rate;
@@ -260,7 +265,7 @@ TUNED_FUNCTION uint64_t tuned_pacing(const struct tuned_params *params, const st
 	return ack->is_pipe_full || rate > before ? rate : before;
 }
 
-/* Pacing and cwnd gains of the mode. */
+/* Sets the pacing and cwnd gains of the mode. */
 TUNED_FUNCTION void tuned_gains(const struct tuned_state *it, const struct tuned_params *params,
 				const struct tuned_ack *ack, struct tuned_output *out)
 {
@@ -282,7 +287,10 @@ TUNED_FUNCTION void tuned_gains(const struct tuned_state *it, const struct tuned
 	}
 }
 
-/* The kernel's BBR has handled an event other than an ACK: the end of a pause, or a change of the state of recovery. */
+/*
+ * Called after the kernel's BBR has handled an event other than an ACK: the end of a pause, or a change of the
+ * recovery state.
+ */
 TUNED_FUNCTION void tuned_event(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
@@ -295,14 +303,14 @@ TUNED_FUNCTION void tuned_event(struct tuned_state *it, const struct tuned_param
 		tuned_enter_cycle(it, params, ack);
 }
 
-/* One ACK, after the kernel's BBR. */
+/* Handles an ACK, after the kernel's BBR. */
 TUNED_FUNCTION void tuned_step(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack,
 			       struct tuned_output *out)
 {
 	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
 	uint32_t was_probing, is_probing;
 
-	/* The policer's rate has expired: BBR enters PROBE_BW again. */
+	/* The policer's rate has expired, so BBR enters PROBE_BW again. */
 	if (was_probe_bw && ack->before.is_policed && !ack->after.is_policed)
 		tuned_enter_cycle(it, params, ack);
 	was_probing = was_probe_bw && it->phase == TUNED_PHASE_PROBE;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * cwnd, as the kernel's BBR sets it, with other gains and bounds. Included by tuned.h.
- */
+/* Computes cwnd like the kernel's BBR, with other gains and bounds. Included by tuned.h. */
 #ifndef THALWEG_BBR_TUNED_WINDOW_H
 #define THALWEG_BBR_TUNED_WINDOW_H
 
-/* The window that cwnd grows to. */
+/* Returns the target to which cwnd grows. */
 TUNED_FUNCTION uint64_t tuned_target_cwnd(const struct tuned_params *params, const struct tuned_ack *ack,
 					  const struct tuned_output *out, uint32_t is_probing)
 {
@@ -17,7 +15,7 @@ TUNED_FUNCTION uint64_t tuned_target_cwnd(const struct tuned_params *params, con
 	return tuned_headroom(ack, target, out->pacing_rate, is_probing);
 }
 
-/* cwnd as losses and the state of recovery have it. */
+/* Returns cwnd after the reductions for losses and for the recovery state. */
 TUNED_FUNCTION uint64_t tuned_cwnd_of_recovery(const struct tuned_ack *ack, uint64_t cwnd)
 {
 	uint32_t prior = ack->before.prior_ca_state;
@@ -36,7 +34,7 @@ TUNED_FUNCTION uint64_t tuned_cwnd(const struct tuned_state *it, const struct tu
 {
 	uint64_t cwnd = ack->cwnd, target;
 
-	/* PROBE_RTT has ended: cwnd is restored. */
+	/* PROBE_RTT has ended, so cwnd is restored. */
 	if (ack->before.mode == TUNED_PROBE_RTT && ack->after.mode != TUNED_PROBE_RTT)
 		cwnd = tuned_max(cwnd, ack->prior_cwnd);
 	if (ack->acked) {

@@ -33,7 +33,7 @@ struct {
 	__uint(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/* Number of connections, and of events lost because the buffer was full: read by the recorder. */
+/* Number of connections, and number of events that were lost because the buffer was full. The recorder reads them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2);
@@ -90,7 +90,7 @@ static __always_inline struct lockstep_event *lockstep_begin(struct sock *sk, u6
 	event->lost = tp->lost;
 	event->snd_una = tp->snd_una;
 	event->snd_nxt = tp->snd_nxt;
-	/* In slow start, half of a used window counts as used. */
+	/* In slow start, a window that is at least half used counts as used. */
 	event->is_cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
 				 (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
 	event->app_limited = tp->app_limited;
@@ -103,7 +103,7 @@ static __always_inline struct lockstep_event *lockstep_begin(struct sock *sk, u6
 	event->ssthresh = tp->snd_ssthresh;
 	event->pacing_rate = sk->sk_pacing_rate;
 	event->cwnd_cnt = tp->snd_cwnd_cnt;
-	/* Last, so that it is as close to the call as can be. */
+	/* Last, so that it is as close to the call as possible. */
 	event->jiffies = bpf_jiffies64();
 	return event;
 }
@@ -127,7 +127,7 @@ static __always_inline void lockstep_end(struct sock *sk, struct lockstep_event 
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* A question of the kernel's to its controller, `call`, which `own` answers with a number. */
+/* Reports a query of the kernel to its controller, `call`, which `own` answers with a number. */
 #define LOCKSTEP_REPORT_RESULT(name, call, own)                                                                \
 	SEC("struct_ops")                                                                                      \
 	u32 BPF_PROG(name, struct sock *sk)                                                                    \
@@ -141,7 +141,7 @@ static __always_inline void lockstep_end(struct sock *sk, struct lockstep_event 
 		return result;                                                                                 \
 	}
 
-/* A call with one argument of this type, which `own` handles. */
+/* Reports a call with one argument of this type, which `own` handles. */
 #define LOCKSTEP_REPORT_ARG(name, call, type, own)                                                             \
 	SEC("struct_ops")                                                                                      \
 	void BPF_PROG(name, struct sock *sk, type number)                                                      \
@@ -159,7 +159,7 @@ static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
 {
 }
 
-/* Segments are acknowledged, and `own` raises cwnd. */
+/* Reports the acknowledgement of segments, for which `own` raises cwnd. */
 #define LOCKSTEP_REPORT_CONG_AVOID(name, own)                                                                  \
 	SEC("struct_ops")                                                                                      \
 	void BPF_PROG(name, struct sock *sk, u32 ack, u32 acked)                                               \
@@ -172,7 +172,7 @@ static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
 		lockstep_end(sk, event);                                                                       \
 	}
 
-/* The connection releases its controller. None of the kernel's controllers has anything to do then. */
+/* Reports that the connection releases its controller. None of the kernel's controllers does anything then. */
 #define LOCKSTEP_REPORT_RELEASE(name)                                                                                  \
 	SEC("struct_ops")                                                                                              \
 	void BPF_PROG(name, struct sock *sk)                                                                           \

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * For tests of `tune`: a program of the name of bpftune's for connections, which is all that it has of it.
- */
+/* For tests of `tune`: a program with the same name as bpftune's program for connections, and no other functions. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 

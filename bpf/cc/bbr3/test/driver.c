@@ -39,7 +39,7 @@ static int print(unsigned long long value)
 	return 1;
 }
 
-/* The functions of fixed_point.h. */
+/* Runs a function of fixed_point.h. */
 static int arithmetic(const char *name)
 {
 	unsigned long long *a = arguments;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs tuned.h as an ordinary program, for tests. Reads lines: "wordN VALUE" sets the parameter of this number, "NAME
- * VALUE" a member of the input for this and the following calls; "begin" begins a connection, "ack" and "event" run the
- * decisions. Each prints NAME VALUE pairs.
+ * Runs tuned.h as an ordinary program, for tests. Reads lines: "wordN VALUE" sets the parameter with this number;
+ * "NAME VALUE" sets a member of the input for this and the following calls; "begin" starts a connection; "ack" and
+ * "event" run the decisions. Each of these calls prints NAME VALUE pairs.
  */
 #include "../tuned.h"
 #include <stdio.h>
