@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::time::{Duration, Instant};
 
-/// Number of cases between two checks of the clock.
+/// Number of cases between two checks of the time.
 const CASES: u32 = 64;
 
-/// Inserted into the input: numbers and texts at which parsers tend to fail.
+/// Numbers and texts that are inserted into the input, because parsers tend to fail on them.
 const HOSTILE: &[&[u8]] = &[
     b"\n",
     b"\0",
@@ -24,10 +24,10 @@ const HOSTILE: &[&[u8]] = &[
     b"\xff\xff\xff\xff\xff\xff\xff\x7f",
 ];
 
-/// Calls with damaged forms of the seeds for about a second, or for `THALWEG_FUZZ_SECONDS`.
+/// Calls `work` with damaged variants of the seeds for about a second, or for `THALWEG_FUZZ_SECONDS`.
 ///
 /// # Panics
-/// If `work` does, with the shortest input found that makes it panic.
+/// If `work` panics, with the shortest input found that causes it.
 pub fn damage(seeds: Vec<Vec<u8>>, work: impl Fn(&[u8])) {
     let seconds = std::env::var("THALWEG_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -45,7 +45,7 @@ pub fn damage(seeds: Vec<Vec<u8>>, work: impl Fn(&[u8])) {
     }
 }
 
-/// One change.
+/// A modification of the input.
 #[derive(Clone, Debug)]
 enum Edit {
     Set(u8),
@@ -56,7 +56,8 @@ enum Edit {
     End,
 }
 
-/// Parts of the whole length, in 65536ths; heads are short, and decide most.
+/// Returns a position in the input, in units of 1/65536 of its length. Positions near the start are more frequent,
+/// because headers determine most of the parsing.
 fn place() -> impl Strategy<Value = u16> {
     prop_oneof![any::<u16>(), 0..2_000u16]
 }

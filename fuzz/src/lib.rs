@@ -1,17 +1,16 @@
-//! One function for each parser of the engine: it takes any bytes, and must neither panic nor hang.
+//! One function for each parser of the engine: it accepts any bytes, and must neither panic nor hang.
 //!
 //! ```text
 //!  cargo +nightly fuzz run plan fuzz/seeds/plan     searches for input that breaks it, guided by coverage
 //!  cargo run -p thalweg-fuzz --bin plan -- FILE...  tries these files, on any toolchain
-//!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each
-//! ```
+//!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each ```
 //!
-//! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its program: their drivers
-//! are in `crates/agent/src/fuzz.rs`. Python reads scenarios and imports:
+//! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its program, so their fuzz
+//! tests are in `crates/agent/src/fuzz.rs`. Python reads scenarios and imports, which are tested in
 //! `tests/python/scenario/test_mutated_scenarios.py` and `tests/python/records/imports/test_import_anything.py`.
 
 mod damage;
-// Not in tests/: cargo links every target before it runs a test there.
+// In the library, because cargo links every target before it runs an integration test.
 #[cfg(test)]
 mod seeds;
 
@@ -29,10 +28,10 @@ use thalweg_units::{Bytes, Rate, Span};
 #[cfg(fuzzing)]
 pub use libfuzzer_sys;
 
-/// A parser, by the name of its target and of its folder in `seeds/`.
+/// A parser, with the name of its target and of its folder in `seeds/`.
 pub type Parser = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All parsers.
 pub const PARSERS: &[Parser] = &[
     ("plan", plan),
     ("host_protocol", host_protocol),
@@ -46,10 +45,10 @@ pub const PARSERS: &[Parser] = &[
     ("units", units),
 ];
 
-/// A plan, as `thalweg-engine run` reads it; a plan that can be read is written, and reads back as the same plan.
+/// Parses a plan like `thalweg-engine run`. A valid plan is written and read back.
 ///
 /// # Panics
-/// The written plan differs.
+/// If the written plan differs.
 pub fn plan(bytes: &[u8]) {
     let Ok(plan) = serde_json::from_slice::<Plan>(bytes) else { return };
     let written = serde_json::to_vec(&plan).expect("a plan is JSON");
@@ -57,43 +56,43 @@ pub fn plan(bytes: &[u8]) {
     assert_eq!(again, plan);
 }
 
-/// A line that a host reads, or that it answers.
+/// Parses a line that a host reads, and a line that it answers.
 pub fn host_protocol(bytes: &[u8]) {
     let _ = serde_json::from_slice::<protocol::Command>(bytes);
     let _ = serde_json::from_slice::<protocol::HostEvent>(bytes);
 }
 
-/// A datagram of the kernel about connections or queue disciplines.
+/// Parses a datagram of the kernel about connections or queue disciplines.
 pub fn netlink(bytes: &[u8]) {
     fuzzed::netlink(bytes);
 }
 
-/// A program or a library for a guest.
+/// Parses the ELF file of a program or library for a guest.
 pub fn elf(bytes: &[u8]) {
     fuzzed::elf(bytes);
 }
 
-/// A kernel for guests.
+/// Parses the kernel image of a guest.
 pub fn kernel_image(bytes: &[u8]) {
     fuzzed::kernel_image(bytes);
 }
 
-/// A capture of packets (pcapng).
+/// Parses a packet capture (pcapng).
 pub fn capture(bytes: &[u8]) {
     fuzzed::capture(bytes);
 }
 
-/// The paths that `policy simulate` plays on.
+/// Parses a population of paths, as `policy simulate` reads it.
 pub fn population(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = Population::parse(text);
     }
 }
 
-/// Outcomes of connections on these paths, as `policy simulate` reads them.
+/// Parses outcomes of connections on a population of paths, as `policy simulate` reads them.
 ///
 /// # Panics
-/// The population of the project is damaged.
+/// If the population in the repository is malformed.
 pub fn outcomes(bytes: &[u8]) {
     static FROZEN: LazyLock<Population> = LazyLock::new(|| {
         Population::parse(include_str!("../../crates/policy/data/population.json")).expect("it is whole")
@@ -103,18 +102,18 @@ pub fn outcomes(bytes: &[u8]) {
     }
 }
 
-/// Networks, one a line; a valid one is written, and reads back as the same network.
+/// Parses networks, one per line. A valid network is written and read back.
 ///
 /// # Panics
-/// The written network differs.
+/// If the written network differs.
 pub fn prefixes(bytes: &[u8]) {
     std::str::from_utf8(bytes).unwrap_or_default().lines().for_each(round_trip::<Prefix>);
 }
 
-/// Quantities with a unit, one a line; a valid one is written, and reads back as the same quantity.
+/// Parses quantities with a unit, one per line. A valid quantity is written and read back.
 ///
 /// # Panics
-/// The written quantity differs.
+/// If the written quantity differs.
 pub fn units(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for line in text.lines() {
@@ -133,7 +132,7 @@ fn round_trip<T: FromStr + ToString + PartialEq>(text: &str) {
     );
 }
 
-/// The program of a target: libFuzzer's under cargo-fuzz; else one that runs the given files.
+/// Main function of a target: libFuzzer's under cargo-fuzz, otherwise one that runs the given files.
 #[macro_export]
 macro_rules! target {
     ($parser:path) => {

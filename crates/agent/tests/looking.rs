@@ -1,4 +1,4 @@
-//! `status` and `top` as a user sees them, with a fake agent behind the socket.
+//! Tests `status` and `top` as a user sees them, with a fake agent behind the socket.
 
 #[path = "common/waiting.rs"]
 mod waiting;
@@ -126,7 +126,7 @@ fn requirements_of_the_commands_are_checked_for_any_user() {
 
 #[test]
 fn a_missing_requirement_sets_the_exit_code() {
-    // Without /proc there is no setting of eBPF, no cgroup, and there are no algorithms.
+    // Without /proc there are no eBPF settings, no cgroups and no algorithms.
     let script = "mount -t tmpfs none /proc && exec \"$0\" check";
     let command = ["--user", "--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_thalweg-agent")];
     let done = Command::new("unshare").args(command).stdin(Stdio::null()).output().expect("unshare");
@@ -175,7 +175,7 @@ fn a_live_table_requires_a_terminal() {
     assert!(text(&done.stderr).contains("[no-terminal]") && text(&done.stderr).contains("top --once"), "{done:?}");
 }
 
-/// `top` on a terminal.
+/// `top` running on a terminal.
 struct Screen {
     child: Child,
     keyboard: File,
@@ -221,7 +221,7 @@ impl Screen {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the exit: returns the exit code and the output. The terminal settings must be restored.
+    /// Waits for the exit, and returns the exit code and the output. The terminal settings must be restored.
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         assert!(self.takes_lines(), "the terminal was not put back");

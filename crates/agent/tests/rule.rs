@@ -1,19 +1,19 @@
-//! The rules of `bbr_cpu` and `bbr3` in C match the shared vectors. The rule in Rust is tested against the same file by
-//! crates/cc.
+//! The rules of `bbr_cpu` and `bbr3` in C match the shared vectors. crates/cc tests the rule in Rust against the same
+//! file.
 
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// In the order of `enum rule`.
+/// Names of the rules, in the order of `enum rule`.
 const RULES: [&str; 2] = ["paper", "schedule"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles the rule as an ordinary program, with every warning an error.
+/// Compiles the rule as an ordinary program, with warnings as errors.
 fn driver(folder: &Path) -> PathBuf {
     let program = folder.join("rule_driver");
     let source = root().join("bpf/cc/cpu_rules/test/rule_driver.c");
@@ -26,7 +26,7 @@ fn driver(folder: &Path) -> PathBuf {
     program
 }
 
-/// The numbers of an object as lines of names and values.
+/// Formats the numbers of an object as lines of names and values.
 fn lines(object: &Map<String, Value>) -> String {
     object.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
 }

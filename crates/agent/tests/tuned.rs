@@ -1,6 +1,6 @@
-//! The decisions of `bbr_tuned` and `bbr_auto` in C are those of the simulator's `bbr` and `bbr_auto`, by the vectors
-//! that both are held to (crates/cc has the other test). The kernel's BBR, which they surround, is replaced by the
-//! state of the simulator's.
+//! The decisions of `bbr_tuned` and `bbr_auto` in C match those of the simulator's `bbr` and `bbr_auto`: both are
+//! tested with the same vectors (the test of the simulator is in crates/cc). The state of the kernel's BBR is replaced
+//! by that of the simulator's.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use thalweg_cc::Word;
 
 type Values = BTreeMap<String, u64>;
 
-/// A missing time.
+/// Value of a missing time.
 const NONE: u64 = u64::MAX;
 
 const PROBE_RTT: u64 = 3;
@@ -21,7 +21,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles the decisions as an ordinary program, with every warning an error.
+/// Compiles the decisions as an ordinary program, with warnings as errors.
 fn driver(folder: &Path) -> PathBuf {
     let program = folder.join("tuned_driver");
     let source = root().join("bpf/cc/bbr_tuned/test/tuned_driver.c");
@@ -48,7 +48,8 @@ fn set(values: &mut Values, words: &str) {
     }
 }
 
-/// The parameters as the loader sets them, but with ProbeRTT's times in milliseconds: the clock of the vectors.
+/// Formats the parameters as the loader sets them, except that ProbeRTT's times are in milliseconds, the unit of the
+/// vectors.
 fn params(cc: &str, words: &str) -> String {
     let params = words.split_whitespace().map(|word| word.split_once('=').expect("NAME=VALUE"));
     let params = params.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect();
@@ -59,7 +60,7 @@ fn params(cc: &str, words: &str) -> String {
     lines.collect()
 }
 
-/// The state of BBR, with the member names of `struct tuned_model`.
+/// Formats the state of BBR with the member names of `struct tuned_model`.
 fn model(prefix: &str, words: &Values) -> String {
     let members = [
         ("mode", "mode"),
@@ -71,8 +72,8 @@ fn model(prefix: &str, words: &Values) -> String {
     members.map(|(member, word)| format!("{prefix}.{member} {}\n", words.get(word).unwrap_or(&0))).concat()
 }
 
-/// The inputs of the decisions at a call. `before` is the state of BBR before it, `given` and `after` are the
-/// vectors'.
+/// Formats the inputs of the decisions at a call. `before` is the state of BBR before the call; `given` and `after` are
+/// from the vectors.
 fn input(before: &Values, arguments: &Values, after: &Values) -> String {
     let time = |name: &str| arguments.get(name).filter(|value| **value != NONE).map_or(0, |value| value / 1000);
     let get = |name: &str| arguments.get(name).copied().unwrap_or(0);
@@ -115,7 +116,7 @@ fn input(before: &Values, arguments: &Values, after: &Values) -> String {
         + &members.map(|(name, value)| format!("{name} {value}\n")).concat()
 }
 
-/// The expected result of a call.
+/// Expected result of a call.
 struct Expected {
     place: String,
     call: String,
@@ -124,24 +125,24 @@ struct Expected {
 }
 
 impl Expected {
-    /// Compares the program's output.
+    /// Compares the output of the program with the expected result.
     fn check(&self, values: &Values) {
         let Expected { place, before, after, .. } = self;
         let mode = |words: &Values| words.get("mode").copied().unwrap_or(0);
         for (name, value) in values {
             let expected = match name.as_str() {
                 "pacing_rate" => after[name] / 8,
-                // BBR remembers the end of the last ProbeRTT.
+                // BBR keeps the time of the last ProbeRTT after it has left the mode.
                 "probe_rtt_done_stamp" if mode(after) != PROBE_RTT => continue,
-                // It is missing before the first phase.
+                // The value is missing before the first phase.
                 "cycle_idx" if mode(after) != 2 => continue,
                 "is_due" => u64::from(mode(before) == PROBE_RTT && mode(after) != PROBE_RTT),
-                // The kernel's BBR enters ProbeRTT then, unless it has just restarted.
+                // The kernel's BBR enters ProbeRTT in this case, unless it has just restarted.
                 "is_expired" if mode(before) == PROBE_RTT || before["idle_restart"] == 1 => continue,
                 "is_expired" => u64::from(mode(after) == PROBE_RTT),
                 _ => after[name],
             };
-            // It may wait for a round trip after its time is over.
+            // The decision may follow up to a round trip after its time.
             if name == "is_due" && expected == 0 {
                 continue;
             }
@@ -150,7 +151,7 @@ impl Expected {
     }
 }
 
-/// The program's input, and the expected output.
+/// Returns the input of the program, and the expected output.
 fn script(vectors: &str) -> (String, Vec<Expected>) {
     let (mut input_text, mut expected) = (String::new(), Vec::new());
     let (mut case, mut cc, mut arguments, mut before) = (String::new(), "", Values::new(), Values::new());

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The program that the build has put beside the agent; `None` where its engine `name` cannot run: then `what` is
-/// skipped.
+/// Returns the program that the build has put beside the agent. If its engine `name` cannot run, skips `what` and
+/// returns `None`.
 pub fn engine(name: &str, what: &str) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_thalweg-agent")).with_file_name("thalweg-engine");
     let why_not = match Command::new(&program).args(["capabilities", "--json"]).output() {
@@ -26,12 +26,12 @@ pub fn engine(name: &str, what: &str) -> Option<PathBuf> {
     None
 }
 
-/// The experiment that the engine's own tests begin with.
+/// Returns the experiment from which the engine's own tests start.
 pub fn experiment() -> Value {
     serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).expect("JSON")
 }
 
-/// One flow without end over 20 Mbit/s and 40 ms, with a buffer and a probability of loss.
+/// Returns an unlimited flow over 20 Mbit/s and 40 ms, with this buffer and loss probability.
 pub fn bulk_flow(cc: &str, seconds: u64, buffer_bytes: u64, loss: f64) -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(seconds * 1_000_000_000);
@@ -48,7 +48,7 @@ pub fn bulk_flow(cc: &str, seconds: u64, buffer_bytes: u64, loss: f64) -> Value 
     experiment
 }
 
-/// A plan of experiments for the engine `name`.
+/// Returns a plan of experiments for the engine `name`.
 pub fn with_engine(name: &str, experiments: &[Value]) -> Value {
     json!({
         "format": 1, "engine": name, "name": "own", "about": "", "source": "", "scenario_toml": "", "traces": {},
@@ -74,7 +74,7 @@ pub fn run(engine: &Path, plan: &Value) -> Run {
 }
 
 impl Run {
-    /// The rows of all files of a table.
+    /// Returns the rows of all files of a table.
     pub fn table(&self, name: &str) -> Vec<Row> {
         let files = fs::read_dir(self.folder.path().join("run").join(name)).unwrap();
         let rows = |path: PathBuf| {

@@ -7,14 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The algorithms that the agent carries.
+/// The algorithms that are built into the agent.
 const BUILT_IN: [&str; 4] = ["bbr_cpu", "bbr3", "bbr_tuned", "bbr_auto"];
 
 /// The agent, with a lock on registrations: algorithm names are global to the machine, and tests run in parallel.
 pub struct Stage {
     _lock: File,
     folder: tempfile::TempDir,
-    /// Whether the test registered the algorithms; others are kept.
+    /// Whether the test registered the algorithms; other registrations are kept.
     is_ours: bool,
 }
 
@@ -24,7 +24,7 @@ impl Stage {
         let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
         let folder = tempfile::tempdir().expect("a folder");
-        // A folder that any user may execute from.
+        // A folder from which any user may execute files.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let mut stage = Stage { _lock: lock, folder, is_ours: false };
         std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
@@ -43,7 +43,7 @@ impl Stage {
         None
     }
 
-    /// The copy of the agent, for command lines.
+    /// Returns the path of the copy of the agent, for command lines.
     pub fn agent_path(&self) -> String {
         self.agent_file().display().to_string()
     }
@@ -52,14 +52,14 @@ impl Stage {
         self.folder.path().join("thalweg-agent")
     }
 
-    /// The kernel's version, such as (6, 1).
+    /// Returns the kernel's version, such as (6, 1).
     pub fn kernel(&self) -> (u32, u32) {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().expect("a number"));
         (numbers.next().expect("a version"), numbers.next().expect("a version"))
     }
 
-    /// An object that the build has compiled.
+    /// Returns the path of an object that the build has compiled.
     pub fn object(&self, name: &str) -> String {
         format!(concat!(env!("OUT_DIR"), "/{}.bpf.o"), name)
     }
@@ -81,13 +81,13 @@ impl Stage {
         self.load_with(what, &[])
     }
 
-    /// The same with settings, each `PARAM=VALUE`.
+    /// Like [`Stage::load`], with settings, each as `PARAM=VALUE`.
     pub fn load_with(&self, what: &str, settings: &[&str]) -> Running {
         let set = settings.iter().flat_map(|setting| ["--set", setting]);
         Running::start(Command::new(self.agent_file()).args(["cc", "load", what]).args(set))
     }
 
-    /// The same in a network namespace.
+    /// Like [`Stage::load`], in a network namespace.
     pub fn load_in(&self, namespace: &Namespace, what: &str) -> Running {
         Running::start(&mut namespace.command(&[self.agent_file().to_str().unwrap(), "cc", "load", what]))
     }
@@ -118,7 +118,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// A failing test leaves nothing registered.
+    /// Unregisters the algorithms, also if the test fails.
     fn drop(&mut self) {
         if !self.is_ours {
             return;

@@ -1,4 +1,4 @@
-//! Connections that use the algorithms that the agent carries.
+//! Connections that use the built-in algorithms of the agent.
 
 use crate::common::{Namespace, wait_until};
 use crate::stage::Stage;

@@ -5,11 +5,11 @@ use crate::stage::Stage;
 use parquet::record::{Field, Row};
 use serde_json::Value;
 
-/// The time between probes, and the error that a busy machine may add.
+/// Time between probes, and the tolerance for a busy machine.
 const INTERVAL_US: u64 = 400_000;
 const TOLERANCE_US: u64 = 100_000;
 
-/// A flow without losses at random, whose BBR in the kernel would probe every 320 ms.
+/// Returns a flow without random loss. The kernel's BBR without parameters would probe every 320 ms.
 fn flow() -> Value {
     bulk_flow("bbr_tuned", 6, 200_000, 0.0)
 }
@@ -24,7 +24,7 @@ fn number(row: &Row, wanted: &str) -> u64 {
     }
 }
 
-/// Startup, and a dozen probes: six seconds.
+/// Six seconds cover startup and a dozen probes.
 #[test]
 fn the_kernel_probes_at_the_configured_interval_and_gain() {
     let Some(stage) = Stage::new() else { return };

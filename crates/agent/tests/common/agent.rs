@@ -42,7 +42,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it, and waits until it is ready.
+    /// Starts the command, and waits until it is ready.
     pub fn start(command: &mut Command) -> Running {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the agent");
         let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -55,7 +55,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Stops it with a signal; returns its exit code and its complete output.
+    /// Stops the process with a signal; returns its exit code and its complete output.
     pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         let pid = Pid::from_raw(self.pid().try_into().expect("a process")).expect("a process");
         kill_process(pid, signal).expect("it lives");

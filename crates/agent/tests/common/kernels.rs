@@ -1,5 +1,5 @@
-//! Tests on other kernels: in guests of those that `thalweg kernel fetch` has fetched. A guest gets the program that
-//! the tests are in, the agent, and the tools that the tests call.
+//! Runs tests on other kernels, in guests with the kernels that `thalweg kernel fetch` has fetched. A guest contains
+//! the test program, the agent, and the tools that the tests call.
 
 use crate::common::left_out;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub struct Tests<'a> {
     pub names: &'a [&'a str],
     /// Programs that the tests call, in addition to `TOOLS`.
     pub tools: &'a [&'a str],
-    /// Other files that they read; the path in the guest is the same.
+    /// Other files that the tests read; their paths in the guest are the same.
     pub files: &'a [&'a str],
 }
 
@@ -32,10 +32,10 @@ const MODULES: [&str; 5] = [
     "net/ipv4/tcp_diag.ko",
 ];
 
-/// Path at which the tests look for the agent.
+/// Path at which the tests expect the agent.
 const AGENT: &str = env!("CARGO_BIN_EXE_thalweg-agent");
 
-/// A guest computes some twenty times slower than this machine.
+/// Timeout of a guest, which is about twenty times slower than this machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The kernel that `thalweg kernel fetch` downloads on Debian 12; this one is required.
@@ -91,13 +91,13 @@ pub fn run_on_all(tests: &Tests<'_>) {
     }
 }
 
-/// Writes directly to stderr, because the test harness captures the output of print macros.
+/// Writes directly to standard error, because the test harness captures the output of print macros.
 fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "\n{what}");
 }
 
-/// Folders of kernels that the agent is made for and that were fetched, one of each version: the cloud kernel, which
-/// boots faster than the other one, if there is one.
+/// Returns the folders of the fetched kernels that the agent supports, one per version. The cloud kernel is preferred,
+/// because it boots faster.
 fn kernels() -> Vec<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
@@ -115,7 +115,7 @@ fn name(kernel: &Path) -> String {
     kernel.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// `6.12.9+bpo-cloud-amd64` is (6, 12).
+/// Parses a kernel release: `6.12.9+bpo-cloud-amd64` is (6, 12).
 fn version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map_while(|number| number.parse().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
@@ -130,7 +130,7 @@ fn find(tool: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Programs, libraries and modules as an archive that the kernel unpacks.
+/// Builds an archive of programs, libraries and modules that the kernel unpacks.
 fn initramfs(folder: &Path, kernel: &Path, tools: &[&str], tests: &Tests<'_>) -> PathBuf {
     let root = folder.join("root");
     for directory in ["bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc"] {
@@ -173,14 +173,14 @@ fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
 }
 
-/// The shared libraries of a program; empty for a static one and for files that are not ELF programs.
+/// Returns the shared libraries of a program; empty for a static program and for files that are not ELF programs.
 fn libraries_of(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// A module, which newer distributions compress.
+/// Decompresses a module; only newer distributions compress modules.
 fn unpack(module: &Path, folder: &Path) {
     let file = folder.join(module.file_name().expect("a name"));
     if module.exists() {
@@ -192,11 +192,10 @@ fn unpack(module: &Path, folder: &Path) {
     fs::write(file, output.stdout).expect("a file");
 }
 
-/// Returns the console output of a guest until it powers off.
+/// Boots a guest, and returns its console output when it powers off.
 fn boot(image: &Path, initramfs: &Path) -> String {
     let mut command = Command::new("qemu-system-x86_64");
-    // Instructions are translated, which works everywhere. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do
-    // without it.
+    // Emulated, which works on every machine. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do not need it.
     command.args(["-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024"]);
     command.args(["-nographic", "-no-reboot", "-nic", "none", "-kernel"]).arg(image).arg("-initrd").arg(initramfs);
     command.args(["-append", "console=ttyS0 panic=-1 quiet mitigations=off"]);

@@ -1,4 +1,4 @@
-//! Shared by the agent's tests: its processes, waiting, and network namespaces.
+//! Helpers of the agent's tests: processes, waiting, and network namespaces.
 
 mod agent;
 mod waiting;
@@ -22,7 +22,7 @@ impl Namespace {
         Namespace { holder }
     }
 
-    /// A pair with a cable between: the sender is 10.9.8.1, or fd09::1, the receiver 10.9.8.2, or fd09::2.
+    /// Returns two connected namespaces: the sender is 10.9.8.1 or fd09::1, the receiver 10.9.8.2 or fd09::2.
     pub fn pair() -> (Namespace, Namespace) {
         let (sender, receiver) = (Namespace::new(), Namespace::new());
         let (near, far) = (sender.holder.id().to_string(), receiver.holder.id().to_string());
@@ -31,7 +31,7 @@ impl Namespace {
         for (namespace, v4, v6) in [(&sender, "10.9.8.1/24", "fd09::1/64"), (&receiver, "10.9.8.2/24", "fd09::2/64")] {
             for line in [
                 vec!["ip", "addr", "add", v4, "dev", "cable"],
-                // Usable at once: duplicate address detection is not needed on this cable.
+                // Without duplicate address detection, the address is usable immediately.
                 vec!["ip", "addr", "add", v6, "dev", "cable", "nodad"],
                 vec!["ip", "link", "set", "cable", "up"],
                 vec!["ip", "link", "set", "lo", "up"],
@@ -42,7 +42,7 @@ impl Namespace {
         (sender, receiver)
     }
 
-    /// Number.
+    /// Returns the inode number of the namespace.
     #[allow(dead_code, reason = "some tests need none")]
     pub fn number(&self) -> u64 {
         let link = std::fs::read_link(format!("/proc/{}/ns/net", self.holder.id())).expect("a namespace");
@@ -51,7 +51,7 @@ impl Namespace {
         number.parse().expect("a number")
     }
 
-    /// A command within.
+    /// Returns a command that runs inside the namespace.
     pub fn command(&self, line: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg("--target").arg(self.holder.id().to_string()).arg("--net").args(line);

@@ -6,7 +6,7 @@ use crate::traffic::connect;
 use rustix::net::sockopt;
 use std::time::{Duration, Instant};
 
-/// Enough round trips, and enough time to measure the off-CPU share of the machine.
+/// Long enough for the required round trips, and for measuring the off-CPU share of the machine.
 const LASTING: Duration = Duration::from_secs(2);
 
 #[test]

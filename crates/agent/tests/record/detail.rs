@@ -1,4 +1,4 @@
-//! `--detail low`: the same traffic leaves the same rows, without the other columns.
+//! Tests `--detail low`: the same traffic results in the same rows, without the omitted columns.
 
 use crate::common::Namespace;
 use crate::rows::Row;
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Longer than --idle-gap. Two of them are longer than a second, so that there are bytes after 1 s.
+/// Idle time longer than --idle-gap. Two of them exceed a second, so that bytes are acknowledged after 1 s.
 const IDLE: Duration = Duration::from_millis(600);
 
-/// The columns that docs/reference/agent-record.md lists.
+/// The omitted columns, as listed in docs/reference/agent-record.md.
 const LEFT_OUT: [&str; 26] = [
     "duration_us",
     "ip_version",
@@ -61,7 +61,7 @@ const TIMES: [&str; 14] = [
 ];
 const RATE: &str = "busy_goodput_bps";
 
-/// A connection with three transfers to the client, recorded, and its rows in order: those of both ends.
+/// Records a connection with three transfers to the client, and returns the rows of both ends in order.
 fn recorded(stage: &Stage, namespaces: &(Namespace, Namespace), options: &[&str]) -> Vec<Row> {
     let agent = stage.record(options);
     let mut pair = connect(namespaces, "10.9.8.1");
@@ -88,9 +88,9 @@ fn low_detail_has_the_rows_of_full_detail_without_the_other_columns() {
     let full = recorded(&stage, &namespaces, &[]);
     let latest_us = full.iter().map(|row| row.number("end_us")).max();
     let mut low = recorded(&stage, &namespaces, &["--detail", "low"]);
-    // Both are in the same folder.
+    // The rows of both runs are in the same folder.
     low.retain(|row| Some(row.number("end_us")) > latest_us);
-    // Three transfers and the connection at each end.
+    // Each end has three transfers and a connection.
     assert_eq!((full.len(), low.len()), (8, 8), "{full:?} {low:?}");
     let left_out = BTreeSet::from(LEFT_OUT);
     for (full, low) in full.iter().zip(&low) {

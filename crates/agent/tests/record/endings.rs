@@ -7,7 +7,7 @@ use crate::traffic::{Pair, connect, connect_to, listen, reset_on_close};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
 
-/// Row of one end of the connection whose client has this port: how it closed.
+/// Returns the row of one end of the connection whose client has this port; its column `close` is the reason.
 fn closed<'a>(rows: &'a [Row], direction: &str, client_port: u64) -> &'a Row {
     let port = if direction == "out" { "local_port" } else { "remote_port" };
     let mut of = rows.iter().filter(|row| {
@@ -39,7 +39,7 @@ fn both_ends_record_which_side_sent_the_first_fin() {
     assert_eq!((server.text("close"), closed(&rows, "out", first_port).text("close")), ("local_fin", "remote_fin"));
     let second = [closed(&rows, "in", second_port).text("close"), closed(&rows, "out", second_port).text("close")];
     assert_eq!(second, ["remote_fin", "local_fin"]);
-    // Payload only: neither SYN nor FIN. On a slow machine the kernel may assume that the last packet was lost.
+    // Payload only, without SYN and FIN. On a slow machine, the kernel may assume that the last packet was lost.
     let sent_once = server.number("sent_bytes") - server.number("retransmitted_bytes");
     assert_eq!((server.number("acked_bytes"), sent_once), (200_000, 200_000));
     assert_eq!(server.number("received_bytes"), 300);
@@ -99,7 +99,7 @@ fn endpoints_namespaces_and_cgroups_are_those_of_the_socket() {
     let agent = stage.record(&[]);
     let v4 = connect(&namespaces, "10.9.8.1");
     let v6 = connect(&namespaces, "fd09::1");
-    // IPv4 to a socket of IPv6.
+    // An IPv4 connection to an IPv6 socket.
     let dual = listen(&namespaces.0, "::");
     let mapped = connect_to(&namespaces.1, &dual, "10.9.8.1");
     let ports = [&v4, &v6, &mapped].map(Pair::client_port);

@@ -9,10 +9,10 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The compiled object from the build: guests have no such file.
+/// The compiled object, embedded because guests do not have its file.
 const FORGETFUL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forgetful.bpf.o"));
 
-/// The forgetful program, attached to a cgroup after the existing programs.
+/// A program that clears callback flags, attached to a cgroup after the existing programs.
 struct Forgetful {
     _link: Link,
     _object: Object,
@@ -40,7 +40,7 @@ fn closed(rows: &[Row]) -> Vec<&Row> {
 fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    // One scan per second.
+    // Scans run once per second.
     let agent = stage.record(&["--interim", "1s"]);
     let forgetful = Forgetful::of(&stage.cgroup);
     let of_server = namespaces.0.number();
@@ -57,7 +57,7 @@ fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
 
     let closed = closed(&rows);
     assert_eq!(closed.len(), 6);
-    // A scan that runs at that moment makes the kernel report the close.
+    // If a scan runs at this time, the kernel reports the close.
     let unseen: Vec<&&Row> = closed.iter().filter(|row| row.text("close") == "unseen").collect();
     assert!(unseen.len() >= 4, "{closed:?}");
     for row in unseen {
@@ -83,7 +83,7 @@ fn a_connection_that_is_still_open_at_a_scan_is_reported_again() {
     let server = closed(&rows).into_iter().find(|row| row.text("direction") == "in").expect("its row");
     match server.text("close") {
         "remote_fin" => assert_eq!(server.number("acked_bytes"), 5_000),
-        // If the kernel does not let a scan request it (6.1), only scans notice the close.
+        // If a scan cannot enable the callback (6.1), only scans detect the close.
         close => assert_eq!((close, server.flag("joined")), ("unseen", Some(false)), "{server:?}"),
     }
     assert_eq!(server.text("local_address"), "10.9.8.1");

@@ -1,4 +1,4 @@
-//! The same tests on other kernels.
+//! Runs the same tests on other kernels.
 
 use crate::on_kernels::{Tests, run_on_all};
 
@@ -8,7 +8,7 @@ const STDBUF: &str = "/usr/libexec/coreutils/libstdbuf.so";
 #[test]
 fn other_kernels_behave_the_same() {
     run_on_all(&Tests {
-        // Without tests that need nftables or a fast machine.
+        // Excludes tests that need nftables or a fast machine.
         names: &[
             "bbr::bbr_on_a_short_path_is_short_of_cpu_only_if_its_machine_was_off_cpu",
             "beginnings::connections_opened_before_recording_are_recorded_in_all_namespaces",

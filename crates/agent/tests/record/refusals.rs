@@ -13,7 +13,7 @@ fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
     run(Command::new(line[0]).args(&line[1..]))
 }
 
-/// The same in a mount namespace prepared by a script.
+/// Runs `record` in a mount namespace that a script has prepared.
 fn record_after(stage: &Stage, preparation: &str) -> Done {
     let script = format!("{preparation} && exec \"$@\"");
     record_behind(stage, &["unshare", "--mount", "sh", "-c", &script, "sh"], &[])
@@ -115,7 +115,8 @@ fn a_killed_recorder_leaves_nothing_that_blocks_the_next() {
     let killed = stage.record(&[]);
     let open = connect(&namespaces, "10.9.8.1");
     assert_eq!(killed.process.end(Signal::KILL).0, None);
-    // The second recorder sees the connections that the first saw open: the kernel holds nothing of the first.
+    // The second recorder joins the connections that the first one recorded: nothing of the first is left in the
+    // kernel.
     let agent = stage.record(&[]);
     assert_eq!(agent.counter("joined"), 2);
     open.close_by_client();

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A connection of this process in a cgroup; both ends are recorded.
+/// Opens and closes a connection of this process in a cgroup; both ends are recorded.
 fn carry(stage: &Stage, namespaces: &(Namespace, Namespace), cgroup: &Path) {
     let enter = |cgroup: &Path| fs::write(cgroup.join("cgroup.procs"), "0").expect("this process may go there");
     enter(cgroup);
@@ -37,7 +37,7 @@ fn a_recreated_cgroup_is_recorded_again() {
     carry(&stage, &namespaces, &service);
     agent.wait_for_closed(2);
     assert_eq!(agent.counter("reattached"), 0);
-    // Like a service manager that restarts a service: without a pause.
+    // As when a service manager restarts a service: without a pause.
     remove(&[&service]);
     fs::create_dir(&service).unwrap();
     wait_until("it is attached again", || agent.counter("reattached") == 1);

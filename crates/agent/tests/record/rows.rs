@@ -1,4 +1,4 @@
-//! Records, read from their files.
+//! Reads records from their files.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -11,12 +11,12 @@ use std::path::Path;
 pub struct Row(BTreeMap<String, Field>);
 
 impl Row {
-    /// The names of the columns that are not empty.
+    /// Returns the names of the columns that are not empty.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// A value of any kind, if it is not empty.
+    /// Returns a value of any type; `None` if it is empty.
     pub fn value(&self, column: &str) -> Option<&Field> {
         self.0.get(column)
     }
@@ -35,7 +35,7 @@ impl Row {
         }
     }
 
-    /// A number with a fraction.
+    /// Returns a floating-point number; `None` if it is empty.
     pub fn fraction(&self, column: &str) -> Option<f64> {
         match self.0.get(column)? {
             Field::Double(value) => Some(*value),
@@ -43,7 +43,7 @@ impl Row {
         }
     }
 
-    /// A text; empty is "".
+    /// Returns a text; "" if it is empty.
     pub fn text(&self, column: &str) -> &str {
         match self.0.get(column) {
             None => "",
@@ -61,7 +61,7 @@ impl Row {
     }
 }
 
-/// All rows in a folder, in the order in which they ended.
+/// Returns all rows in a folder, sorted by their end times.
 pub fn read(folder: &Path) -> Vec<Row> {
     let mut rows = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder of records") {

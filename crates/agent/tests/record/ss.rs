@@ -9,14 +9,14 @@ use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
-/// `ss`, which writes a line for each socket of a namespace that is destroyed.
+/// A running `ss`, which prints a line for each socket of a namespace that is destroyed.
 struct Witness {
     child: Child,
     file: std::path::PathBuf,
 }
 
 impl Witness {
-    /// Starts it and returns when it receives events.
+    /// Starts `ss`, and returns when it receives events.
     fn start(stage: &Stage, namespace: &Namespace) -> Witness {
         let file = stage.path(&format!("ss-{}.txt", namespace.holder.id()));
         let out = File::create(&file).expect("a file");
@@ -24,7 +24,7 @@ impl Witness {
         let mut command = namespace.command(&["stdbuf", "--output=L", "ss", "-tEinO"]);
         let child = command.stdin(Stdio::null()).stdout(out).spawn().expect("ss");
         let witness = Witness { child, file };
-        // Connections of another cgroup, which are not recorded.
+        // These connections belong to another cgroup, and are not recorded.
         stage.outside(|| {
             wait_until("ss looks", || {
                 inside(namespace, || {
@@ -61,17 +61,17 @@ impl Drop for Witness {
     }
 }
 
-/// A number that `ss` omits when it is zero.
+/// Returns a number that `ss` omits if it is zero.
 fn number(fields: &HashMap<String, String>, name: &str) -> u64 {
     fields.get(name).map_or(0, |value| value.parse().unwrap_or_else(|_| panic!("{name}: {value}")))
 }
 
-/// Milliseconds, as `ss` prints them.
+/// Parses a time in milliseconds in the format of `ss`; returns microseconds.
 fn us(text: &str) -> f64 {
     text.parse::<f64>().expect("a number") * 1e3
 }
 
-/// Compares a row with `ss`. `others` is what `ss` counts in addition to payload: SYN and FIN.
+/// Compares a row with `ss`. The `others` arguments are what `ss` counts in addition to payload: SYN and FIN.
 fn assert_same(row: &Row, fields: &HashMap<String, String>, acked_others: u64, received_others: u64) {
     for (column, name) in [
         ("sent_bytes", "bytes_sent"),
@@ -87,13 +87,13 @@ fn assert_same(row: &Row, fields: &HashMap<String, String>, acked_others: u64, r
     }
     assert_eq!(row.number("acked_bytes"), number(fields, "bytes_acked") - acked_others, "{row:?} {fields:?}");
     assert_eq!(row.number("received_bytes"), number(fields, "bytes_received") - received_others, "{row:?} {fields:?}");
-    // Retransmissions in flight, and the total.
+    // Format: retransmissions in flight, a slash, and the total.
     let retransmits = fields.get("retrans").map_or("0", |value| value.split_once('/').expect("two numbers").1);
     assert_eq!(row.number("retransmits").to_string(), retransmits, "{row:?} {fields:?}");
     let srtt_us = us(fields["rtt"].split_once('/').expect("two numbers").0);
     assert!((row.number("rtt_smoothed_us") as f64 - srtt_us).abs() <= 1.0, "{row:?} {fields:?}");
     assert!((row.number("rtt_min_us") as f64 - us(&fields["minrtt"])).abs() <= 1.0, "{row:?} {fields:?}");
-    // The kernel's busy time, in milliseconds: both have the precision of jiffies.
+    // The kernel's busy time is in milliseconds; both values have the precision of jiffies.
     let busy_us = fields.get("busy").map_or(0.0, |value| us(value.trim_end_matches("ms")));
     assert!((row.number("busy_us") as f64 - busy_us).abs() <= 1_000.0, "{row:?} {fields:?}");
 }
@@ -121,7 +121,7 @@ fn recorded_values_match_ss() {
     let rows = agent.end();
     let [server, client] = [0, 1].map(|at| witnesses[at].fields(ports[at]).unwrap());
     assert_same(close_row(&rows, "in"), &server, 1, 1);
-    // The one that has opened it has sent the first SYN.
+    // The side that opened the connection has sent the first SYN.
     assert_same(close_row(&rows, "out"), &client, 2, 1);
 }
 
@@ -129,7 +129,7 @@ fn recorded_values_match_ss() {
 fn losses_match_ss_and_the_filter_that_caused_them() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    // Drops every 50th packet that carries data to the client; without offloads, one packet at a time.
+    // Drops every 50th data packet to the client. Offloads are turned off, so that single packets are dropped.
     for namespace in [&namespaces.0, &namespaces.1] {
         namespace.output(&["ethtool", "-K", "cable", "gso", "off", "tso", "off", "gro", "off"]);
     }
@@ -156,7 +156,7 @@ fn losses_match_ss_and_the_filter_that_caused_them() {
     let dropped: u64 = dropped.split(' ').next().unwrap().parse().unwrap();
     assert!(dropped >= 40, "{counted}");
     assert_eq!(row.number("acked_bytes"), 3_000_000);
-    // Each lost packet is sent again; a spurious retransmission is possible.
+    // Each lost packet is retransmitted; spurious retransmissions are possible.
     assert!(row.number("retransmits") >= dropped, "{row:?} {dropped}");
     assert!(row.number("lost_packets") >= dropped, "{row:?} {dropped}");
     assert_eq!(close_row(&rows, "out").number("retransmits"), 0);

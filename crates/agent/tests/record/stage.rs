@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Serialises tests, because the process can be in only one cgroup at a time.
+/// Serializes the tests, because the process can be in only one cgroup at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A cgroup of this process, and a folder for records.
@@ -47,7 +47,7 @@ impl Stage {
         let cgroup = Path::new(mount).join(format!("thalweg-test-{}", std::process::id()));
         fs::create_dir_all(&cgroup).map_err(|error| format!("{}: {error}", cgroup.display()))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // A folder that any user may execute from.
+        // A folder from which any user may execute files.
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).map_err(|error| error.to_string())?;
         let stage = Stage { _one: lock, folder, cgroup, before };
         move_to(&stage.cgroup).map_err(|error| format!("{}: {error}", stage.cgroup.display()))?;
@@ -55,17 +55,17 @@ impl Stage {
         Ok(stage)
     }
 
-    /// The copy of the agent that any user may run.
+    /// Returns the path of the copy of the agent that any user may run.
     pub fn agent_file(&self) -> PathBuf {
         self.folder.path().join("thalweg-agent")
     }
 
-    /// A path in a folder of the test.
+    /// Returns a path in the folder of the test.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The command that records this test's connections, with more options.
+    /// Returns the command that records this test's connections, with further options.
     pub fn command(&self, options: &[&str]) -> Vec<String> {
         self.line("record", options)
     }
@@ -121,7 +121,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = move_to(&self.before);
-        // Sockets that are about to close do not hold a cgroup.
+        // Sockets that are closing do not keep a cgroup alive.
         let _ = fs::remove_dir(&self.cgroup);
     }
 }
@@ -131,7 +131,7 @@ fn move_to(cgroup: &Path) -> std::io::Result<()> {
     fs::write(cgroup.join("cgroup.procs"), "0")
 }
 
-/// An agent that records.
+/// A running agent that records.
 pub struct Agent {
     /// The agent process.
     pub process: Running,
@@ -151,7 +151,7 @@ impl Agent {
         self.said(&["status"])
     }
 
-    /// One of its counters.
+    /// Returns one of the agent's counters.
     pub fn counter(&self, name: &str) -> u64 {
         self.status()["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
     }
@@ -176,7 +176,7 @@ impl Agent {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// Stops it with SIGTERM and returns all rows that it has written.
+    /// Stops the agent with SIGTERM, and returns all rows that it has written.
     pub fn end(self) -> Vec<Row> {
         assert_eq!(self.process.end(Signal::TERM).0, Some(0));
         rows::read(&self.records)

@@ -16,7 +16,7 @@ pub struct Pair {
     pub server: TcpStream,
 }
 
-/// Connects `to`, an address of the first namespace, from the second.
+/// Connects from the second namespace to `to`, an address of the first.
 pub fn connect(namespaces: &(Namespace, Namespace), to: &str) -> Pair {
     let listener = listen(&namespaces.0, to);
     connect_to(&namespaces.1, &listener, to)
@@ -37,38 +37,38 @@ pub fn connect_to(from: &Namespace, listener: &TcpListener, to: &str) -> Pair {
 }
 
 impl Pair {
-    /// The port of the client.
+    /// Returns the port of the client.
     pub fn client_port(&self) -> u64 {
         self.client.local_addr().expect("an address").port().into()
     }
 
-    /// The server sends, and the client receives everything.
+    /// Sends data from the server, and receives all of it at the client.
     pub fn download(&mut self, bytes: usize) {
         send(&mut self.server, &mut self.client, bytes);
     }
 
-    /// The client sends, and the server receives everything.
+    /// Sends data from the client, and receives all of it at the server.
     pub fn upload(&mut self, bytes: usize) {
         send(&mut self.client, &mut self.server, bytes);
     }
 
-    /// Waits until all that the server has sent is acknowledged.
+    /// Waits until all data that the server has sent is acknowledged.
     pub fn settle(&self, namespace: &Namespace) {
         let port = format!(":{}", self.server.local_addr().expect("an address").port());
         wait_until("all is acknowledged", || {
-            // State, then bytes to be read, then bytes to be acknowledged.
+            // Columns: state, received bytes not yet read, sent bytes not yet acknowledged.
             let listed = namespace.output(&["ss", "-Htn", "sport", "=", &port]);
             listed.lines().all(|line| line.split_whitespace().nth(2) == Some("0"))
         });
     }
 
-    /// The server closes first; returns when both have.
+    /// Closes the server first; returns when both ends have closed.
     pub fn close_by_server(mut self) {
         drop(self.server);
         assert_eq!(self.client.read(&mut [0; 1]).expect("an end"), 0);
     }
 
-    /// The client closes first.
+    /// Closes the client first.
     pub fn close_by_client(mut self) {
         drop(self.client);
         assert_eq!(self.server.read(&mut [0; 1]).expect("an end"), 0);
@@ -83,7 +83,7 @@ fn send(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
     });
 }
 
-/// Closing this end resets the connection.
+/// Configures a socket so that closing it resets the connection.
 pub fn reset_on_close(socket: &TcpStream) {
     sockopt::set_socket_linger(socket, Some(Duration::ZERO)).expect("the kernel takes it");
 }

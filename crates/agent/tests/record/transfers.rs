@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Longer than --idle-gap.
+/// Think time, longer than --idle-gap.
 const THINKING: Duration = Duration::from_millis(450);
 
-/// The transfers that the server has sent, in order.
+/// Returns the transfers that the server has sent, in order.
 fn sent_by_server(rows: &[Row]) -> Vec<&Row> {
     let mut transfers: Vec<&Row> =
         rows.iter().filter(|row| row.text("kind") == "transfer" && row.text("direction") == "in").collect();
@@ -40,7 +40,7 @@ fn objects_separated_by_idle_time_are_separate_transfers() {
     let acked: Vec<u64> = transfers.iter().map(|row| row.number("acked_bytes")).collect();
     assert_eq!((numbers, acked), (vec![0, 1, 2], sizes.map(|size| size as u64).to_vec()));
     for row in &transfers {
-        // On a cable without delay; the server's think time is not included.
+        // The link has no delay, and the server's think time is not included.
         let fct_us = row.number("fct_us");
         assert!(fct_us < THINKING.as_micros() as u64, "{row:?}");
         assert_eq!(row.number("duration_us"), fct_us);
@@ -79,7 +79,7 @@ fn an_application_paced_transfer_has_no_completion_time() {
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
     let mut pair = connect(&namespaces, "10.9.8.1");
-    // A live stream: a frame, a pause that is shorter than the gap, a frame.
+    // A live stream: frames with pauses that are shorter than the idle gap.
     for _ in 0..30 {
         pair.server.write_all(&[1; 4_000]).unwrap();
         pair.client.read_exact(&mut [0; 4_000]).unwrap();
@@ -109,7 +109,7 @@ fn bytes_acknowledged_after_1_s_and_3_s_are_recorded() {
     agent.wait_for_closed(2);
     let rows = agent.end();
     let closed = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
-    // On a machine that is too busy to open it in time this would fall between the two.
+    // On a machine that is too busy to open the connection in time, this transfer would be between the two marks.
     assert_eq!((closed.number("acked_1s_bytes"), closed.number("acked_3s_bytes")), (50_000, 120_000));
     assert_eq!((closed.maybe("acked_10s_bytes"), closed.maybe("acked_30s_bytes")), (None, None));
 }

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A connection; both ends are recorded.
+/// Opens and closes a connection; both ends are recorded.
 fn carry(namespaces: &(Namespace, Namespace)) {
     let mut pair = connect(namespaces, "10.9.8.1");
     pair.download(10_000);
@@ -48,7 +48,7 @@ fn rows_are_buffered_while_the_directory_is_missing_and_the_status_reports_it_fi
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 6);
 }
 
-/// A disk of one megabyte mounted only for the agent, as seen from outside its mount namespace.
+/// Starts an agent with a disk of one megabyte, mounted only for it. Also returns the disk's path as seen from outside.
 fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     let disk = stage.path("disk");
     fs::create_dir(&disk).unwrap();
@@ -60,7 +60,7 @@ fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     (agent, root.join(disk.strip_prefix("/").unwrap()))
 }
 
-/// Fills a disk.
+/// Fills the disk.
 fn fill(path: &Path) {
     let mut ballast = File::create(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {

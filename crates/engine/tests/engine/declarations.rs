@@ -9,8 +9,8 @@ fn ask(arguments: &[&str]) -> Value {
     serde_json::from_slice(&Command::new(ENGINE).args(arguments).output().unwrap().stdout).unwrap()
 }
 
-/// Every key that the scenario's schema declares, and `key=value` for every value that it enumerates. Names that users
-/// choose are `*`, list indices are left out.
+/// Returns every key that the scenario's schema declares, and `key=value` for every value that it enumerates. Names
+/// that users choose are replaced by `*`, and list indices are omitted.
 fn declared() -> BTreeSet<String> {
     let schema = ask(&["schema", "scenario"]);
     let mut choices = BTreeSet::new();
@@ -38,15 +38,15 @@ fn walk(root: &Value, schema: &Value, key: &str, choices: &mut BTreeSet<String>)
         choices.insert(key.clone());
         walk(root, part, &key, choices);
     }
-    // A table with the user's names: its entries have their own keys, unless they are plain values.
+    // A table with names that the user chooses: its entries have keys, unless they are plain values.
     let named = &schema["additionalProperties"];
     if named.is_object() {
         walk(root, named, &format!("{key}.*"), choices);
     }
 }
 
-/// Capability values that the schema does not enumerate: the algorithm is one of those listed in `cc`, and a
-/// trace has one of these formats.
+/// Capability values that the schema does not enumerate: algorithms are those listed in `cc`, and traces have one of
+/// these formats.
 const FREE: [&str; 5] =
     ["flow.cc=name", "path.trace=csv", "path.trace=mahimahi", "path.reverse.trace=csv", "path.reverse.trace=mahimahi"];
 

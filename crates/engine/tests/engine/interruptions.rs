@@ -1,4 +1,4 @@
-//! Signals, crashes and full disks lose no finished experiment, and the same command resumes the run.
+//! Signals, crashes and full disks do not lose finished experiments, and the same command resumes the run.
 
 use crate::common::{Bench, ENGINE, Running, endless_plan, events, journal, names, plan, tables};
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,7 +37,7 @@ fn a_killed_run_resumes_and_yields_the_results_of_an_uninterrupted_one() {
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "parquet"))
             .count();
-        // The state that a kill in the middle of a write leaves, which the moment of this kill may have missed.
+        // The state after a kill during a write, which this kill may not have interrupted.
         fs::write(bench.path("killed/samples/.tmp-1-1"), "PAR1").unwrap();
         fs::OpenOptions::new()
             .append(true)
@@ -51,20 +51,20 @@ fn a_killed_run_resumes_and_yields_the_results_of_an_uninterrupted_one() {
     assert!(starts > EXPERIMENTS, "experiments that were killed were started again");
 }
 
-/// The endless plan, with samples that soon fill a row group.
+/// Returns the endless plan, with samples that soon fill a row group.
 fn endless_plan_with_rows() -> Value {
     let mut plan = endless_plan();
     plan["experiments"][0]["sample_interval_ns"] = 1_000.into();
     plan
 }
 
-/// Names of the files in the tables of a run directory.
+/// Returns the names of the files in the tables of a run directory.
 fn table_files(run: &Path) -> Vec<String> {
     let files = ["samples", "state", "queue", "flows"].map(|table| fs::read_dir(run.join(table)).unwrap());
     files.into_iter().flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Waits until rows of an experiment that has not ended are on the disk.
+/// Waits until rows of a running experiment are on the disk.
 fn wait_for_rows(run: &Path) {
     let written = || -> u64 {
         fs::read_dir(run.join("samples")).unwrap().map(|entry| entry.unwrap().metadata().map_or(0, |it| it.len())).sum()
@@ -119,8 +119,8 @@ fn a_signal_stops_a_run_cleanly_and_keeps_finished_experiments() {
 
 #[test]
 fn a_second_signal_ends_a_run_that_cannot_stop_cleanly() {
-    // The events are not read: once the pipe is full (64 KiB), the engine blocks on it. This number of
-    // journal lines means that the pipe is nearly full.
+    // The events are not read, so the engine blocks once the pipe is full (64 KiB). This number of journal lines shows
+    // that the pipe is nearly full.
     const EVENTS: usize = 250;
     let mut plan = plan(1000);
     for experiment in plan["experiments"].as_array_mut().unwrap() {
@@ -161,7 +161,7 @@ fn a_second_engine_on_the_same_directory_is_refused_until_the_first_has_ended() 
     third.child.wait().unwrap();
 }
 
-/// Runs a shell script as root of a mount namespace of its own, with a small empty file system mounted on `$DISK`.
+/// Runs a shell script as root of a separate mount namespace, with a small empty file system mounted on `$DISK`.
 /// Returns `None` and reports the skip if the system forbids such namespaces.
 fn on_a_small_disk(bench: &Bench, size: &str, script: &str) -> Option<String> {
     let disk = bench.path("disk");
@@ -182,7 +182,7 @@ fn on_a_small_disk(bench: &Bench, size: &str, script: &str) -> Option<String> {
             _ => {}
         }
     }
-    // Not through a macro that prints: the test harness would keep that to itself.
+    // Written directly, because the test harness captures the output of print macros.
     let _ = writeln!(
         std::io::stderr(),
         "\nNOT TESTED: full and read-only disks. This system forbids to mount a tmpfs in a namespace of one's own\n\

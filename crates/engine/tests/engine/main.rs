@@ -1,4 +1,4 @@
-//! The engine's tests as a user runs it, in one program, which is compiled once.
+//! Tests of the engine's binary, in one program that is compiled once.
 
 mod common;
 mod declarations;

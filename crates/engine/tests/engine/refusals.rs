@@ -26,7 +26,7 @@ fn refused_text(plan: &str) -> Value {
     error.clone()
 }
 
-/// The key of the plan that an error names, without the file's name.
+/// Returns the key of the plan that an error names, without the file name.
 fn key(error: &Value) -> &str {
     error["place"].as_str().unwrap().split_once("plan.json").unwrap().1.trim_start_matches(": ")
 }

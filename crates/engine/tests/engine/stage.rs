@@ -1,4 +1,4 @@
-//! Experiments for a real kernel, with access to their results and to leftovers.
+//! Experiments for a real kernel, with access to their results and leftovers.
 
 use crate::common::{self, Bench, ENGINE};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Timeout of all waits of a test.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether the engine runs here. In CI it must.
+/// Returns whether the engine can run here. In CI it must.
 pub fn is_available() -> bool {
     let output = Command::new(ENGINE).args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -24,21 +24,22 @@ pub fn is_available() -> bool {
     kernel["available"] == true || not_tested("the engine kernel", kernel["why_not"].as_str().unwrap_or_default())
 }
 
-/// Reports what is not tested, and why. Returns false, so that a test can return.
+/// Reports a skipped test with the reason. Returns false, so that a test can return.
 pub fn not_tested(what: &str, why: &str) -> bool {
     assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "{what} must be tested, but: {why}");
-    // Not through a macro that prints: the test harness would keep that to itself.
+    // Written directly, because the test harness captures the output of print macros.
     let _ = writeln!(std::io::stderr(), "\nNOT TESTED: {what}: {why}");
     false
 }
 
-/// Whether a program is installed.
+/// Returns whether a program is installed.
 pub fn has(program: &str) -> bool {
     let lookup = Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}")]).output();
     lookup.unwrap().status.success()
 }
 
-/// One CUBIC flow without end over 10 Mbit/s and 20 ms, with a queue of one bandwidth-delay product and a half.
+/// Returns an experiment with an unlimited CUBIC flow over 10 Mbit/s and 20 ms, and a queue of 1.5 bandwidth-delay
+/// products.
 pub fn experiment() -> Value {
     let mut experiment = common::experiment();
     experiment["sweep"] = json!({});
@@ -52,7 +53,7 @@ pub fn experiment() -> Value {
     experiment
 }
 
-/// An unlimited flow.
+/// Returns an unlimited flow.
 pub fn flow(name: &str, cc: &str) -> Value {
     let mut flow = common::experiment()["flows"][0].clone();
     flow["name"] = json!(name);
@@ -62,7 +63,7 @@ pub fn flow(name: &str, cc: &str) -> Value {
     flow
 }
 
-/// A flow that two programs make on a separate port.
+/// Returns a flow between two programs on a separate port.
 pub fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Value {
     let mut flow = flow(name, "cubic");
     flow["program"] = json!({
@@ -72,14 +73,14 @@ pub fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Valu
     flow
 }
 
-/// A bench with these experiments for the kernel.
+/// Returns a bench with these experiments for the engine `kernel`.
 pub fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);
     plan["engine"] = json!("kernel");
     Bench::with(&plan)
 }
 
-/// The results of a plan with one experiment.
+/// Results of a plan with one experiment.
 pub struct Outcome {
     pub bench: Bench,
     pub events: Vec<Value>,
@@ -99,23 +100,23 @@ impl Outcome {
         Outcome { bench, events }
     }
 
-    /// The events of this name.
+    /// Returns the events of this name.
     pub fn events(&self, name: &str) -> Vec<&Value> {
         self.events.iter().filter(|event| event["event"] == name).collect()
     }
 
-    /// The rows of a table.
+    /// Returns the rows of a table.
     pub fn rows(&self, table: &str) -> Vec<BTreeMap<String, Field>> {
         rows(&self.bench.path("run"), table)
     }
 
-    /// The rows of a flow.
+    /// Returns the rows of a flow.
     pub fn flow(&self, name: &str) -> Vec<BTreeMap<String, Field>> {
         self.rows("flows").into_iter().filter(|row| row["flow"] == text(name)).collect()
     }
 }
 
-/// The rows of a table of a run directory.
+/// Returns the rows of a table of a run directory.
 pub fn rows(run: &Path, table: &str) -> Vec<BTreeMap<String, Field>> {
     let mut rows = Vec::new();
     for entry in fs::read_dir(run.join(table)).unwrap() {
@@ -183,12 +184,12 @@ pub fn hosts(pid: u32, count: usize) -> Vec<u32> {
     })
 }
 
-/// The network namespaces of these processes; each is written as `net:[4026532008]`.
+/// Returns the network namespaces of these processes, in the form `net:[4026532008]`.
 pub fn namespaces(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
     pids.into_iter().filter_map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok()).collect()
 }
 
-/// Waits until these processes have exited, and these namespaces have no processes.
+/// Waits until these processes have exited, and no process is in these namespaces.
 pub fn wait_until_gone(pids: &[u32], namespaces: &BTreeSet<PathBuf>) {
     wait_for("processes are gone", || {
         pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}/ns/net")).exists() || is_zombie(*pid)).then_some(())
@@ -214,7 +215,7 @@ pub fn as_ordinary_user(bench: &Bench) -> Option<Command> {
         not_tested("the engine kernel without root", "no setpriv (package util-linux)");
         return None;
     }
-    // Only the owner may read or write the files of the test.
+    // Files of the test are accessible only to their owner.
     let engine = bench.path("thalweg-engine");
     fs::copy(ENGINE, &engine).unwrap();
     fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! docs/reference/engine-protocol.md explains every code that an experiment can fail with.
+//! Checks that docs/reference/engine-protocol.md explains every error code of an experiment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 const PAGE: &str = include_str!("../../../../docs/reference/engine-protocol.md");
 
-/// The codes of all errors constructed in a source directory.
+/// Returns the codes of all errors constructed in a source directory.
 fn codes(folder: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {

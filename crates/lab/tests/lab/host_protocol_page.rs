@@ -1,4 +1,4 @@
-//! docs/reference/host-protocol.md shows commands and events as they are.
+//! Checks that the commands and events in docs/reference/host-protocol.md are valid.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use thalweg_lab::protocol::{Command, HostEvent};
 
 const PAGE: &str = include_str!("../../../../docs/reference/host-protocol.md");
 
-/// The JSON objects of the page.
+/// Returns the JSON objects of the page.
 fn examples() -> Vec<Value> {
     let blocks = PAGE.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     blocks.map(|block| serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"))).collect()

@@ -17,7 +17,7 @@ fn run_in(network: &mut Network, namespace: &str, words: &[&str]) -> String {
     output_of_child(network.spawn(namespace, &words, false).expect("it starts"))
 }
 
-/// Processes with one of these network namespaces.
+/// Returns the processes in one of these network namespaces.
 fn processes_in(identities: &BTreeSet<u64>) -> Vec<String> {
     let processes =
         fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -31,7 +31,7 @@ fn parent(pid: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
-/// The state of the machine that a network could change.
+/// Returns the state of the machine that a network could change.
 fn machine_network_state() -> Vec<String> {
     let namespaces = fs::read_dir("/run/netns").map_or(0, |entries| entries.count());
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
@@ -95,7 +95,7 @@ fn running_the_logged_commands_builds_the_same_network() {
     let live = dump::live(network);
     let replayed = dump::replayed(&commands, &["sender", "sender-2", "receiver", "router"]);
     assert_eq!(live, replayed);
-    // The comparison is effective: without one of its neighbour entries the network differs.
+    // Checks that the comparison is effective: without one of its neighbour entries, the network differs.
     let neighbour = commands.lines().find(|line| line.contains("neigh add")).expect("a neighbour");
     let without = commands.replace(neighbour, "");
     assert_ne!(live, dump::replayed(&without, &["sender", "sender-2", "receiver", "router"]));
@@ -131,12 +131,12 @@ fn an_unprivileged_user_may_use_every_algorithm_of_the_kernel() {
     assert_eq!(answer["has"], answer["usable"]);
 }
 
-/// Plays a role as an unprivileged user: uid 65534, or the user of the tests.
+/// Runs a role as an unprivileged user: uid 65534, or the user of the tests.
 fn as_unprivileged(role: &Value) -> Value {
     if !rustix::process::geteuid().is_root() {
         return roles::report_from(&output_of(&mut roles::command(role)));
     }
-    // A world-readable copy.
+    // A world-readable copy of the program.
     let folder = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().expect("a folder");
     let copy = folder.path().join("test");
     fs::copy(std::env::current_exe().expect("the test's own file"), &copy).expect("a copy");
@@ -156,7 +156,7 @@ fn a_host_gets_the_configured_buffers_and_the_machine_keeps_its_own() {
         let applied = roles::play_in(&mut network, namespace, &json!({ "role": "sysctls", "settings": settings }));
         let send = applied["net.ipv4.tcp_wmem"].as_str().expect("set");
         assert!(send.ends_with(" 8000000"), "{send}");
-        // The kernel's initial value is above this limit, or the kernel's own.
+        // The kernel's initial value is above this limit, or is the kernel's own.
         let receive = applied["net.ipv4.tcp_rmem"].as_str().expect("set");
         assert!(receive.ends_with(" 50000 50000"), "{receive}");
         let there = run_in(&mut network, namespace, &["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
@@ -201,7 +201,7 @@ fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace(
     holder.kill().expect("it lives");
     holder.wait().expect("it ends");
     wait_until("the namespaces have no processes", || processes_in(&identities).is_empty());
-    // A namespace without processes stays only where it is mounted; the only such mounts were the holder's.
+    // A namespace without processes remains only if it is mounted; the only such mounts were the holder's.
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     assert!(identities.iter().all(|inode| !mounts.contains(&format!("net:[{inode}]"))), "{mounts}");
 }
@@ -221,7 +221,7 @@ fn a_dropped_network_leaves_nothing_behind() {
 #[test]
 fn closing_names_a_process_that_is_still_running_and_how_to_end_it() {
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
-    // It ignores its standard input.
+    // This process ignores its standard input.
     let mut host = network.spawn("sender", &["sleep".into(), "60".into()], false).expect("it starts");
     let name = format!("/proc/{}/comm", host.id());
     wait_until("nsenter has become sleep", || fs::read_to_string(&name).is_ok_and(|comm| comm.trim() == "sleep"));
@@ -237,7 +237,7 @@ fn closing_names_a_process_that_is_still_running_and_how_to_end_it() {
 fn disabled_namespaces_are_reported_with_the_sysctl() {
     assert_eq!(probe::namespaces(), Ok(()));
     for setting in ["max_user_namespaces", "max_net_namespaces"] {
-        // The limits of a user namespace are its root's to set. Without capabilities that root is an ordinary user.
+        // The root of a user namespace sets its limits. Without capabilities, that root is an unprivileged user.
         let play = "exec setpriv --inh-caps -all --bounding-set -all \"$@\"";
         let script = format!("echo 0 >/proc/sys/user/{setting}; {play}");
         let mut command = Command::new("unshare");

@@ -6,7 +6,7 @@ use thalweg_lab::net::{LinkKind, Network, choose_link};
 use thalweg_plan::plan::{Aggregation, Buffer, Capacity, Emulator, Experiment, Loss, Policer, Queue, Step, Traces};
 use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
-/// A path without delay and without a rate limit.
+/// Returns a path without delay and without a rate limit.
 fn fast() -> Experiment {
     let mut experiment = experiment();
     experiment.forward.delay_ns = Span::ZERO;
@@ -30,7 +30,7 @@ fn tc(network: &mut Network, line: &str) -> String {
     output_of_child(network.spawn("router", &words, false).expect("it starts"))
 }
 
-/// The number before or behind a word, of a queue discipline: `dropped 12,`.
+/// Returns the number before or after a word in the statistics of a queue discipline: `dropped 12,`.
 fn dropped(network: &mut Network, device: &str, handle: &str) -> u64 {
     let output = tc(network, &format!("tc -s qdisc show dev {device}"));
     let (_, of_it) =
@@ -43,7 +43,7 @@ fn shortest_us(back: &[Back]) -> u64 {
     back.iter().map(|packet| packet.back_us - packet.sent_us).min().expect("something came back")
 }
 
-/// Milliseconds that a guest may add to the minimum of many round trips, because it shares the machine.
+/// Time that a guest may add to the minimum of many round trips, because it shares the machine.
 const GUEST_MS: u64 = 15;
 
 #[test]
@@ -74,7 +74,7 @@ fn packets_are_lost_at_the_configured_ratio_in_both_directions_and_counted() {
     }
     let mut experiment = fast();
     experiment.forward.loss = Loss::Bernoulli { ratio: probability(0.1) };
-    // Bad for 1/6 of the packets, and half of them are lost then: 1/12.
+    // The bad state covers 1/6 of the packets, and half of these are lost: 1/12.
     experiment.reverse.loss = Loss::GilbertElliott {
         p: probability(0.1),
         r: probability(0.5),
@@ -87,7 +87,7 @@ fn packets_are_lost_at_the_configured_ratio_in_both_directions_and_counted() {
     let back = roles::ping(&mut network, "sender", sent, 100, 200).len() as u64;
     let (there, here) = (dropped(&mut network, "f-loss", "1:"), dropped(&mut network, "r-loss", "1:"));
     assert_eq!(sent - back, there + here, "every packet that is missing was counted as lost");
-    // Standard deviations: 16 of 300; with its bursts about 22 of 225.
+    // The standard deviation is 16 of 300, and about 22 of 225 with bursts.
     assert!((220..380).contains(&there), "{there} of {sent} lost there");
     assert!((115..335).contains(&here), "{here} of {} lost here", sent - there);
 
@@ -105,20 +105,20 @@ fn a_queue_holds_its_buffer_of_ip_bytes_and_empties_at_the_rate() {
     if !uml::is_in_guest("network_netem::a_queue_holds_its_buffer_of_ip_bytes_and_empties_at_the_rate") {
         return;
     }
-    // 1500 bytes take 48 ms; 20 of them fit, and not a byte more.
+    // 1500 bytes take 48 ms. The queue holds exactly 20 packets.
     let mut experiment = fast();
     experiment.forward.capacity = at_rate(Rate(250_000));
     experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(20 * 1500) };
     let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
     let mut echo = roles::prepare(&mut network);
     let back = roles::ping(&mut network, "sender", 60, 1500, 0);
-    // The first leaves at once. A guest that is paused for 48 ms lets another leave before the last has arrived.
+    // The first packet leaves immediately. If the guest pauses for 48 ms, another leaves before the last has arrived.
     assert!((21..=24).contains(&back.len()), "{} came through", back.len());
     assert_eq!(dropped(&mut network, "r0", "10:"), 60 - back.len() as u64);
     let gaps = back.len() as u64 - 1;
     let took_us = back[gaps as usize].back_us - back[0].back_us;
     let expected_us = gaps * 48_000;
-    // 750 bytes of burst and the guest's lateness at both ends.
+    // 750 bytes of burst, plus the guest's lateness at both ends.
     let tolerance_us = 24_000 + 30_000;
     assert!(took_us.abs_diff(expected_us) < tolerance_us, "{gaps} packets took {took_us} us, not {expected_us}");
     echo.kill().expect("it lives");
@@ -159,7 +159,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     assert!(!sorted.is_sorted(), "nothing overtook");
     sorted.sort_unstable();
     assert_eq!(sorted, (0..200).collect::<Vec<_>>(), "all came");
-    // 40 expected, standard deviation 6; a few more where the guest was late.
+    // 40 are expected, with a standard deviation of 6, plus some more if the guest was late.
     let delayed = delays_us(&back).iter().filter(|delay| **delay >= 40_000).count();
     assert!((12..=75).contains(&delayed), "{delayed} of 200 were held back");
     echo.kill().expect("it lives");
@@ -179,7 +179,7 @@ fn duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate() {
     let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
     let mut echo = roles::prepare(&mut network);
     let back = roles::ping(&mut network, "sender", 2000, 100, 200).len();
-    // 200 more expected, standard deviation 13.
+    // 200 additional packets are expected, with a standard deviation of 13.
     assert!((2130..=2270).contains(&back), "{back} came of 2000");
 
     let changes = network.qdiscs().at;
@@ -192,14 +192,14 @@ fn duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate() {
     }
     let classes = tc(&mut network, "tc class show dev r0");
     assert!(classes.contains("rate 7Mbit ceil 7Mbit burst 87"), "{classes}");
-    // A full packet takes longer now.
+    // A full packet takes longer after the change.
     let delay = tc(&mut network, "tc qdisc show dev s1");
     assert!(delay.contains("delay 1.71ms"), "{delay}");
     echo.kill().expect("it lives");
     echo.wait().expect("it ends");
 }
 
-/// Disciplines of a kernel from Linux 6.1 on, and what `tc` shows of their parameters.
+/// Returns disciplines of kernels from Linux 6.1 on, and the output of `tc` for their parameters.
 fn disciplines() -> Vec<(Queue, &'static [&'static str])> {
     let ms = Span::from_millis;
     let codel = Queue::Codel { target_ns: ms(6), interval_ns: ms(90), ecn: true, ce_threshold_ns: Some(ms(2)) };
@@ -276,7 +276,7 @@ fn a_policer_counts_ip_packets_before_the_queue_and_behind_it() {
     }
     for after in [false, true] {
         let mut experiment = fast();
-        // Ten packets of 1500 bytes, and not a byte more; 14 more of each would let nine pass.
+        // Exactly ten packets of 1500 bytes; with 14 more bytes each, only nine would pass.
         experiment.forward.policer = Some(Policer { rate_bps: Rate(8_000), burst_bytes: Bytes(15_000), after });
         let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
         let mut echo = roles::prepare(&mut network);
@@ -295,7 +295,7 @@ fn packets_leave_together_at_the_end_of_an_interval() {
         return;
     }
     let mut experiment = fast();
-    // Four packets of 1000 bytes at a time.
+    // Four packets of 1000 bytes leave at a time.
     experiment.forward.aggregation =
         Some(Aggregation { interval_ns: Span::from_millis(40), max_bytes: Some(Bytes(4000)) });
     let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");

@@ -10,12 +10,12 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 /// The binary under test.
 pub const ENGINE: &str = env!("CARGO_BIN_EXE_thalweg-engine");
 
-/// One experiment, a second or so of simulated time.
+/// Returns an experiment of about a second of simulated time.
 pub fn experiment() -> Value {
     serde_json::from_str(include_str!("../../data/experiment.json")).unwrap()
 }
 
-/// A plan of small experiments that differ by their seeds.
+/// Returns a plan of small experiments that differ by their seeds.
 pub fn plan(repetitions: u64) -> Value {
     plan_of((0..repetitions).map(|repetition| {
         let mut experiment = experiment();
@@ -25,7 +25,7 @@ pub fn plan(repetitions: u64) -> Value {
     }))
 }
 
-/// A plan of one experiment that takes far longer than any timeout.
+/// Returns a plan of one experiment that takes far longer than any timeout.
 pub fn endless_plan() -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(1_000_000_000_000_000_u64);
@@ -64,7 +64,7 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// `thalweg-engine run` of the plan into the directory `out`.
+    /// Returns the command `thalweg-engine run` of the plan into the directory `out`.
     pub fn run(&self, out: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(ENGINE);
         command.arg("run").arg("--plan").arg(self.path("plan.json")).arg("--out").arg(self.path(out));
@@ -80,7 +80,7 @@ impl Bench {
     }
 }
 
-/// Every file in the tables of a run directory.
+/// Returns every file in the tables of a run directory.
 pub fn tables(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut tables = BTreeMap::new();
     for table in ["flows", "samples", "state", "queue"] {
@@ -92,12 +92,12 @@ pub fn tables(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     tables
 }
 
-/// The events on standard output.
+/// Parses the events on standard output.
 pub fn events(output: &Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The events of the journal.
+/// Parses the events of the journal.
 pub fn journal(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("events.jsonl")).unwrap();
     assert!(text.ends_with('\n'));

@@ -8,10 +8,10 @@ use serde_json::json;
 use std::fs;
 use std::process::Child;
 
-/// Sender, router and receiver.
+/// Number of hosts: sender, router and receiver.
 const HOSTS: usize = 3;
 
-/// A bench with an experiment that takes longer than any timeout.
+/// Returns a bench with an experiment that takes longer than any timeout.
 fn long() -> Bench {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(600_000_000_000_u64);
@@ -71,7 +71,7 @@ fn ctrl_c_during_an_experiment_ends_it_and_removes_the_network() {
     signal(running.child.id(), Signal::INT);
     running.wait_for("interrupted", 1);
     assert_eq!(wait(&mut running.child).code(), Some(130));
-    // At once: the engine itself waits for them.
+    // Checked immediately: the engine itself waits for its hosts.
     assert!(pids.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()), "processes outlive the engine");
     wait_until_gone(&pids, &namespaces);
     assert_eq!(names(&journal(&bench.path("run"))), ["started", "interrupted"]);

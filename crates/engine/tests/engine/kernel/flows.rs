@@ -4,7 +4,7 @@ use crate::stage::{Outcome, acked_bytes, as_ordinary_user, bench, experiment, fl
 use parquet::record::Field;
 use serde_json::json;
 
-/// Bytes that the path carries in the 1.5 s that an experiment takes.
+/// Number of bytes that the path carries in 1.5 s, the duration of an experiment.
 const FULL: f64 = 10e6 / 8.0 * 1.5;
 
 fn check_one_cubic_flow(outcome: &Outcome) {
@@ -34,7 +34,7 @@ fn check_one_cubic_flow(outcome: &Outcome) {
     assert_eq!(finished["simulated_s"], 1.5);
     assert!(finished["packets"].as_u64().unwrap() > 1000, "{finished}");
     assert!(finished["measured"]["relay_lateness_p99_us"].is_number(), "{finished}");
-    // Trustworthiness depends on the load of this machine; the event and the table must agree.
+    // Whether the result is trustworthy depends on the load of this machine, but the event and the table must agree.
     let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
     assert_eq!(row["untrustworthy"], if reasons.is_empty() { Field::Null } else { text(&reasons.join("; ")) });
 }
@@ -46,7 +46,7 @@ fn one_cubic_flow_reaches_the_path_rate_and_appears_in_every_table() {
     }
 }
 
-/// CUBIC over a relay with CoDel that marks, with a buffer that never fills.
+/// Runs CUBIC over a relay with a CoDel queue that marks, and with a buffer that is never full.
 fn marking(asks: bool) -> Outcome {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(4_000_000_000_u64);
@@ -71,7 +71,7 @@ fn the_relay_marks_packets_of_ecn_flows_and_drops_those_of_others() {
     let outcome = marking(true);
     assert!(most(&outcome, "marked_packets") > 0.0, "{} marks", most(&outcome, "marked_packets"));
     assert_eq!(most(&outcome, "dropped_packets"), 0.0);
-    // A mark with a wrong checksum would be a loss.
+    // A mark with a wrong checksum would cause a loss.
     assert_eq!(number(&outcome.flow("large")[0]["retransmits"]), 0.0);
     let outcome = marking(false);
     assert_eq!(most(&outcome, "marked_packets"), 0.0);
@@ -191,7 +191,7 @@ fn a_flow_that_lasts_until_a_flow_of_another_host_ends_stops_with_it() {
     let medium = outcome.flow("medium");
     assert!(medium.len() > 2, "{} connections", medium.len());
     let last = medium.iter().map(|row| number(&row["start_us"])).fold(0.0, f64::max);
-    // The message travels through the engine, which waits for a CPU on a busy machine.
+    // The message is sent through the engine, which waits for a CPU on a busy machine.
     assert!(last < end + 3_000_000.0, "{last} after the end at {end}");
     assert!(medium.iter().all(|row| row["completed"] == Field::Bool(true)));
 }
@@ -220,7 +220,7 @@ fn disturbances_of_an_experiment_are_reported_in_the_table_and_as_an_event() {
         return;
     }
     let mut experiment = experiment();
-    // Continuous samples, which take a processor from the traffic.
+    // Almost continuous sampling, which takes a processor from the traffic.
     experiment["sample_interval_ns"] = json!(20_000);
     let outcome = Outcome::of(experiment);
     let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
@@ -228,7 +228,7 @@ fn disturbances_of_an_experiment_are_reported_in_the_table_and_as_an_event() {
     assert_eq!(outcome.flow("large")[0]["untrustworthy"], text(&reasons.join("; ")));
 }
 
-/// A path whose reverse link has 2 Mbit/s and a queue of 20 packets, with a flow in each direction.
+/// Returns a path whose reverse link has 2 Mbit/s and a queue of 20 packets, with a flow in each direction.
 fn two_way() -> serde_json::Value {
     let mut experiment = experiment();
     experiment["reverse"]["capacity"] = json!({"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 2_000_000}]});
@@ -246,8 +246,8 @@ fn an_upload_fills_the_reverse_path_alongside_a_download() {
     let outcome = Outcome::of(two_way());
     let (down, up) = (outcome.flow("down"), outcome.flow("up"));
     assert_eq!((&down[0]["direction"], &up[0]["direction"]), (&text("down"), &text("up")));
-    // 2 Mbit/s for 1.5 s are 375 kB; the rest of the queue is the down flow's acknowledgements and the first round
-    // trips.
+    // 2 Mbit/s for 1.5 s is 375 kB. The down flow's acknowledgements and the first round trips take the rest of the
+    // capacity.
     let up = acked_bytes(&up);
     assert!((0.5 * 375e3..375e3).contains(&up), "{up} of 375 kB");
     assert!(acked_bytes(&down) > 0.2 * FULL, "{} of {FULL}", acked_bytes(&down));
@@ -272,7 +272,7 @@ fn udp_uploads_arrive_at_the_sending_host() {
         json!([{"rate_bps": 1_200_000, "start_ns": 0, "stop_ns": 1_000_000_000_u64, "up": true}]);
     let outcome = Outcome::of(experiment);
     let measured = &outcome.events("finished")[0]["measured"];
-    // 1.2 Mbit/s are 100 packets of 1500 bytes a second.
+    // 1.2 Mbit/s is 100 packets of 1500 bytes per second.
     let [sent, late, received] = ["background_sent_packets", "background_late_packets", "received_datagrams"]
         .map(|name| measured[name].as_f64().unwrap_or_else(|| panic!("{name} in {measured}")));
     assert_eq!(sent + late, 100.0);

@@ -1,4 +1,4 @@
-//! The exchange in docs/reference/host-protocol.md, with a host.
+//! Runs the exchange in docs/reference/host-protocol.md with a host.
 
 use crate::common::ENGINE;
 use crate::stage::is_available;

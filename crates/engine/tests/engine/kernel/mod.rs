@@ -1,4 +1,4 @@
-//! The engine `kernel`, on the kernel of this machine. Bounds are generous: other programs run, too.
+//! The engine `kernel` on this machine's kernel. Bounds are generous, because other programs run at the same time.
 
 mod ends;
 mod flows;

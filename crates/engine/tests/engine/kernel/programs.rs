@@ -6,7 +6,7 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 use std::fs;
 
-/// An experiment of at most 20 s that ends with its flows.
+/// Returns an experiment of at most 20 s that ends with its flows.
 fn with(flows: Vec<Value>) -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(20_000_000_000_u64);
@@ -14,7 +14,7 @@ fn with(flows: Vec<Value>) -> Value {
     experiment
 }
 
-/// Whether any running process has a command line that contains a text.
+/// Returns whether any running process has a command line that contains a text.
 fn runs(text: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -43,19 +43,19 @@ fn a_download_over_http_is_measured_from_its_packets() {
         assert_eq!((&row["completed"], &row["size_bytes"]), (&Field::Bool(true), &Field::Null), "{row:?}");
         let bytes = number(&row["acked_bytes"]);
         assert!((1e6..1.001e6).contains(&bytes), "the file and the header: {bytes}");
-        // 1 MB takes 0.8 s at 10 Mbit/s, and slow start some round trips of 20 ms.
+        // 1 MB takes 0.8 s at 10 Mbit/s, and slow start takes several round trips of 20 ms.
         let fct_s = number(&row["fct_us"]) / 1e6;
         assert!((0.8..3.0).contains(&fct_s), "{fct_s} s");
         assert!((number(&row["goodput_bps"]) * fct_s / 8.0 - bytes).abs() < 1.0, "{row:?}");
         let delays = ["delay_min_us", "delay_mean_us", "delay_p95_us"].map(|name| number(&row[name]) / 1e3);
-        // A busy machine delays single packets by more, but not all.
+        // A busy machine may delay some packets by more, but not all of them.
         assert!(delays.is_sorted() && delays[0] >= 10.0 && delays[1] < 60.0, "of 10 ms and a queue of 30: {delays:?}");
         assert!(number(&row["lost_packets"]) >= number(&row["retransmits"]) / 2.0, "{row:?}");
         assert_eq!(row["rtt_mean_us"], Field::Null, "packets do not show it");
     }
     let samples = outcome.rows("samples");
     assert!(samples.len() > 50 && samples.iter().all(|row| row["cwnd_packets"] == Field::Null));
-    // A busy machine delays single packets, and the next sample has more of them.
+    // If a busy machine delays packets, the next sample contains more of them.
     let mut rates: Vec<f64> = samples.iter().map(|row| number(&row["delivery_rate_bps"])).collect();
     rates.retain(|rate| *rate > 0.0);
     rates.sort_by(f64::total_cmp);
@@ -86,8 +86,8 @@ fn iperf3_copies_upload_with_the_congestion_control_of_the_flow() {
     assert_eq!(rows.iter().map(|row| number(&row["copy"])).collect::<Vec<_>>(), [0.0, 1.0]);
     for row in &rows {
         assert_eq!((&row["completed"], &row["cc"]), (&Field::Bool(true), &text("reno")), "{row:?}");
-        // Whole blocks of 128 kB, less the data that iperf3 discards in its socket; its control connection does not
-        // count.
+        // A multiple of 128 kB, minus the data that iperf3 discards in its socket. Its control connection is not
+        // counted.
         let bytes = number(&row["acked_bytes"]);
         assert!((100_000.0..650_000.0).contains(&bytes), "{bytes}");
     }
@@ -122,7 +122,7 @@ fn a_failed_program_is_reported_and_leaves_nothing_behind() {
     assert!(!runs(&format!("sleep {mark}")), "neither the daemon nor the stubborn server's child");
 }
 
-/// Code and message of the failure of an experiment with this server.
+/// Returns the code and message of the failure of an experiment with this server.
 fn failure(server: &[&str]) -> (String, String) {
     let bench = bench([with(vec![programs("one", 4433, server, &["true"])])]);
     let output = bench.run("run", &[]).output().unwrap();
@@ -150,7 +150,7 @@ fn a_server_that_fails_to_start_fails_the_experiment_with_the_reason() {
     assert!(message.contains("/no/such/program"), "{message}");
 }
 
-/// A server has ten seconds to listen; the machine is idle meanwhile.
+/// Takes ten seconds, the timeout of the server, in which the machine is idle.
 #[test]
 fn a_server_that_never_listens_fails_the_experiment() {
     if is_available() {

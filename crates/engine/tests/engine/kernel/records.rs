@@ -1,4 +1,4 @@
-//! Output of a run on a kernel in addition to the four tables.
+//! Output of a run on a kernel, in addition to the four tables.
 
 use crate::stage::{Outcome, experiment, has, is_available, not_tested, number, text};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn recorded_packets_become_rows_and_a_capture() {
         let last = queue.iter().rfind(|row| row["link"] == text(link)).unwrap();
         let [sent, dropped] = ["sent_packets", "dropped_packets"].map(|column| number(&last[column]));
         let queued = of(link, "queued");
-        // Queued packets have been sent, or were waiting at the end.
+        // Queued packets were either sent or still waiting at the end.
         assert!((sent..sent + 100.0).contains(&queued), "{link}: {queued} queued, {sent} sent");
         assert_eq!(of(link, "dropped"), dropped, "{link}");
         assert_eq!(of(link, "lost"), 0.0);
@@ -31,7 +31,7 @@ fn recorded_packets_become_rows_and_a_capture() {
     assert!(of("forward", "dropped") > 0.0, "CUBIC overflows the queue");
     let id = outcome.events("finished")[0]["id"].as_str().unwrap();
     let capture = outcome.bench.path("run/packets").join(format!("{id}.pcapng"));
-    // Section Header Block of pcapng.
+    // The magic number of a Section Header Block of pcapng.
     assert_eq!(fs::read(&capture).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     if !has("tcpdump") {
         not_tested("that tcpdump reads the capture", "it is not installed");

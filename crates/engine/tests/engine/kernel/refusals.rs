@@ -1,4 +1,4 @@
-//! Unsupported experiments are rejected before any packet is sent, with the alternative.
+//! Unsupported experiments are rejected before any packet is sent, with a hint at the alternative.
 
 use crate::common::{ENGINE, events};
 use crate::stage::{bench, experiment, is_available, not_tested};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::process::Command;
 
-/// The event of the only experiment's failure.
+/// Returns the failure event of an experiment.
 fn failed(experiment: Value) -> Value {
     let bench = bench([experiment]);
     let output = bench.run("run", &[]).output().unwrap();
@@ -18,7 +18,7 @@ fn failed(experiment: Value) -> Value {
     failed
 }
 
-/// Waits until no test of the agent, which may run at the same time, has an algorithm registered.
+/// Waits until no concurrent test of the agent has an algorithm registered.
 fn lock_registrations() -> File {
     let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
@@ -48,7 +48,7 @@ fn a_missing_agent_algorithm_is_reported_with_reason_and_remedy() {
         return;
     }
     let _registrations = lock_registrations();
-    // The path of the agent, so that the suggested command is known.
+    // Sets the path of the agent, so that the suggested command is known.
     let place = ("THALWEG_AGENT", "/opt/thalweg-agent");
     let capabilities = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&capabilities.stdout).unwrap();
@@ -130,7 +130,7 @@ fn qdiscs_missing_in_the_kernel_are_rejected_with_the_alternative() {
     check(&failed(experiment), "no-qdisc", &["netem", "engine.link = \"relay\""]);
 }
 
-/// The test is skipped on a kernel that has all of them.
+/// Reports that the test is skipped, because the kernel has all algorithms.
 fn not_there() {
     if std::env::var_os("THALWEG_CI").is_none() {
         not_tested("the error for missing queue disciplines", "this kernel has them all");

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The engine with a separate directory for temporary files, so that leftovers can be detected.
+/// Returns the command of the engine, with a separate directory for temporary files, so that leftovers can be detected.
 fn run(bench: &Bench) -> Command {
     let folder = bench.path("tmp");
     fs::create_dir_all(&folder).unwrap();
@@ -18,7 +18,7 @@ fn run(bench: &Bench) -> Command {
     command
 }
 
-/// A bench with an experiment that takes longer than any timeout.
+/// Returns a bench with an experiment that takes longer than any timeout.
 fn long() -> Bench {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(600_000_000_000_000_u64);
@@ -26,7 +26,7 @@ fn long() -> Bench {
     bench([experiment])
 }
 
-/// Processes whose command line or environment names a folder: the supervisor, the kernel, its programs.
+/// Returns the processes whose command line or environment names a folder: the supervisor, the kernel and its programs.
 fn processes(folder: &Path) -> Vec<u32> {
     let name = folder.as_os_str().as_encoded_bytes();
     let has = |file: PathBuf| fs::read(file).is_ok_and(|bytes| bytes.windows(name.len()).any(|part| part == name));
@@ -74,7 +74,7 @@ fn ctrl_c_ends_a_running_experiment() {
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     running.wait_for("interrupted", 1);
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
-    // At once: the engine itself waits for them.
+    // Checked immediately: the engine itself waits for them.
     assert_eq!(processes(&bench.path("tmp")), [0; 0]);
     assert!(fs::read_dir(bench.path("tmp")).unwrap().next().is_none(), "folders are left");
     assert_eq!(names(&crate::common::journal(&bench.path("run"))), ["started", "interrupted"]);
@@ -94,7 +94,7 @@ fn a_killed_engine_leaves_nothing_behind() {
     wait_until_gone(&bench.path("tmp"));
 }
 
-/// The supervisor of the guest below `folder`: the name of its directory contains its process id.
+/// Returns the supervisor of the guest below `folder`: the name of its directory contains its process id.
 fn supervisor(folder: &Path) -> Pid {
     let guest = fs::read_dir(folder).unwrap().flatten().next().unwrap().file_name().into_string().unwrap();
     let id = guest.trim_start_matches("thalweg-guest-").split('-').next().unwrap();
@@ -142,7 +142,7 @@ fn an_unprivileged_user_can_run_experiments() {
     for file in ["linux", "kernel.json"] {
         fs::copy(kernel.join(file), copy.join(file)).unwrap();
     }
-    // This user cannot write beside it, or in a cache.
+    // This user can write neither beside the kernel nor to a cache.
     let output = command.env("THALWEG_UML_KERNEL", &copy).env("HOME", "/nonexistent").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(crate::stage::rows(&bench.path("run"), "flows").len(), 1);

@@ -5,7 +5,7 @@ use crate::common::{Bench, events, names, plan_of};
 use crate::stage::{Outcome, acked_bytes, experiment, flow, number, text};
 use serde_json::{Value, json};
 
-/// Bytes that 10 Mbit/s carry in 1.5 s.
+/// Number of bytes that 10 Mbit/s carry in 1.5 s.
 const CAPACITY: f64 = 1_875_000.0;
 
 /// Runs an experiment and expects success.
@@ -31,9 +31,9 @@ fn a_cubic_and_a_bbr_flow_fill_the_path_and_the_queue_stays_within_the_buffer() 
         let outcome = outcome(of(cc, 1));
         let flow = &outcome.flow("large")[0];
         let share = number(&flow["acked_bytes"]) / CAPACITY;
-        // 1448 of 1500 bytes are payload, and the first round trips fill nothing.
+        // 1448 of 1500 bytes are payload, and the first round trips do not fill the path.
         assert!((0.85..=0.9654).contains(&share), "{cc}: {share} of the capacity");
-        // Only 20 ms, a SYN of 60 bytes at 10 Mbit/s, and 10 us of the hosts.
+        // The minimum is 20 ms plus a SYN of 60 bytes at 10 Mbit/s and the hosts' 10 us.
         let least_us = number(&flow["rtt_min_us"]);
         assert!((20_058.0..=20_060.0).contains(&least_us), "{cc}: {least_us} us");
         let queue: Vec<f64> = outcome.rows("queue").iter().map(|row| number(&row["backlog_bytes"])).collect();
@@ -92,7 +92,7 @@ fn packets_of_a_host_pass_through_its_qdisc() {
     assert!(sent >= segments && segments > 0.0, "{sent} packets for {segments} segments");
 }
 
-/// CoDel of Linux's defaults but for ECN, on a link whose buffer is 1000 packets.
+/// Returns CoDel with Linux's defaults except for ECN, on a link with a buffer of 1000 packets.
 fn codel(ecn: bool) -> Value {
     let mut experiment = of("cubic", 1);
     experiment["duration_ns"] = json!(8_000_000_000_u64);
@@ -104,7 +104,7 @@ fn codel(ecn: bool) -> Value {
     experiment
 }
 
-/// The last row of the forward queue, and the mean of its backlog from 4 s on, in milliseconds at 10 Mbit/s.
+/// Returns the last row of the forward queue, and the mean of its backlog from 4 s on, in milliseconds at 10 Mbit/s.
 fn queue(outcome: &Outcome) -> (std::collections::BTreeMap<String, parquet::record::Field>, f64) {
     let mut rows = outcome.rows("queue");
     rows.retain(|row| row["link"] == crate::stage::text("forward"));
@@ -124,7 +124,7 @@ fn codel_keeps_the_delay_below_that_of_a_fifo_and_drops_before_its_limit() {
     let dropped = number(&last["dropped_packets"]);
     assert!(dropped > 0.0 && number(&last["early_drops"]) == dropped, "{last:?}");
     assert_eq!(number(&last["marked_packets"]), 0.0);
-    // One CUBIC flow over 20 ms stays around the target of 5 ms.
+    // The delay of one CUBIC flow over 20 ms stays near the target of 5 ms.
     assert!((1.0..12.0).contains(&delay_ms), "{delay_ms} ms");
     let mut fifo = codel(false);
     fifo["forward"]["queue"] = json!({"kind": "fifo"});
@@ -189,7 +189,7 @@ fn a_step_of_the_delay_and_a_policer_take_effect_and_are_counted() {
     let output = bench.run("run", &[]).output().unwrap();
     let outcome = Outcome::new(bench, &output);
     let (last, _) = queue(&outcome);
-    // 4 Mbit/s for 4 s are 2 MB; what is dropped never was in the queue.
+    // 4 Mbit/s for 4 s is 2 MB. Packets that the policer drops never enter the queue.
     assert!(number(&last["policed_packets"]) > 0.0 && number(&last["dropped_packets"]) == 0.0, "{last:?}");
     assert!(number(&last["sent_bytes"]) < 2_030_000.0, "{last:?}");
     let min_rtt_us = |from_s: f64, to_s: f64| {
@@ -198,12 +198,12 @@ fn a_step_of_the_delay_and_a_policer_take_effect_and_are_counted() {
         let rows = rows.filter(|row| row["srtt_us"] != parquet::record::Field::Null);
         rows.map(|row| number(&row["srtt_us"])).fold(f64::INFINITY, f64::min)
     };
-    // 10 ms back, and forward 40 ms in the first two seconds, 10 ms in the others.
+    // 10 ms in the reverse direction; forward 40 ms in the first two seconds, and 10 ms after that.
     let (before, after) = (min_rtt_us(0.0, 2.0), min_rtt_us(2.5, 4.0));
     assert!((50_000.0..60_000.0).contains(&before) && (20_000.0..30_000.0).contains(&after), "{before} {after} us");
 }
 
-/// A download and an upload over 10 and 1 Mbit/s, both queues of 50 packets.
+/// Returns a download and an upload over 10 and 1 Mbit/s, both with queues of 50 packets.
 fn two_way(up: bool) -> Value {
     let mut experiment = of("reno", 1);
     experiment["duration_ns"] = json!(6_000_000_000_u64);
@@ -217,7 +217,7 @@ fn two_way(up: bool) -> Value {
     experiment
 }
 
-/// Bytes that the two flows delivered in the simulator.
+/// Returns the bytes that the two flows delivered in the simulator.
 fn simulated(experiment: Value) -> [f64; 2] {
     let experiment = serde_json::from_value(experiment).unwrap();
     let mut rows = thalweg_trace::Memory::default();
@@ -226,8 +226,8 @@ fn simulated(experiment: Value) -> [f64; 2] {
         .map(|name| rows.flows.iter().filter(|row| &*row.flow == name).map(|row| row.acked_bytes as f64).sum())
 }
 
-/// Maximum difference between Linux and the simulator in the bytes of either flow: the phases of the two flows' losses,
-/// which a packet decides, differ.
+/// Maximum relative difference between Linux and the simulator in the bytes of either flow. The flows' losses have
+/// different phases, which depend on single packets.
 const APART: f64 = 0.25;
 
 #[test]
@@ -241,7 +241,7 @@ fn an_upload_delays_a_download_as_in_the_simulator() {
     for (linux, simulated) in linux.iter().zip(simulated) {
         assert!((linux / simulated - 1.0).abs() < APART, "Linux {linux}, simulator {simulated}");
     }
-    // 1 Mbit/s for 5.5 s are 687.5 kB.
+    // 1 Mbit/s for 5.5 s is 687.5 kB.
     assert!((0.6 * 687.5e3..687.5e3).contains(&linux[1]), "{linux:?}");
     let both_down = simulated_total(two_way(false));
     assert!(linux[0] < 0.75 * both_down, "{linux:?}, both down {both_down}");
@@ -275,12 +275,12 @@ fn goodput_follows_changing_path_conditions() {
         sent.map(|row| number(&row["sent_bytes"])).fold(0.0, f64::max)
     };
     let (first, second) = (sent_by(750_000.0), sent_by(1_500_000.0) - sent_by(750_000.0));
-    // 10 Mbit/s and 2 Mbit/s for 0.75 s each; slow start fills less of the first.
+    // 10 Mbit/s and 2 Mbit/s for 0.75 s each; slow start uses less of the first period.
     assert!((600_000.0..=937_500.0).contains(&first), "{first} bytes");
     assert!((170_000.0..=200_000.0).contains(&second), "{second} bytes");
 }
 
-/// Behind a stage that delays, the netem with slots is a child, where Linux refuses a size table.
+/// Behind a delay stage, the netem with slots is a child, for which Linux rejects a size table.
 #[test]
 fn aggregation_in_both_directions_still_fills_the_path() {
     if !is_available() {
@@ -294,12 +294,12 @@ fn aggregation_in_both_directions_still_fills_the_path() {
     let flow = &outcome.flow("large")[0];
     let share = number(&flow["acked_bytes"]) / CAPACITY;
     assert!((0.7..=0.9654).contains(&share), "{share} of the capacity");
-    // The path is 20 ms, and packets wait for the next slot.
+    // The path takes 20 ms, and packets wait for the next slot.
     let mean_us = number(&flow["rtt_mean_us"]);
     assert!(mean_us > 22_000.0, "{mean_us} us");
 }
 
-/// A video, a page, a call, RPC and a probe on an empty path, for three seconds.
+/// Returns a video, a page, a call, RPC and a probe on an empty path, for three seconds.
 fn applications() -> Value {
     let mut experiment = of("cubic", 3);
     experiment["duration_ns"] = json!(3_000_000_000_u64);
@@ -346,9 +346,9 @@ fn applications_send_the_same_data_as_in_the_simulator_with_the_same_latency() {
     }
 }
 
-/// Item, size, bitrate and stall of each message of an application, in this order, and its completion time in us.
+/// Returns item, size, bitrate and stall of each message of an application, in order, and its completion time in us.
 fn messages(outcome: &Outcome, app: &str) -> Vec<(String, f64)> {
-    // Messages due at the end may or may not be sent.
+    // Messages that are due at the end may or may not be sent.
     let rows = outcome.flow(app).into_iter().filter(|row| number(&row["start_us"]) < 2.5e6);
     let mut transfers: Vec<(String, f64)> = rows
         .map(|row| {
@@ -356,7 +356,7 @@ fn messages(outcome: &Outcome, app: &str) -> Vec<(String, f64)> {
             (what.join(" "), number(&row["fct_us"]))
         })
         .collect();
-    // Which connection carries an object of a page depends on when the others have arrived.
+    // The connection that carries an object of a page depends on the arrival of the other objects.
     transfers.sort_by(|one, other| one.0.cmp(&other.0));
     transfers
 }

@@ -9,7 +9,7 @@ use crate::stage;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Whether the engine runs here. In CI it must.
+/// Returns whether the engine can run here. In CI it must.
 fn is_available() -> bool {
     let output = Command::new(common::ENGINE).args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -18,7 +18,7 @@ fn is_available() -> bool {
     uml["available"] == true || stage::not_tested("the engine uml", uml["why_not"].as_str().unwrap_or_default())
 }
 
-/// A bench with these experiments for the engine.
+/// Returns a bench with these experiments for the engine.
 fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);
     plan["engine"] = json!("uml");

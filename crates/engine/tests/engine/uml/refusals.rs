@@ -87,7 +87,7 @@ fn a_qdisc_missing_in_the_kernel_is_rejected_with_how_to_enable_it() {
     let output = bench.run("run", &[]).output().unwrap();
     let events = events(&output);
     let Some(failed) = events.iter().find(|event| event["event"] == "failed") else {
-        // The user's own kernel has it from Linux 6.17 on.
+        // The user's own kernel supports it from Linux 6.17 on.
         assert_eq!(output.status.code(), Some(0), "{events:?}");
         return;
     };

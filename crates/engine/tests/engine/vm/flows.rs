@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes that 10 Mbit/s carry in 1.5 s.
+/// Number of bytes that 10 Mbit/s carry in 1.5 s.
 const CAPACITY: f64 = 1_875_000.0;
 
 fn outcome(experiment: Value) -> Outcome {
@@ -22,13 +22,13 @@ fn algorithms_available_only_in_the_guest_send_to_the_host_machine() {
     if !is_available() {
         return;
     }
-    // The machine's own kernel need not have Vegas, and no packet of it is sent here.
+    // The machine's own kernel may lack Vegas; it does not send packets in this test.
     let mut experiment = experiment();
     experiment["flows"] = json!([flow("large", "vegas"), flow("other", "bbr")]);
     let outcome = outcome(experiment);
     let share = acked_bytes(&outcome.rows("flows")) / CAPACITY;
     assert!((0.3..=0.97).contains(&share), "{share} of the capacity");
-    // 20 ms of path, and a slow processor.
+    // The path takes 20 ms, and the processor is slow.
     let least_us = number(&outcome.flow("large")[0]["rtt_min_us"]);
     assert!((20_000.0..60_000.0).contains(&least_us), "{least_us} us");
     assert!(!outcome.rows("samples").is_empty() && !outcome.rows("state").is_empty());
@@ -51,7 +51,7 @@ fn a_guest_with_two_processors_sends_on_the_first_and_handles_interrupts_on_the_
     let mut experiment = experiment();
     experiment["hosts"]["sender"]["second_cpu"] = json!(true);
     experiment["flows"] = json!([flow("large", "cubic")]);
-    // The guest exits with an error if its kernel has one processor, or leaves the card's interrupts on the first.
+    // The guest exits with an error if its kernel has one processor, or leaves the card's interrupts on the first one.
     let outcome = outcome(experiment);
     let share = acked_bytes(&outcome.rows("flows")) / CAPACITY;
     assert!((0.3..=0.97).contains(&share), "{share} of the capacity");
@@ -60,7 +60,7 @@ fn a_guest_with_two_processors_sends_on_the_first_and_handles_interrupts_on_the_
     assert!(log.contains("smp_affinity_list; do echo 1 > $irq"), "{log}");
 }
 
-/// Payload of the largest packet.
+/// Payload of the largest packet, in bytes.
 const SEGMENT_BYTES: f64 = 1448.0;
 
 #[test]
@@ -81,7 +81,7 @@ fn packets_of_a_guest_pass_through_a_qdisc_available_only_in_its_kernel() {
     assert!(log.contains("# in the guest of sender: tc qdisc replace dev eth0 root handle 1: cake"), "{log}");
 }
 
-/// A module of the guests' kernel, unpacked.
+/// Returns a module of the guests' kernel, decompressed.
 fn module(name: &str) -> Option<PathBuf> {
     fn find(folder: &Path, file: &str) -> Option<PathBuf> {
         let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
@@ -124,7 +124,7 @@ fn a_custom_module_is_loaded_and_one_that_registers_another_name_is_reported() {
     assert!(message.contains("westwood"), "{message}");
 }
 
-/// Sends with an algorithm of the agent in a guest, and checks that it uses the path.
+/// Sends with an algorithm of the agent in a guest, and checks that it fills the path.
 fn send_with(cc: &str, params: Value) {
     if !is_available() {
         return;

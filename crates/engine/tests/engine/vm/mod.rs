@@ -1,4 +1,4 @@
-//! The engine `vm`. A boot takes seconds, so that one guest answers several questions.
+//! The engine `vm`. Booting takes seconds, so each guest is used for several assertions.
 
 mod ends;
 mod flows;
@@ -11,27 +11,27 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The capabilities of the engine on this machine.
+/// Returns the capabilities of the engine on this machine.
 fn capabilities(command: &mut Command) -> Value {
     let output = command.args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();
     capabilities["engines"].as_array().unwrap().iter().find(|engine| engine["name"] == "vm").unwrap().clone()
 }
 
-/// Whether the engine runs here. Where all tests must run, it has to.
+/// Returns whether the engine can run here. In CI it must.
 fn is_available() -> bool {
     let vm = capabilities(&mut Command::new(ENGINE));
     vm["available"] == true || stage::not_tested("the engine vm", vm["why_not"].as_str().unwrap_or_default())
 }
 
-/// A bench with these experiments for the engine.
+/// Returns a bench with these experiments for the engine.
 fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);
     plan["engine"] = json!("vm");
     Bench::with(&plan)
 }
 
-/// Image and modules of the kernel that guests run here.
+/// Returns the image and the modules of the kernel that guests run here.
 fn kernel() -> (PathBuf, PathBuf) {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     if let (Some(image), Some(modules)) = (named("THALWEG_VM_KERNEL"), named("THALWEG_VM_MODULES")) {

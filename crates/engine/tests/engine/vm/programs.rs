@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Whether a fetched kernel can mount the machine's files.
+/// Returns whether a fetched kernel can mount the machine's files.
 fn has_9p(kernel: &Path) -> bool {
     fs::read_dir(kernel.join("modules/fs/9p")).is_ok()
 }
 
-/// A kernel that was fetched and can run programs in guests.
+/// Returns a fetched kernel that can run programs in guests.
 fn kernel_with_9p() -> Option<PathBuf> {
     let current = kernel().0.canonicalize().ok()?.parent()?.to_owned();
     let others = fs::read_dir(current.parent()?).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -42,7 +42,7 @@ fn programs_run_in_the_guest_and_are_measured_and_reported() {
     let place = folder.path().to_str().unwrap();
     let server = ["python3", "-u", "-m", "http.server", "{port}", "--directory", place];
     let web = programs("web", 4433, &server, &["curl", "-sS", "-o", "/dev/null", "http://{server}:{port}/file"]);
-    // Its clients are in the guest.
+    // The clients of this flow are in the guest.
     let in_guest = |name: &str, port: u16, client: &[&str]| {
         let mut flow = programs(name, port, &["sleep", "1000"], client);
         flow["program"]["client_sends"] = json!(true);
@@ -68,7 +68,7 @@ fn programs_run_in_the_guest_and_are_measured_and_reported() {
     assert_eq!(row["completed"], Field::Bool(true), "{row:?}");
     let bytes = number(&row["acked_bytes"]);
     assert!((300_000.0..301_000.0).contains(&bytes), "the file and the header: {bytes}");
-    // 300 kB take 0.24 s at 10 Mbit/s, and slow start some round trips of 20 ms.
+    // 300 kB takes 0.24 s at 10 Mbit/s, and slow start takes several round trips of 20 ms.
     let fct_s = number(&row["fct_us"]) / 1e6;
     assert!((0.24..5.0).contains(&fct_s), "{fct_s} s");
     let delays = ["delay_min_us", "delay_mean_us", "delay_p95_us"].map(|name| number(&row[name]) / 1e3);

@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Returns the error of the engine for this kernel image and these modules.
 fn why_not(image: &Path, modules: Option<&Path>) -> String {
-    // The cache of such kernels is temporary.
+    // A temporary cache, because these kernels are not real.
     let cache = tempfile::tempdir().unwrap();
     let mut command = Command::new(ENGINE);
     command.env("XDG_CACHE_HOME", cache.path());
@@ -56,7 +56,7 @@ fn a_kernel_without_virtio_is_reported_with_the_missing_drivers() {
     if !is_available() {
         return;
     }
-    // A distribution's kernel has virtio in modules, and here it gets none.
+    // A distribution's kernel has virtio drivers as modules, which are missing here.
     let why = why_not(&kernel().0, None);
     assert!(why.contains("CONFIG_VIRTIO_CONSOLE"), "{why}");
     assert!(why.contains("its last lines: ") && why.contains("no virtio-serial port"), "{why}");
@@ -100,7 +100,7 @@ fn a_qdisc_missing_in_the_guest_kernel_is_reported_with_the_available_ones() {
     assert!(fs::read_dir(bench.path("run/flows")).unwrap().next().is_none(), "nothing is left of it");
 }
 
-/// Puts links to all modules below `from` into the folder `to`, except those whose names start with `beginning`.
+/// Creates links in the folder `to` to all modules below `from`, except those whose names start with `beginning`.
 fn link_all_but(beginning: &str, from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap();

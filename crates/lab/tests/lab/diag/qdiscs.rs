@@ -1,4 +1,4 @@
-//! A router of queue disciplines, run as a process as in an experiment.
+//! Tests a router of queue disciplines, run as a process as in an experiment.
 
 use super::namespace::{enter, has, run};
 use crate::network_support::cannot_run;
@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Number of packets sent, more than the queue can hold.
 const PACKETS: u64 = 50;
 
-/// Bytes of an IP packet here, and of the Ethernet frame around it.
+/// Length of an IP packet in these tests, and of the Ethernet frame around it, in bytes.
 const PACKET_BYTES: u64 = 1500;
 const FRAME_BYTES: u64 = 1514;
 
 /// The ECN-capable bits of the type of service (RFC 3168).
 const ECT_0: u8 = 2;
 
-/// Set in the process that plays the host.
+/// Environment variable that is set in the process that runs the host.
 const HOST: &str = "THALWEG_TEST_HOST";
 
 /// The host: this test binary, started again, acts as `thalweg-engine host`.
@@ -64,7 +64,7 @@ impl Host {
         self.process.stdin.as_mut().expect("it is piped").write_all(line.as_bytes()).expect("the host listens");
     }
 
-    /// The next event; what the test runner prints around them is skipped.
+    /// Returns the next event; skips the output of the test runner.
     fn next(&mut self) -> HostEvent {
         loop {
             let line = self.lines.next().expect("the host goes on").expect("it writes text");
@@ -96,7 +96,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // It exits at the end of its standard input.
+        // The host exits at the end of its standard input.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
@@ -106,12 +106,12 @@ impl Drop for Host {
 #[test]
 fn the_host_process() {
     if std::env::var_os(HOST).is_some() {
-        // The error has also been reported as an event.
+        // The error was also reported as an event.
         let _ = host::serve();
     }
 }
 
-/// 800 bit/s forward for half a second, then 80 Mbit/s; samples every 5 ms.
+/// Returns an experiment with 800 bit/s forward for half a second, then 80 Mbit/s; samples every 5 ms.
 fn experiment() -> Experiment {
     let link = |capacity: Value| {
         json!({
@@ -130,7 +130,7 @@ fn experiment() -> Experiment {
     serde_json::from_value(experiment).expect("it is an experiment")
 }
 
-/// An interface whose packets go to a slow shaper with a queue of ten, without a receiver behind it.
+/// Creates an interface with a slow shaper and a queue of ten packets, without a receiver behind it.
 fn network(size_table: &str) {
     run("ip link add out type veth peer name in");
     run("sysctl -qew net.ipv6.conf.out.disable_ipv6=1 net.ipv6.conf.in.disable_ipv6=1");
@@ -161,7 +161,7 @@ fn send_packets_from(source: &str, destination: &str, count: u64) {
     set_ip_tos(&socket, ECT_0).expect("it is a socket of IPv4");
     let payload = vec![0; PACKET_BYTES as usize - 28];
     for _ in 0..count {
-        // Packets that do not fit into the queue are an error here.
+        // An error is expected here for packets that do not fit into the queue.
         let _ = socket.send_to(&payload, destination);
     }
 }
@@ -206,7 +206,7 @@ fn bytes_are_packet_sizes_even_with_a_size_table() {
     }
 }
 
-/// `counted_bytes` is what the kernel counts for one packet.
+/// Checks that rows agree with tc; `counted_bytes` is the size of one packet by the kernel's count.
 fn rows_agree_with_tc(counted_bytes: u64) {
     let faster = "tc qdisc change dev out root handle 1: tbf rate 80mbit burst 2000 limit 15140";
     send_packets(PACKETS);
@@ -215,7 +215,7 @@ fn rows_agree_with_tc(counted_bytes: u64) {
     host.begin();
     let mut offered = PACKETS;
     until("the queue is empty", || {
-        // A shaper whose timer was set for the old rate applies the new one when a packet arrives.
+        // A shaper whose timer was set for the old rate applies the new rate when a packet arrives.
         send_packets(1);
         offered += 1;
         said()["qlen"] == 0
@@ -234,7 +234,7 @@ fn rows_agree_with_tc(counted_bytes: u64) {
     assert_eq!(last.sent_packets + last.dropped_packets, offered);
     assert_eq!((last.backlog_packets, last.backlog_bytes, last.lost_packets, last.marked_packets), (0, 0, 0, 0));
 
-    // Before the command, each packet would have waited for 15 seconds.
+    // Before the command, each packet would have taken 15 seconds.
     let full = rows.iter().max_by_key(|row| row.backlog_packets).expect("there are rows");
     assert_eq!(full.backlog_packets, at_first["qlen"].as_u64().expect("tc says it"));
     assert_eq!(full.backlog_bytes, full.backlog_packets * PACKET_BYTES);
@@ -257,7 +257,7 @@ fn drops_of_the_upstream_qdisc_count_as_random_losses() {
     if !prepare("diag::qdiscs::drops_of_the_upstream_qdisc_count_as_random_losses", "") {
         return;
     }
-    // The queue of the reverse direction drops nothing; the drops before it are those of the other interface's shaper.
+    // The queue of the reverse direction drops nothing; earlier drops are those of the other interface's shaper.
     run("tc qdisc add dev in root handle 2: bfifo limit 15000");
     let reverse = Qdisc { queue: name("in", "2:"), loss: Some(name("out", "1:")), policer: None, rates: Vec::new() };
     let mut host = Host::start(Qdiscs { forward: None, reverse: Some(reverse), at: Vec::new() });
@@ -305,7 +305,7 @@ fn marks_and_losses_match_tc_on_kernels_that_report_them() {
         assert_eq!(Some(last.marked_packets), of("10:")[key].as_u64(), "{marking}: {all}");
         assert_eq!(Some(last.lost_packets), of("2:")["drops"].as_u64());
         assert_eq!(Some(last.sent_packets), of("10:")["packets"].as_u64());
-        // pie marks at random, and only while its probability is small: it may have marked nothing.
+        // pie marks at random, and only while its probability is small, so it may have marked nothing.
         let has_marked = last.marked_packets > 0 || marking.starts_with("pie");
         assert!(has_marked && last.lost_packets > 0, "{marking}: {all}");
         run("tc qdisc delete dev out parent 1:1");

@@ -12,7 +12,7 @@ use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, s
 /// Timeout of kernel operations that take effect immediately.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection with this congestion control; the first is the side that opened it.
+/// Returns both ends of a connection with this congestion control; the first is the side that opened it.
 fn connect(cc: &str) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback is up");
     let address = listener.local_addr().expect("it is bound");
@@ -22,7 +22,7 @@ fn connect(cc: &str) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Sends bytes that the other side reads.
+/// Sends bytes, and reads them at the other end.
 fn transfer(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
     from.write_all(&vec![7; bytes]).expect("the other side is there");
     to.read_exact(&mut vec![0; bytes]).expect("they were sent");
@@ -52,7 +52,7 @@ fn find(socket: &TcpStream) -> Socket {
     dump().into_iter().find(|socket| socket.local_port == port).expect("it is in the dump")
 }
 
-/// The number that follows a name in the output of ss.
+/// Returns the number that follows a name in the output of ss.
 fn number(text: &str, name: &str) -> Option<f64> {
     let rest = text.split_whitespace().find_map(|word| word.strip_prefix(name))?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -71,7 +71,7 @@ fn a_dump_matches_getsockopt() {
     assert_eq!(socket.remote_port, server.local_addr().expect("it is bound").port());
     assert_eq!(socket.info, info(&client));
     assert_eq!(socket.cc, cc_info(client.as_fd()).expect("it is a TCP socket"));
-    // Both are listed, since they are in the same namespace.
+    // Both ends are listed, because they are in the same namespace.
     assert_eq!(find(&server).info.bytes_sent, 0);
     assert_eq!(dump().len(), 2);
 }
@@ -164,7 +164,7 @@ fn bytes_written_by_the_application_are_sent_or_queued() {
     let (mut client, server) = connect("reno");
     client.set_nonblocking(true).expect("it is open");
     let mut written = 0;
-    // The receiver does not read: the window closes, and the rest waits in the socket.
+    // The receiver does not read, so the window closes, and the remaining data waits in the socket.
     until("both buffers are full", || match client.write(&[7; 65_536]) {
         Ok(bytes) => {
             written += bytes as u64;

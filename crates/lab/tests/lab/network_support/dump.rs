@@ -1,4 +1,4 @@
-//! The state of a network: interfaces, addresses, routes, neighbours, queue disciplines.
+//! Dumps the state of a network: interfaces, addresses, routes, neighbours, queue disciplines.
 
 use super::output_of_child;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn forget_passing(value: Value) -> Value {
         Value::Array(items) => {
             let stays = items.into_iter().filter(|item| !item.as_str().is_some_and(|flag| CARRIER.contains(&flag)));
             let mut items: Vec<_> = stays.map(forget_passing).collect();
-            // Neighbours come in the order of a hash that differs from one namespace to the next.
+            // Neighbours are in the order of a hash that differs between namespaces.
             if items.iter().all(|item| item.get("lladdr").is_some()) {
                 items.sort_by_key(Value::to_string);
             }

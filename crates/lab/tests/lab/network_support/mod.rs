@@ -1,4 +1,4 @@
-//! Shared by the network tests: experiments, controlled processes, and a guest with another kernel.
+//! Helpers of the network tests: experiments, controlled processes, and a guest with another kernel.
 
 pub mod dump;
 pub mod roles;
@@ -12,7 +12,7 @@ use thalweg_plan::plan::Experiment;
 /// Timeout of all waits, far above their duration on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One flow at 20 Mbit/s, 40 ms, with a buffer of 100 kB.
+/// Returns an experiment with one flow at 20 Mbit/s and 40 ms, and a buffer of 100 kB.
 pub fn experiment() -> Experiment {
     let link = |capacity: serde_json::Value, bytes: u64| {
         json!({
@@ -38,7 +38,7 @@ pub fn experiment() -> Experiment {
     serde_json::from_value(experiment).expect("an experiment")
 }
 
-/// The same with a second flow with 60 ms of extra RTT.
+/// Like [`experiment`], with a second flow with 60 ms of extra RTT.
 pub fn experiment_with_a_far_flow() -> Experiment {
     let mut experiment = experiment();
     let mut far = experiment.flows[0].clone();

@@ -1,6 +1,6 @@
-//! Helper processes of tests: this test program, whose environment selects another role.
+//! Helper processes of tests: this test program, started with a role in its environment.
 //!
-//! The test `the_controlled_process` plays the role; without one in the environment it does nothing.
+//! The test `the_controlled_process` runs the role; without a role in the environment it does nothing.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub fn words(role: &Value) -> Vec<OsString> {
     words_with(std::env::current_exe().expect("the test's own file").into(), role)
 }
 
-/// The same for a copy of this program.
+/// Like [`words`], for a copy of this program.
 pub fn words_with(program: OsString, role: &Value) -> Vec<OsString> {
     let environment = format!("{ROLE}={role}").into();
     vec![
@@ -36,7 +36,7 @@ pub fn words_with(program: OsString, role: &Value) -> Vec<OsString> {
     ]
 }
 
-/// A command that plays a role.
+/// Returns a command that runs a role.
 pub fn command(role: &Value) -> Command {
     let words = words(role);
     let mut command = Command::new(&words[0]);
@@ -65,13 +65,13 @@ pub fn wait_for_report(child: &mut Child) -> Value {
     panic!("the process exited without a report: {output}");
 }
 
-/// Plays a role in a namespace to its end and returns its report.
+/// Runs a role in a namespace to its end, and returns its report.
 pub fn play_in(network: &mut Network, namespace: &str, role: &Value) -> Value {
     let child = network.spawn(namespace, &words(role), false).expect("it starts");
     report_from(&super::output_of_child(child))
 }
 
-/// Makes the router forward and starts an echo process at the receiver, which it returns.
+/// Makes the router forward, and starts an echo process at the receiver, which it returns.
 pub fn prepare(network: &mut Network) -> Child {
     let settings = network.sysctls("router");
     play_in(network, "router", &json!({ "role": "sysctls", "settings": settings }));
@@ -98,7 +98,7 @@ pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_
     answer.as_array().expect("rows").iter().map(back).collect()
 }
 
-/// Plays the role named in the environment, if any.
+/// Runs the role named in the environment, if any.
 #[test]
 fn the_controlled_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -168,11 +168,11 @@ fn echo() {
 fn send_and_receive(role: &Value) -> Value {
     let number = |key: &str| role[key].as_u64().expect("a number");
     let (count, gap) = (number("count"), Duration::from_micros(number("gap_us")));
-    // 20 bytes of IPv4 header, 8 of UDP.
+    // The IPv4 header has 20 bytes, the UDP header 8.
     let size = number("bytes") as usize - 28;
     let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a port");
     socket.connect(("10.77.0.2", PORT)).expect("a route");
-    // None of the test's packets stays longer than this in flight.
+    // No packet of the test is in flight for longer than this.
     socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
     let start = Instant::now();
     let receiver = socket.try_clone().expect("a descriptor");
@@ -190,7 +190,7 @@ fn send_and_receive(role: &Value) -> Value {
         let mut packet = vec![0; size];
         packet[..8].copy_from_slice(&number.to_be_bytes());
         packet[8..16].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
-        // A packet that a queue drops on its way is not an error here.
+        // A packet that a queue drops may result in an error, which is ignored.
         socket.send(&packet).expect("a packet leaves");
         if !gap.is_zero() {
             std::thread::sleep(gap);

@@ -1,10 +1,10 @@
-//! Tests inside a guest whose kernel has every queue discipline.
+//! Runs tests inside a guest whose kernel has every queue discipline.
 
 use super::cannot_run;
 use std::path::Path;
 use std::process::Command;
 
-/// Set for the copy of a test that runs in the guest.
+/// Environment variable that is set for the copy of a test that runs in the guest.
 const IN_GUEST: &str = "THALWEG_IN_GUEST";
 
 /// Runs the calling test, `name`, in the guest. Returns true inside the guest; outside it waits and returns false.

@@ -1,4 +1,4 @@
-//! The relay between real hosts treats packets as the scenario specifies and reports what it did.
+//! The relay between real hosts treats packets as the scenario specifies, and reports what it did.
 
 mod relay_path;
 
@@ -13,13 +13,13 @@ use thalweg_plan::plan::Traces;
 use thalweg_traffic::Randomness;
 use thalweg_units::{Bytes, Span, Time};
 
-/// Address of `echo`.
+/// Address of the echo program.
 const ECHO: &str = "10.77.0.2:5001";
 const MS: u64 = 1_000_000;
 /// Maximum lateness of the earliest of many packets on a shared machine.
 const TOLERANCE_NS: u64 = 10 * MS;
 
-/// Sends packets and returns numbers and delays of those that arrived, in order of arrival, once `expected` have.
+/// Sends packets; returns numbers and delays of those that arrived, in order of arrival, once `expected` have arrived.
 fn send(path: &mut Path, (count, size, gap_us): (u64, u64, u64), expected: usize) -> (Vec<(u64, u64)>, Program) {
     let receiver = path.receiver(&format!("receive {PORT}"));
     path.traffic("sender", &format!("send {RECEIVER} {count} {size} {gap_us}")).finish();
@@ -110,7 +110,7 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
 fn packets_that_do_not_fit_into_the_buffer_are_dropped_and_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("packets.pcapng");
-    // A packet takes 60 ms, so that all 50 come while the first is being sent.
+    // A packet takes 60 ms, so that all 50 arrive while the first is being sent.
     let experiment = experiment(|value| {
         value["forward"]["capacity"] = json!({ "kind": "steps", "steps": [{ "at_ns": 0, "rate_bps": 200_000 }] });
         value["forward"]["buffer"] = json!({ "kind": "bytes", "bytes": 10 * 1500 + 700 });
@@ -121,12 +121,12 @@ fn packets_that_do_not_fit_into_the_buffer_are_dropped_and_counted() {
     assert_eq!(more, [""; 0]);
     assert!(arrivals.iter().map(|(number, _)| *number).eq(0..11), "{arrivals:?}");
     for (number, way_ns) in &arrivals {
-        // All were sent within the first one's time, and each waited for those before it.
+        // All were sent during the transmission of the first, and each waited for the packets before it.
         assert!(*way_ns >= 20 * MS + number * 60 * MS, "{arrivals:?}");
     }
     let last = report.forward.last().expect("there are rows");
     assert_eq!((last.dropped_packets, last.sent_packets, last.lost_packets), (39, 11, 0));
-    // Time runs from the start, before the first packet arrived.
+    // Capacity counts from the start, before the first packet arrived.
     let expected_bytes = last.t_us * 200_000 / 8_000_000;
     assert!(last.capacity_bytes.is_some_and(|bytes| bytes.abs_diff(expected_bytes) <= 1), "{last:?}");
     assert_eq!(report.forward.iter().map(|row| row.backlog_bytes).max(), Some(15_000));
@@ -164,8 +164,8 @@ fn random_delay_of_a_host_delays_its_packets_and_keeps_their_order() {
     assert!(arrivals.iter().map(|(number, _)| *number).eq(0..300));
     let delays_ns = || arrivals.iter().map(|(_, way_ns)| way_ns - 20 * MS);
     let (least_ns, mean_ns) = (delays_ns().min().expect("packets"), delays_ns().sum::<u64>() / 300);
-    // Packets are held up by earlier ones, so the mean is above half of the maximum. Other processes make some packets
-    // late, but not all.
+    // Packets are held up by earlier ones, so the mean is above half of the maximum. Other processes delay some
+    // packets, but not all.
     assert!(mean_ns > 20 * MS && least_ns < 40 * MS, "mean {mean_ns}, least {least_ns}");
 }
 
@@ -198,7 +198,7 @@ fn segments_pass_unsplit_with_offloads_and_as_packets_without() {
         let carried: u64 = packets.iter().filter(|packet| packet.is_forward).map(|packet| packet.size_bytes.0).sum();
         assert!(carried > TRANSFER_BYTES, "{carried}");
         if offloads {
-            // Their size depends on other processes; the link itself carries 1500 bytes.
+            // Sizes depend on other processes; the link itself carries 1500 bytes.
             assert!(largest > Some(1500), "{largest:?}");
         } else {
             assert_eq!(largest, Some(1500));
@@ -208,18 +208,17 @@ fn segments_pass_unsplit_with_offloads_and_as_packets_without() {
 
 #[test]
 fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
-    // More than any ring of the relay holds.
+    // More packets than any ring of the relay holds.
     const PACKETS: u64 = 40_000;
     let experiment = experiment(|_| ());
     let Some(mut path) = Path::start(&experiment, None) else { return };
     let echo = path.receiver(&format!("echo {}", PORT + 1));
-    // The relay has begun when these are back.
+    // The replies show that the relay has started.
     pings(&mut path, "sender");
     path.freeze();
     path.traffic("sender", &format!("send {RECEIVER} {PACKETS} 100 0")).finish();
     path.thaw();
-    // These packets follow those that were kept. The first may also be dropped, if the relay has not yet had a
-    // processor.
+    // These packets follow the buffered ones. The first may also be dropped, if the relay has not run yet.
     let back = path.traffic("sender", &format!("ping {ECHO} 20")).finish();
     let again = back.iter().filter(|line| *line == "lost").count() as u64;
     let (report, _) = path.stop(echo);
@@ -228,7 +227,7 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
     assert_eq!(report.forward.last().map(|row| row.sent_packets as f64 + dropped), Some((PACKETS + 40 + again) as f64));
     let expected = format!("the kernel dropped {dropped} packets between the hosts and the relay");
     assert!(report.untrustworthy.iter().any(|doubt| doubt.starts_with(&expected)), "{:?}", report.untrustworthy);
-    // It was paused for some time and reports that.
+    // The relay was paused for some time, and reports that.
     assert!(
         report.untrustworthy.iter().any(|doubt| doubt.starts_with("the relay paused for")),
         "{:?}",
@@ -239,7 +238,7 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
 #[test]
 fn an_unprivileged_user_gets_the_same_path() {
     if std::env::var_os("THALWEG_AS_NOBODY").is_some() || !is_root() {
-        // The other tests cover this.
+        // Other tests cover this case.
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -15,11 +15,11 @@ use thalweg_lab::protocol::{Command, Configuration, HostEvent, Role};
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::QueueRow;
 
-/// Timeout of all waits. Every step takes a few seconds at most.
+/// Timeout of all waits. Every step takes at most several seconds.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Address of the receiver's programs.
+/// Port of the receiver's programs.
 pub const PORT: u16 = 5000;
-/// The receiver, for programs.
+/// Address and port of the receiver's programs.
 pub const RECEIVER: &str = "10.77.0.2:5000";
 
 /// A running path.
@@ -43,7 +43,7 @@ pub struct Program {
     lines: Receiver<String>,
 }
 
-/// An experiment with 20 ms forward, 10 ms back, no limits and no loss; `change` modifies it.
+/// Returns an experiment with 20 ms forward, 10 ms back, no limits and no loss; `change` modifies it.
 pub fn experiment(change: impl FnOnce(&mut Value)) -> Experiment {
     let host = json!({ "sndbuf_max_bytes": 4_000_000, "rcvbuf_max_bytes": 4_000_000, "delay_jitter_ns": 0 });
     let link = |delay_ns: u64| {
@@ -70,7 +70,7 @@ pub fn flow(name: &str, extra_rtt_ns: u64) -> Value {
     })
 }
 
-/// Another binary of this crate's examples.
+/// Returns the path of one of this crate's examples.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a file");
     let beside = test.with_file_name(name);
@@ -108,7 +108,7 @@ impl Path {
         Program::of(self.network.spawn(namespace, &command, false).expect("it starts"))
     }
 
-    /// Starts one that reports when it is ready.
+    /// Starts a `relay_traffic` process, and waits until it reports that it is ready.
     pub fn receiver(&mut self, arguments: &str) -> Program {
         let program = self.traffic("receiver", arguments);
         assert_eq!(program.line(), "ready");
@@ -125,7 +125,8 @@ impl Path {
         self.relay.signal(Signal::CONT);
     }
 
-    /// Stops the relay, then the receiver's program, and ends the network. Returns the program's output since.
+    /// Stops the relay, then the receiver's program, and removes the network. Returns the output of the program since
+    /// the last call.
     pub fn stop(mut self, receiver: Program) -> (RelayReports, Vec<String>) {
         self.relay.send_command(&Command::Stop);
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
@@ -148,17 +149,17 @@ impl Program {
     pub fn of(mut child: Child) -> Program {
         let out = BufReader::new(child.stdout.take().expect("it is a pipe"));
         let (sender, lines) = mpsc::channel();
-        // The thread ends with the process, whose end of the pipe closes then.
+        // The thread ends when the process exits, which closes the pipe.
         std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
         Program { child, lines }
     }
 
-    /// Next line.
+    /// Returns the next line of output.
     pub fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("another line")
     }
 
-    /// Its next event, if it is a host.
+    /// Returns the next event of a host.
     pub fn event(&self) -> HostEvent {
         let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
@@ -179,14 +180,14 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
-    /// Waits for its exit; returns its output since the last call.
+    /// Waits for the exit; returns the output since the last call.
     pub fn finish(mut self) -> Vec<String> {
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
         assert!(self.child.wait().expect("it is a child").success());
         output
     }
 
-    /// Ends it by closing its stdin; returns its output since the last call.
+    /// Ends the process by closing its standard input; returns the output since the last call.
     pub fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();

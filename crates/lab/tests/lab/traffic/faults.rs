@@ -68,7 +68,7 @@ fn flows_on_a_dead_path_stop_with_the_experiment() {
 #[test]
 fn no_connection_outlives_the_experiment() {
     let Some(rig) = Rig::new() else { return };
-    // The remaining data of the sockets would keep the path busy for many seconds.
+    // Without a rate limit, the remaining data of the sockets would keep the path busy for many seconds.
     if rig.limit_rate("1mbit").is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Experiments to run: a fast path, and flows to vary.
+//! Experiments for these tests: a fast path, and flows to vary.
 
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue};
@@ -7,7 +7,7 @@ use thalweg_units::{Bytes, Probability, Span};
 /// Upper bound of the socket buffers.
 const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
 
-/// A path like that between two namespaces: almost no delay and an unlimited buffer.
+/// Returns an experiment on a path like that between two namespaces: almost no delay, and an unlimited buffer.
 pub fn experiment(flows: Vec<Flow>) -> Experiment {
     let link = Link {
         capacity: Capacity::Unlimited,
@@ -57,12 +57,12 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
     }
 }
 
-/// A flow of one connection.
+/// Returns a flow of one connection.
 pub fn flow(name: &str, load: Load) -> Flow {
     Flow::new(name, "reno", load)
 }
 
-/// One of these sizes.
+/// Returns a load that draws one of these sizes.
 pub fn sizes(sizes: &[u64]) -> Load {
     Load::Sizes { sizes_bytes: sizes.iter().map(|size| Bytes(*size)).collect() }
 }

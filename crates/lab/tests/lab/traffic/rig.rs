@@ -19,10 +19,10 @@ const SENDER: &str = "10.77.1.2";
 const RECEIVER: &str = "10.77.0.2";
 pub const PORT: u16 = 5201;
 
-/// Serialises tests, because some compare times and they share the processors.
+/// Serializes the tests, because some compare times and they share the processors.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Both namespaces. Their processes end with them.
+/// Two connected network namespaces. Their processes end with them.
 pub struct Rig {
     sender: Namespace,
     receiver: Namespace,
@@ -31,7 +31,7 @@ pub struct Rig {
 
 struct Namespace {
     holder: Child,
-    /// The prefix of commands that enters it.
+    /// Command prefix that enters the holder's namespaces.
     enter: Vec<String>,
 }
 
@@ -78,14 +78,14 @@ impl Rig {
         String::from_utf8_lossy(&list.expect("ss of iproute2").stdout).into_owned()
     }
 
-    /// A host that plays the receiver.
+    /// Starts a receiving host.
     pub fn receiver(&self, experiment: &Experiment) -> Host {
         let receives = Some((0..experiment.flows.len()).collect());
         let role = Role::End { host: "receiver".to_owned(), sends: Vec::new(), background: None, receives, port: PORT };
         self.receiver.host(experiment, role)
     }
 
-    /// A host that sends these flows.
+    /// Starts a host that sends these flows.
     pub fn sender(&self, experiment: &Experiment, flows: &[usize]) -> Host {
         self.sender.host(experiment, Self::role(flows, !experiment.background.is_empty()))
     }
@@ -107,7 +107,7 @@ impl Rig {
         Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
-    /// Runs an experiment repeatedly until the generator reports no lateness: comparing times with a plan needs an
+    /// Runs an experiment repeatedly until the generator reports no lateness: comparing times with a plan requires an
     /// idle machine.
     pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
         const ATTEMPTS: usize = 20;
@@ -117,7 +117,7 @@ impl Rig {
         attempts.find(is_in_time).unwrap_or_else(|| panic!("the machine was too busy {ATTEMPTS} times"))
     }
 
-    /// Runs an experiment on both hosts until all flows are over, or its duration is.
+    /// Runs an experiment on both hosts until all flows are complete, or its duration has passed.
     pub fn run(&self, experiment: &Experiment) -> (Outcome, HostReport) {
         let mut receiver = self.receiver(experiment);
         let flows: Vec<usize> = (0..experiment.flows.len()).collect();
@@ -205,7 +205,7 @@ pub struct Host {
     over: Vec<String>,
 }
 
-/// The report of a host after it was stopped.
+/// Report of a host after it was stopped.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub flows: Vec<FlowReport>,
@@ -253,7 +253,7 @@ impl Host {
         }
     }
 
-    /// Waits until a flow is over.
+    /// Waits until a flow is complete.
     pub fn wait_for(&mut self, flow: &str) {
         while !self.over.iter().any(|over| over == flow) {
             match self.next() {
@@ -263,7 +263,7 @@ impl Host {
         }
     }
 
-    /// Waits until every flow is over, or the experiment's duration has passed.
+    /// Waits until every flow is complete, or the experiment's duration has passed.
     pub fn wait_until_over(&mut self, experiment: &Experiment) {
         let Some(duration) = experiment.duration_ns else {
             return experiment.flows.iter().for_each(|flow| self.wait_for(&flow.name));
@@ -279,7 +279,7 @@ impl Host {
         }
     }
 
-    /// Stops it and returns its report.
+    /// Stops the host, and returns its report.
     pub fn stop(mut self) -> Outcome {
         self.send_command(&protocol::Command::Stop);
         let mut outcome = Outcome::default();
@@ -304,7 +304,7 @@ impl Host {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Closes its standard input; returns whether it then exited.
+    /// Closes the standard input; returns whether the process then exited.
     pub fn ends_with_its_input(mut self) -> bool {
         drop(self.input.take());
         let deadline = Instant::now() + PATIENCE;
@@ -326,7 +326,7 @@ impl Drop for Host {
     }
 }
 
-/// The example `host`, which cargo builds together with the tests.
+/// Returns the path of the example `host`, which cargo builds together with the tests.
 fn host_binary() -> PathBuf {
     let test = env::current_exe().expect("where this test is");
     let folder = test.parent().and_then(|deps| deps.parent()).expect("target folder");

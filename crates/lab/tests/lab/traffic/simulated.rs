@@ -1,4 +1,4 @@
-//! The same experiment on a kernel and in the simulator: equal connections, sizes and times.
+//! Compares an experiment on a kernel with the simulator: connections, sizes and times must be equal.
 
 use super::plans::{experiment, flow, sizes};
 use super::rig::{Outcome, Rig};
@@ -8,11 +8,11 @@ use thalweg_plan::plan::{Experiment, Flow, Load, Repeat, Traces};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Span, Time};
 
-/// Maximum difference of the median start time from the simulator's: far less than the effect of different random
-/// numbers, far more than that of a busy machine.
+/// Maximum difference of the median start time from the simulator's. It is far below the effect of different random
+/// numbers, and far above that of a busy machine.
 const MEDIAN_LATENESS_US: u64 = 25_000;
 
-/// Flow, copy, connection, transfer; and its bytes.
+/// Size and completion, by flow, copy, connection and transfer.
 type Transfers = BTreeMap<(String, u64, u64, u64), (Option<u64>, bool)>;
 
 fn run_and_compare(plan: &Experiment) -> Option<Outcome> {
@@ -74,7 +74,7 @@ fn connections_follow_one_another_after_gaps() {
 
 #[test]
 fn a_series_continues_until_another_flow_ends() {
-    // Ten requests with nine thoughts between them: over after 900 ms. Opened every 200 ms: five times until then.
+    // Ten requests with nine think times end after 900 ms. Connections open every 200 ms, five of them in this time.
     let requests = Load::Requests { size_bytes: Bytes(10_000), think_ns: Span::from_millis(100), count: Some(10) };
     let repeat = Repeat::Gap { gap_ns: Span::from_millis(200), until: Some("requests".to_owned()), count: None };
     let plan = experiment(vec![Flow { repeat, ..flow("series", sizes(&[5_000])) }, flow("requests", requests)]);
@@ -96,7 +96,7 @@ fn a_flow_stops_at_its_stop_time() {
             ..flow("series", sizes(&[1_000]))
         },
     ]);
-    // In the simulator, which has no limit of its own, bulk flows on such a path would never finish.
+    // The simulator has no limit of its own, so unlimited flows on such a path would never finish.
     let Some(rig) = Rig::new() else { return };
     let outcome = rig.run_in_time(&plan);
     let count = |flow| outcome.flows.iter().filter(|row| row.of.flow == flow).count();

@@ -50,7 +50,7 @@ fn each_connection_has_its_own_congestion_control() {
     ]);
     plan.duration_ns = Some(Span::from_millis(300));
     let (outcome, _) = rig.run(&plan);
-    // Of the two, only BBR paces and reports its state.
+    // Of the two algorithms, only BBR paces and reports its state.
     let paced = |flow| outcome.samples.iter().filter(move |row| row.of.flow == flow && row.pacing_rate_bps.is_some());
     assert!(paced(0).count() > 0 && paced(1).count() == 0);
     let bandwidth_rows = |flow| outcome.states.iter().filter(move |row| row.of.flow == flow && row.key == "bw_bps");
@@ -67,7 +67,7 @@ fn each_connection_has_its_own_congestion_control() {
 #[test]
 fn completion_times_do_not_depend_on_the_polling_times_of_the_generator() {
     let Some(rig) = Rig::new() else { return };
-    // 30 kB, which the socket takes at once, need 0.6 s on the wire.
+    // The socket accepts 30 kB immediately, but the link takes 0.6 s to send them.
     if rig.limit_rate("400kbit").is_none() {
         return;
     }
@@ -101,7 +101,7 @@ fn later_requests_are_counted_separately() {
     }
     for row in &outcome.flows {
         assert!(row.completed && row.acked_bytes == 50_000, "{row:?}");
-        // 50 kB fill at most as many segments, and at least one offloaded one.
+        // 50 kB is at most 50 segments, and at least one offloaded segment.
         assert!((1..=50).contains(&row.segments), "{row:?}");
     }
 }
@@ -141,7 +141,7 @@ fn background_traffic_has_the_configured_rate() {
     }];
     plan.duration_ns = Some(Span::from_millis(700));
     let (outcome, receiver) = rig.run(&plan);
-    // 24 Mbit/s are 2000 packets of 1500 bytes a second, for half a second.
+    // 24 Mbit/s is 2000 packets of 1500 bytes per second, for half a second.
     let measured = &outcome.stopped.measured;
     assert_eq!(measured["background_sent_packets"] + measured["background_late_packets"], 1000.0, "{measured:?}");
     assert!(measured["background_late_packets"] < 500.0, "{measured:?}");
