@@ -129,7 +129,7 @@ fn needs() -> Vec<Need> {
     needs
 }
 
-/// The capabilities of each command. An ordinary user lacks all of them, which is not a fault of the machine.
+/// Checks the capabilities of each command. An ordinary user lacks all of them, which is not a fault of the machine.
 fn rights() -> Vec<Need> {
     let of = |commands: &[&'static str], checked: Result<(), Problem>| {
         let need = Need::of("rights", commands, "root", checked.map(|()| "sufficient".to_owned()));

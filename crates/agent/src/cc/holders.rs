@@ -14,7 +14,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Whether the process is a `thalweg-agent`.
+    /// Returns whether the process is a `thalweg-agent`.
     pub fn is_agent(&self) -> bool {
         // The kernel truncates process names to 15 characters.
         self.name == "thalweg-agent"

@@ -182,7 +182,7 @@ impl Random {
 
 #[cfg(test)]
 impl OffCpu {
-    /// A record of one minute in which the machine was off CPU for this share of the time.
+    /// Returns a record of one minute in which the machine was off CPU for this share of the time.
     pub fn with_share(share: f64) -> OffCpu {
         let off_cpu = OffCpu::default();
         for number in 0..6_000u64 {

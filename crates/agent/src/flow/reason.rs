@@ -64,7 +64,7 @@ impl Reason {
         Reason::ALL.get((flags >> SHIFT & 15) as usize).copied().unwrap_or_default()
     }
 
-    /// Name in metrics, JSON and records.
+    /// Returns the name in metrics, JSON and records.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Undecided => "undecided",

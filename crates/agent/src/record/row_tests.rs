@@ -5,7 +5,7 @@ use crate::flow::measures::AF_INET;
 /// The length of a jiffy: 4 ms.
 const JIFFY_NS: u64 = 4_000_000;
 
-/// A row builder for a machine that is never off CPU.
+/// Returns a row builder for a machine that is never off CPU.
 fn row_builder(addresses: Addresses) -> RowBuilder {
     assembler_with(addresses, OffCpu::with_share(0.0))
 }
@@ -37,7 +37,7 @@ fn ip(bytes: &[u8]) -> [u64; 2] {
     [0, 1].map(|word| u64::from_ne_bytes(all[8 * word..8 * word + 8].try_into().unwrap()))
 }
 
-/// The close of a connection in which 192.0.2.1:443 served 198.51.100.7:50000 for two seconds.
+/// Returns the close of a connection in which 192.0.2.1:443 served 198.51.100.7:50000 for two seconds.
 fn close() -> RecordEvent {
     RecordEvent {
         kind: Kind::Close as u32,
@@ -110,7 +110,7 @@ fn the_close_reason_follows_from_the_socket_error_and_the_last_state() {
     assert_eq!((untracked.kind, untracked.close), ("close", Some("unseen")));
 }
 
-/// A transfer of 100 kB in 80 ms.
+/// Returns a transfer of 100 kB in 80 ms.
 fn transfer() -> RecordEvent {
     RecordEvent {
         kind: Kind::Transfer as u32,
@@ -180,7 +180,7 @@ fn unknown_columns_of_a_connection_opened_before_recording_are_empty() {
     assert_eq!(row.acked_bytes, Some(1_000_000), "the kernel counts from the opening");
 }
 
-/// A BBR connection with less than one BDP in flight in all samples.
+/// Returns a BBR connection with less than one BDP in flight in all samples.
 fn bbr() -> RecordEvent {
     // The bandwidth is one packet in 100 us, rounded down by less than 2^-24 packets per us.
     RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }

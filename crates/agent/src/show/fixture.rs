@@ -26,7 +26,7 @@ impl Observable for FixtureAgent {
     }
 }
 
-/// An agent that has recorded for 27 hours.
+/// Returns an agent that has recorded for 27 hours.
 pub fn agent() -> FixtureAgent {
     let counters = Counters {
         opened: 1_234_567,
@@ -66,7 +66,7 @@ pub fn agent() -> FixtureAgent {
     FixtureAgent { snapshot, open: vec![download(), upload()] }
 }
 
-/// A fast connection with loss.
+/// Returns a fast connection with loss.
 pub fn download() -> Open {
     Open {
         connection: 7,
@@ -90,7 +90,7 @@ pub fn download() -> Open {
     }
 }
 
-/// An idle connection that was open before recording began.
+/// Returns an idle connection that was open before recording began.
 pub fn upload() -> Open {
     Open {
         connection: 3,

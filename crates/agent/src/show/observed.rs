@@ -204,7 +204,7 @@ impl Observed {
 }
 
 impl Observable for Observed {
-    /// The answer counts all connections that closed before the request.
+    /// Returns the state, which includes all connections that closed before the request.
     fn status(&self) -> Snapshot {
         self.wakeup.wake();
         self.snapshot()

@@ -22,7 +22,7 @@ pub fn setup(arguments: &[&str], config: &str) -> Result<Setup, Problem> {
     with_options(arguments, config, Setup::new)
 }
 
-/// The available, allowed and default algorithms of a machine.
+/// Returns the available, allowed and default algorithms of a machine.
 pub fn offer() -> Offer {
     let names = |text: &str| text.split(' ').map(str::to_owned).collect();
     Offer { available: names("reno cubic bbr dctcp"), allowed: names("cubic bbr dctcp"), default: "cubic".to_owned() }

@@ -10,49 +10,53 @@
 //! ```
 //!
 //! Stages in brackets exist if the experiment needs them. A packet passes the stages in the order of the plan. Each
-//! stage is alone on an interface; `f-loss` and its like are ifb devices, through which a filter leads what comes in or
-//! goes out. A classful tree could hold several stages on one interface, but netem's counters have been wrong in such
-//! trees in several kernels, and newer ones refuse duplicates there.
+//! stage is alone on an interface; `f-loss` and similar devices are ifb devices, to which a filter redirects incoming
+//! or outgoing packets. A classful tree could hold several stages on one interface, but netem's counters have been
+//! wrong in such trees in several kernels, and newer kernels refuse duplicates there.
 //!
-//! **The queue** is htb with a single class, because it takes new rates while packets wait, or tbf where there is no
-//! htb. Sizes are those of IP packets (`stab overhead -14` takes Ethernet's header off). A packet leaves htb when its
-//! transmission begins, so that the one being sent is not in the queue, as in the plan. Its child is the discipline of
-//! the plan, with all of its parameters.
+//! **The queue** is htb with a single class, because it accepts new rates while packets wait, or tbf on kernels without
+//! htb. Sizes are those of IP packets (`stab overhead -14` subtracts the Ethernet header). A packet leaves htb when its
+//! transmission begins, so that the one being sent is not in the queue, as in the plan. The child of htb is the
+//! discipline of the plan, with all of its parameters.
 //!
-//! **The policer** is a filter of htb: there, and only there, its bucket counts the sizes of the table (`stab`). htb
-//! counts what its filter drops, and what its child drops; the difference is what the policer has dropped.
+//! **The policer** is a filter of htb: only there does its bucket use the sizes of the table (`stab`). htb counts the
+//! drops of its filter and of its child; the difference is the number of packets that the policer has dropped.
 //!
-//! **Conditions that change** are commands that run when they are due (`watch.at`). A falling delay lets no packet
-//! overtake another, because the netem with the delay has a `rate`, as for jitter below.
+//! **Conditions that change** are commands that run when they are due (`watch.at`). When the delay falls, no packet
+//! overtakes another, because the netem with the delay has a `rate`, as for jitter below.
 //!
-//! **Aggregation** is a netem with `slot`, alone or as the child of the one that is there.
+//! **Aggregation** is a netem with `slot`, alone or as the child of an existing one.
 //!
-//! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the
-//! queue it would need one more stage. `limit` is far above what can be in flight. A packet leaves a line when its
-//! transmission ends, and htb when it begins, so the delay also has the time that a full packet takes forward and an
-//! ACK takes back; it changes with the rate. In virtual time, forward packets go through one more netem instead, which
-//! holds each for its own transmission (`rate`), unless jitter or holding back takes that place. Where traffic goes up,
-//! packets of both sizes take the way back, and the netem with the delay holds each for its own transmission (`rate`)
-//! on the reverse link.
+//! **The delay** of both directions, and of `extra_rtt`, is entirely on the reverse path: the sender cannot tell the
+//! difference, and behind the queue it would need an additional stage. `limit` is far above the possible number of
+//! packets in flight. A packet leaves a link of the plan when its transmission ends, but it leaves htb when its
+//! transmission begins. Therefore, the delay includes the transmission time of a full packet forward and of an ACK in
+//! reverse; it changes with the rate. In virtual time, forward packets pass an additional netem instead, which holds
+//! each for its own transmission time (`rate`), unless there is jitter or holding back. With up traffic, packets of
+//! both sizes take the reverse path, and the netem with the delay holds each for its own transmission time (`rate`) on
+//! the reverse link.
 //!
-//! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its
-//! predecessor's departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. With
-//! `allow_reordering` that rate is left out, and netem reorders. **Holding back** is `delay D reorder R%`: R % of the
-//! packets pass at once, the others wait for D.
+//! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem computes a packet's delay from its
+//! predecessor's departure (sch_netem.c, netem_enqueue), and a rate of 100 Gbit/s has no other effect. With
+//! `allow_reordering` this rate is omitted, and netem reorders. **Holding back** is `delay D reorder R%`: R % of the
+//! packets pass immediately, the others wait for D.
 //!
-//! Deviations:
-//! - but for that, a packet smaller than the path's MTU (a SYN, the last one of a transfer) is in flight as long as a
-//!   full one;
-//! - a buffer smaller than a packet is made one packet large, because htb's queue takes every packet before it lets it
-//!   pass; a comment in the log says so;
-//! - after a pause, and after late timers, as much as the link carries in [`TIMER_SLACK`], or half a packet, leaves at
-//!   once; not in virtual time, where no timer is late;
-//! - the delay of both directions changes for packets on their way back, so that a change of the forward delay takes
-//!   effect later by the time that packets take forward;
+//! Deviations from the plan:
+//! - except in virtual time and with up traffic, a packet smaller than the path's MTU (a SYN, the last one of a
+//! transfer)
+//!   has the transmission time of a full one;
+//! - a buffer smaller than a packet is enlarged to one packet, because htb's queue must accept every packet before it
+//! can
+//!   pass; a comment in the log reports it;
+//! - after a pause, and after late timers, the data of [`TIMER_SLACK`], or half a packet, leaves at once; not in
+//! virtual
+//!   time, where no timer is late;
+//! - the delay of both directions changes for packets on the reverse path, so that a change of the forward delay takes
+//!   effect later by the forward delay;
 //! - cake's limit counts memory, of which a packet takes more than its size;
-//! - random numbers are the kernel's: the experiment's seed does not fix them.
+//! - random numbers are the kernel's, and do not depend on the experiment's seed.
 //!
-//! What this cannot do is in the module `refused`.
+//! The module `refused` lists what queue disciplines cannot emulate.
 //!
 //! Source: tc-htb(8), tc-tbf(8), tc-netem(8), tc-stab(8), tc-mirred(8), tc-police(8); Linux 5.10 to 6.18,
 //! net/sched/sch_{htb,tbf,netem}.c and drivers/net/ifb.c.

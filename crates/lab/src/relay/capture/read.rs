@@ -57,7 +57,7 @@ fn next_block(file: &mut impl Read, body: &mut Vec<u8>) -> io::Result<Option<u32
     Ok(Some(kind))
 }
 
-/// Direction and outcome of the packets of an interface.
+/// Returns the direction and outcome of the packets of an interface.
 fn interface(body: &[u8]) -> Option<(bool, &'static str)> {
     let (way, fate) = option(body.get(8..)?, INTERFACE_NAME)?.split_once(' ')?;
     let is_forward = match way {

@@ -131,7 +131,7 @@ fn print_report(value: &Value) {
     std::io::stdout().flush().expect("standard output is open");
 }
 
-/// A host that stays in its namespace without activity until its stdin closes.
+/// Starts a host that stays in its namespace without activity until its standard input closes.
 pub fn spawn_idle_host(network: &mut Network) -> Child {
     let words = ["sh", "-c", "echo here; exec cat"].map(Into::into);
     let mut host = network.spawn("sender", &words, false).expect("it starts");
