@@ -3,7 +3,8 @@
 //! ```text
 //!  cargo +nightly fuzz run plan fuzz/seeds/plan     searches for input that breaks it, guided by coverage
 //!  cargo run -p thalweg-fuzz --bin plan -- FILE...  tries these files, on any toolchain
-//!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each ```
+//!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each
+//! ```
 //!
 //! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its program, so their fuzz
 //! tests are in `crates/agent/src/fuzz.rs`. Python reads scenarios and imports, which are tested in

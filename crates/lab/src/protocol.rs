@@ -11,7 +11,8 @@
 //!  over {flow}                  ──►                                          a flow of another host is complete
 //!  stop                         ──►
 //!                               ◄──        flow, sample, state, queue …      any number of rows
-//!                               ◄──        stopped {measured, untrustworthy} ```
+//!                               ◄──        stopped {measured, untrustworthy}
+//! ```
 //!
 //! A host executes commands until its standard input ends, and then exits immediately, even within a command: hosts
 //! never outlive the engine. A host that cannot continue reports `failed` and exits. Rows follow only after `stop`, so

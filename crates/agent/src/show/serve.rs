@@ -1,7 +1,8 @@
 //! Answers several clients concurrently on one thread, with one request and one answer per connection.
 //!
 //! ```text
-//!  accepted ─► asking ─► answered ─► leaving ─► closed ```
+//!  accepted ─► asking ─► answered ─► leaving ─► closed
+//! ```
 //!
 //! There are deadlines for the client's request, for reading the answer, and, shorter, for closing. Bytes after the
 //! request are read and dropped, since closing the socket with unread bytes would reset the connection and lose the

@@ -1,6 +1,8 @@
 //! The learned state in a versioned JSON file, so that it survives restarts.
 //!
-//! ```text {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]} ```
+//! ```text
+//! {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]}
+//! ```
 //!
 //! `netns` is null for the network namespace of the agent. Other namespaces are restored only within the same boot of
 //! the machine, because their numbers change at a reboot. A damaged file, or one of another version, is an error and is

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  host ── stdin: order, `stop` ──► supervisor ──► program ──► whatever it starts
-//!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER) ```
+//!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER)
+//! ```
 //!
 //! All descendants of the program have exited when the supervisor exits. It terminates them after the program's own
 //! exit, after `stop` (SIGTERM, then SIGKILL), and when standard input ends because the host has exited.

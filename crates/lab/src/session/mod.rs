@@ -5,7 +5,8 @@
 //!    ├── command    in the namespace of one end, with the engine's terminal       its exit ends the session
 //!    ├── server     in the namespace of the other end, started first
 //!    ├── forwarder  listens at the other end, connects to services of the machine
-//!    └── reaper     ends what the programs leave in the namespaces, also when the engine is killed ```
+//!    └── reaper     ends what the programs leave in the namespaces, also when the engine is killed
+//! ```
 //!
 //! The command is in the engine's process group, so that the terminal sends Ctrl-C and Ctrl-Z to it, and an interactive
 //! shell can become the terminal's foreground process. It enters only the user and network namespaces: the file system

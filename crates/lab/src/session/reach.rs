@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  command ── TCP over the path ──► listener at the other end, handed over a Unix socket
-//!                                     └► forwarder, in the machine's namespace ──► 127.0.0.1:8080 ```
+//!                                     └► forwarder, in the machine's namespace ──► 127.0.0.1:8080
+//! ```
 //!
 //! A socket stays in the namespace in which it was created. Therefore, `thalweg-engine listen` creates the listeners in
 //! the namespace, passes them to the engine and exits; the engine, which stays in the machine's namespace, connects to

@@ -3,7 +3,8 @@
 //! ```text
 //!  engine ── stdin ──► supervisor ──► linux: a kernel as a process
 //!    ▲ job               │ folder    └► first process: this program ──► run: one experiment, with hosts in namespaces
-//!    └──── rows ◄── files in the folder ◄──────┘ ```
+//!    └──── rows ◄── files in the folder ◄──────┘
+//! ```
 //!
 //! The root file system of the guest is that of the machine (hostfs), with the permissions of the engine's user.
 //! Therefore, the guest needs no separate file system: the hosts are this program, and `ip` and `tc` are the machine's.

@@ -4,7 +4,8 @@
 //!  machine                     guest
 //!  /          ── 9p, read-only ──► /machine ─┐ overlay ─► /tree             the root of the programs' host
 //!                      memory ──► upper ─────┘              ├ proc sys dev run
-//!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id> ```
+//!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id>
+//! ```
 //!
 //! A program finds all files at their usual paths, and may write anywhere: its files stay in the guest's memory and are
 //! lost, except in the output folder. Files are cached in the guest, so a program that has been read once runs from

@@ -3,7 +3,8 @@
 //! ```text
 //!  engine ── stdin, stdout ──► qemu (in the host's namespace) ── virtio-serial ──► first process: this program
 //!                                │ tap                                                └► thalweg-engine host
-//!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address ```
+//!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address
+//! ```
 //!
 //! The protocol is that of other hosts ([`crate::protocol`]), over a virtio-serial port instead of a pipe. Router and
 //! receiver stay on the machine. A guest has one or two processors ([`processors`]), boots from memory ([`image`]), and

@@ -43,14 +43,11 @@
 //!
 //! Deviations from the plan:
 //! - except in virtual time and with up traffic, a packet smaller than the path's MTU (a SYN, the last one of a
-//! transfer)
-//!   has the transmission time of a full one;
+//!   transfer) has the transmission time of a full one;
 //! - a buffer smaller than a packet is enlarged to one packet, because htb's queue must accept every packet before it
-//! can
-//!   pass; a comment in the log reports it;
+//!   can pass; a comment in the log reports it;
 //! - after a pause, and after late timers, the data of [`TIMER_SLACK`], or half a packet, leaves at once; not in
-//! virtual
-//!   time, where no timer is late;
+//!   virtual time, where no timer is late;
 //! - the delay of both directions changes for packets on the reverse path, so that a change of the forward delay takes
 //!   effect later by the forward delay;
 //! - cake's limit counts memory, of which a packet takes more than its size;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  meter       packets at both ends: bytes, losses, delays of every TCP and UDP flow
-//!  sockets     inet_diag at both ends: congestion window, round-trip times, retransmissions of TCP connections ```
+//!  sockets     inet_diag at both ends: congestion window, round-trip times, retransmissions of TCP connections
+//! ```
 //!
 //! A row of `flows` is a connection. Its flow is named after the protocol and the port of the service, the smaller of
 //! the two ports: `tcp-5201`. The data of a connection is that of its busier direction; the sockets at the sender of
