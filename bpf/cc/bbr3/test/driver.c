@@ -3,18 +3,18 @@
  * Runs bbr3.h and inflight_ring.h as an ordinary program, for tests. Each line of standard input is a command and its
  * arguments (unsigned decimal numbers); a line is printed for each that has a result:
  *
- *   NAME ARGUMENTS...       a function of fixed_point.h without the prefix bbr3_: its result
- *   filter                  the max filter of bandwidth begins anew
- *   sample BW LIMITED       takes a sample; LIMITED 1: the application limited it. Prints the maximum
- *   cycle                   a cycle of PROBE_BW ends. Prints the maximum
- *   ring                    the record of what was in flight begins anew
+ *   NAME ARGUMENTS...       calls a function of fixed_point.h, named without the prefix bbr3_. Prints its result
+ *   filter                  resets the maximum filter of bandwidth
+ *   sample BW LIMITED       adds a sample, which is app-limited if LIMITED is 1. Prints the maximum
+ *   cycle                   ends a cycle of PROBE_BW. Prints the maximum
+ *   ring                    resets the in-flight ring
  *   send AT INFLIGHT LOST LIMITED SENT SRTT   packets are about to be sent
- *   settle SENT SRTT        an ACK has come
- *   find AT                 in flight and lost at the entry of a packet that was sent then; "none": no entry
- *   flow                    a connection begins: what `set` has changed before counts
- *   set NAME VALUE          a member of the input of this and the following ACKs
- *   ack                     one ACK; prints the state
- *   rto, restart, recovery, undo   these events
+ *   settle SENT SRTT        an ACK has arrived
+ *   find AT                 prints in flight and lost of the entry for a packet sent at AT; "none" without an entry
+ *   flow                    starts a connection with the input that `set` has set
+ *   set NAME VALUE          sets a member of the input of this and the following ACKs
+ *   ack                     handles an ACK. Prints the state
+ *   rto, restart, recovery, undo   handle these events
  *   show NAME               prints a member of state or output
  */
 #include "../bbr3.h"

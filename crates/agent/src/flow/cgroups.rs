@@ -143,7 +143,7 @@ impl Recorded {
     }
 }
 
-/// The paths of cgroups by id. Paths of removed cgroups are kept until there are more than [`MAX_CGROUPS`].
+/// The paths of cgroups by id. Paths of removed cgroups are kept until there are more than `MAX_CGROUPS`.
 #[derive(Clone, Debug)]
 pub struct Paths {
     mount: PathBuf,

@@ -1,11 +1,11 @@
-//! `record`: from start to end.
+//! `record`: starts, runs and ends recording.
 //!
 //! ```text
 //!  kernel: program ─► shared memory ─┐ several times a second
 //!          iterator ─────────────────┴► events ─► rows ─► files, metrics
 //! ```
 //!
-//! All checks come before anything is attached. The kernel unloads the programs when this process exits for any reason:
+//! All checks precede the attachment. The kernel unloads the programs when this process exits for any reason, because
 //! nothing is pinned.
 
 use super::attachment::Attachment;

@@ -1,4 +1,4 @@
-//! `tune`: the algorithm of each new connection is chosen by its destination.
+//! `tune`: chooses the algorithm of each new connection by its destination.
 //!
 //! ```text
 //!  kernel: program ─► events ─► outcomes ─► decisions ─► probabilities ─► maps ─► program

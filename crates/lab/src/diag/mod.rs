@@ -8,7 +8,7 @@
 //!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
 //! ```
 //!
-//! Not included: values that only eBPF or kernel tracing shows, such as the round-trip time of each ACK.
+//! Not included: values that only eBPF or kernel tracing provides, such as the round-trip time of each ACK.
 
 mod bytes;
 mod cc_info;

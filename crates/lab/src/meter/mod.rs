@@ -6,13 +6,13 @@
 //!             └────────────► ledger ◄──────┘   by 5-tuple: bytes, retransmissions, losses, one-way delays, samples
 //! ```
 //!
-//! A tap is an AF_PACKET socket on a host's interface. What the host sends enters the path there, behind the host's own
-//! queue discipline; what arrives has left it. A packet is identified at the other end by a hash of its headers and the
-//! first bytes of its payload, so that a packet that entered and never left is a loss on the path. The meter needs no
-//! support by the sending programs, and works the same with kernels, guests and virtual time.
+//! A tap is an AF_PACKET socket on a host's interface. Packets that the host sends enter the path there, after the
+//! host's own queue discipline; packets that arrive have left the path. A packet is identified at the other end by a
+//! hash of its headers and the first bytes of its payload, so that a packet that entered and never left is a loss on
+//! the path. The meter needs no support by the sending programs, and works with kernels, guests and virtual time.
 //!
-//! It copies the first bytes of every packet on the interfaces of the path. With [`Settings::only`] it keeps flows of
-//! some addresses alone.
+//! It copies the first bytes of every packet on the interfaces of the path. With [`Settings::only`] it measures only
+//! the flows of some addresses.
 //!
 //! ```no_run
 //! # use thalweg_lab::clock::Clock;

@@ -7,12 +7,12 @@
 //!                                                                       qdisc     those of senders
 //! ```
 //!
-//! Everything is inside namespaces of our own, one per host; an ordinary user may make them where user namespaces are
-//! allowed. Nothing outside them is read or written, two networks do not see each other, and all of it ends with the
-//! process that made it. Hosts are processes in these namespaces ([`Network::spawn`]); what they need of the kernel
-//! they set themselves ([`Network::sysctls`]).
+//! Everything is inside separate namespaces, one per host; an unprivileged user may create them if user namespaces are
+//! permitted. Nothing outside of them is read or written, two networks do not affect each other, and a network ends
+//! with the process that created it. Hosts are processes in these namespaces ([`Network::spawn`]), which apply their
+//! kernel settings themselves ([`Network::sysctls`]).
 //!
-//! Every command that changes something is in [`Network::commands`], a script that makes the same network again.
+//! Every command that changes something is in [`Network::commands`], a script that creates the same network again.
 
 mod build;
 mod choice;

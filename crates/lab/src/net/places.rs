@@ -7,13 +7,13 @@
 //! ```
 //!
 //! Flows of one scenario host with different extra RTTs need different reverse paths, so they get separate namespaces:
-//! the first is named like the host, the others have a number appended. The router has addresses with queue disciplines
-//! only; the relay carries packets without being addressed.
+//! the first is named like the host, the others have a number appended. The router has addresses only with queue
+//! disciplines; the relay needs no address.
 //!
 //! With IPv6, the addresses are `fd77:0:0:i::h`: fd77:0:0:1::2 instead of 10.77.1.2.
 //!
-//! Ethernet addresses follow from the IP addresses, so that no address resolution is needed: `02:00:00:00:i:h` stands
-//! for 10.77.i.h, where 02 says "locally administered".
+//! Ethernet addresses are derived from the IP addresses, so that no address resolution is needed: `02:00:00:00:i:h` is
+//! the address of 10.77.i.h, where 02 marks it as locally administered.
 
 use crate::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

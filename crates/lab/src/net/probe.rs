@@ -111,7 +111,7 @@ pub fn usable_algorithms() -> Result<Vec<String>, Error> {
     ALGORITHMS.get_or_init(find).clone()
 }
 
-/// Returns the queue disciplines among [`QDISCS`] that the kernel accepts, and the action [`POLICE`] if it does.
+/// Returns the queue disciplines among `QDISCS` that the kernel accepts, and the action [`POLICE`] if it does.
 ///
 /// # Errors
 /// The same as [`usable_algorithms`].

@@ -1,8 +1,8 @@
-//! One experiment on this machine's kernel, from its plan to rows.
+//! Runs one experiment on this machine's kernel, from its plan to rows.
 //!
 //! ```text
-//!  check ─► choose a link ─► speed ─► network ─► hosts: configure … start … over … stop ─► rows ─► network gone
-//!  what cannot be honoured    what the machine carries    the hosts, as the module protocol says
+//!  check ─► choose a link ─► speed ─► network ─► hosts: configure … start … over … stop ─► rows ─► removal
+//!  unsupported requests       the machine's rate          commands and events of the module protocol
 //! ```
 //!
 //! In every case (an error, Ctrl-C, a bug), the hosts exit and the network is removed. This also holds for a killed

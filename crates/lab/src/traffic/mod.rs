@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!  host that sends                                                    host that receives (both, if flows go up)
-//!  generator: one loop, all connections ── socket ──►                 receiver: takes and discards
-//!     Agenda: who opens when      (of thalweg_traffic, as in the simulator)
+//!  generator: one loop, all connections ── socket ──►                 receiver: reads and discards
+//!     Agenda: connection starts   (of thalweg_traffic, as in the simulator)
 //!     timers, account
-//!  rows, made at the end
-//!  beside it, in threads of their own:
+//!  rows, built at the end
+//!  in separate threads:
 //!     sampling: one dump of all sockets at every instant
 //!     background: UDP                                        ──►
 //! ```
 //!
-//! Completion times are the kernel's (see [`socket`]), so a late loop opens connections late, which it measures, but
-//! never lengthens a transfer's completion time.
+//! Completion times are measured by the kernel (see [`socket`]). A late loop opens connections late, which it measures,
+//! but does not lengthen the completion time of a transfer.
 
 mod background;
 mod beside;

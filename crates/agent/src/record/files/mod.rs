@@ -1,14 +1,14 @@
 //! Writes records into a folder of Parquet files, each of which is complete or absent even after a crash.
 //!
 //! ```text
-//!  the daemon's thread                        a thread of its own
-//!  take(row) ─► rows in memory ─► tick: due ─► a new file per flush ─► every --rotate: files of a stretch become one
-//!               (bounded; what does not                                at --max-size: the oldest files go
+//!  the daemon's thread                        the writer thread
+//!  take(row) ─► rows in memory ─► tick: due ─► a new file per flush ─► every --rotate: the files of a span are merged
+//!               (bounded; what does not                                at --max-size: the oldest files are removed
 //!                fit is dropped and counted)
 //! ```
 //!
-//! The daemon's thread does no disk I/O: a disk that takes seconds costs memory, but no events.
-//! `docs/reference/records.md` lists the guarantees to readers, and why a kill at any moment keeps them.
+//! The daemon's thread does no disk I/O: a write that takes seconds costs memory, but loses no events.
+//! `docs/reference/records.md` lists the guarantees to readers, and why they hold after a kill at any time.
 
 mod addresses;
 mod disk;

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  epoll ── command  ──► over, stop
-//!        ├─ timer    ──► open, next request, stop of a flow, look, end
-//!        └─ socket   ──► established, room to write, stamp of an acknowledgement, broken
+//!        ├─ timer    ──► open, next request, stop of a flow, poll, end
+//!        └─ socket   ──► established, writable, timestamp of an acknowledgement, broken
 //! ```
 //!
 //! A flow behaves as in the simulator (crates/sim), except for these differences of a real kernel:
 //! - data in the socket when a flow stops is still sent: the kernel cannot discard it;
 //! - after its last transfer a connection is closed, and its FIN is sent like any packet;
-//! - a connection that the kernel gives up (ETIMEDOUT) or that is reset ends its transfer incomplete, and is counted;
-//! - the experiment's end resets what is still open.
+//! - if the kernel gives up a connection (ETIMEDOUT), or it is reset, its transfer ends incomplete and is counted;
+//! - the experiment's end resets open connections.
 
 mod account;
 mod connections;

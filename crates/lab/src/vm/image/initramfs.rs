@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  /engine              this program, the guest's first process
-//!  /bin/ip, /bin/tc     the machine's own, and the libraries of all
-//!  /bin/thalweg-agent   which loads congestion controls in eBPF, if it is on the machine
+//!  /bin/ip, /bin/tc     the machine's programs, and the libraries of all programs
+//!  /bin/thalweg-agent   loads eBPF congestion controls; only if the machine has it
 //!  /modules/*.ko        modules, and index.json, which lists their dependencies
-//!  /order.json          this guest's task, and the user's files: behind the rest, in a separate archive
+//!  /order.json          this guest's task, and the user's files, in a separate archive at the end
 //! ```
 //!
-//! All but the order is the same for every guest of a kernel, and cached in the user's cache folder, under a name that
-//! is derived from the kernel and from all programs.
+//! Everything except the order is the same for every guest of a kernel. It is cached in the user's cache folder, under
+//! a name that is derived from the kernel and all programs.
 
 use super::archive::Archive;
 use super::elf;
