@@ -196,7 +196,7 @@ def report(condition: str, policy: str, result: Found) -> None:
 
 
 def why_not(kernel: GuestKernel | None) -> str | None:
-    """Return the missing requirement for running guests, as text; None if there is none."""
+    """Return the missing requirement for running guests, as text; None if nothing is missing."""
     missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}"

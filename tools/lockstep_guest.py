@@ -37,7 +37,7 @@ INSTRUCTION_NS = 1
 
 
 def why_not(kernel: GuestKernel | None, programs: list[Path]) -> str | None:
-    """Return the missing requirement for running guests, as text; None if there is none."""
+    """Return the missing requirement for running guests, as text; None if nothing is missing."""
     missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}: tools/bootstrap vm"

@@ -122,12 +122,12 @@ void SSL_set_shutdown(SSL *ssl, int how);
 #define SSL_SENT_SHUTDOWN 1
 
 /*
- * A returning client presents the ticket from the last connection, and neither side signs anything (RFC 8446, section
- * 2.2).
+ * `comes_again`: the client presents the session ticket of its previous connection, so that no signature is needed
+ * (RFC 8446, section 2.2).
  */
 static int is_encrypted, comes_again;
 
-/* The server's identity is not checked. */
+/* Sends a request over TLS, without verifying the server's certificate. */
 static ssize_t ask_encrypted(int connection, SSL_SESSION **ticket)
 {
 	static SSL_CTX *context;
@@ -144,13 +144,13 @@ static ssize_t ask_encrypted(int connection, SSL_SESSION **ticket)
 		fail("the ticket is not taken");
 	while ((received = SSL_read(ssl, buffer, sizeof(buffer))) > 0)
 		all += received;
-	/* The server closes first, and remembers the connection for a minute: here there would soon be no ports left. */
+	/* Waits until the server closes, so that TIME-WAIT is on its side; this client would run out of ports. */
 	while (read(connection, buffer, sizeof(buffer)) > 0)
 		;
 	if (comes_again) {
 		SSL_SESSION_free(*ticket);
 		*ticket = SSL_get1_session(ssl);
-		/* Otherwise the library treats the connection as truncated, and its ticket as void. */
+		/* Otherwise OpenSSL treats the connection as truncated and invalidates the session ticket. */
 		SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN);
 	}
 	SSL_free(ssl);
@@ -173,7 +173,7 @@ static void ask_once(const struct sockaddr_in *address, SSL_SESSION **ticket)
 	int connection = connect_to(address);
 	ssize_t all = is_encrypted ? ask_encrypted(connection, ticket) : ask_plainly(connection);
 
-	/* A web server sends headers first. */
+	/* The response of a web server is larger, because it includes headers. */
 	if (all < RESPONSE_BYTES)
 		fail("answer");
 	close(connection);
@@ -189,7 +189,7 @@ static void ask(const struct sockaddr_in *address, double seconds)
 	printf("%ld\n", answered);
 }
 
-/* Resources used so far. */
+/* CPU time and wall-clock time used until now. */
 struct used {
 	long long client_ns, server_ns, clock_ns;
 };

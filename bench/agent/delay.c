@@ -97,7 +97,7 @@ static uint64_t give(struct way *way)
 
 		if (packet->due_ns > now_ns())
 			return packet->due_ns;
-		/* The packet is dropped if the queue is full. */
+		/* If the socket buffer is full, send() fails and the packet is dropped. */
 		send(way->to, packet->bytes, packet->length, 0);
 		way->first++;
 	}

@@ -4,13 +4,13 @@
 //   group 1 ─┼─ left ══ bottleneck ══ right (all sinks)
 //   group 2 ─┘
 //
-// A group is a node with flows of one congestion control and one round-trip time. Its access link is infinitely fast for our
-// purpose and carries what its round-trip time has more than the path's. A group that has no more sends from `left`
-// itself, which spares ns-3 the work of a hop. There are no queue disciplines beside the bottleneck's drop-tail queue, no
-// traces and no samples: all that ns-3 computes is what the flows do.
+// A group is a node with flows of one congestion control and one round-trip time. Its access link has a practically
+// unlimited rate and the additional delay of its round-trip time over the path's. A group without additional delay
+// sends from `left` itself, which saves ns-3 a hop. The bottleneck's drop-tail queue is the only queue discipline, and
+// there are no traces and no samples, so that ns-3 computes nothing but the flows.
 //
 // usage: dumbbell RATE_BPS DELAY_NS BUFFER_BYTES LOSS_RATIO SECONDS CC:FLOWS:EXTRA_RTT_NS...
-// Prints one line of JSON: packets that the bottleneck has sent, both directions together, and payload bytes received.
+// Prints one line of JSON: the packets that the bottleneck sent in both directions, and the payload bytes received.
 
 #include <ns3/applications-module.h>
 #include <ns3/core-module.h>
@@ -75,7 +75,7 @@ InBytes(uint64_t bytes)
     return std::to_string(bytes) + "B";
 }
 
-// Links two nodes and gives them addresses, without the queue discipline that ns-3 puts on every device.
+// Connects two nodes and assigns addresses, without the queue discipline that ns-3 adds to every device.
 NetDeviceContainer
 Join(Ptr<Node> left, Ptr<Node> right, uint64_t rateBps, int64_t delayNs, uint64_t queueBytes, Ipv4AddressHelper& addresses)
 {
@@ -122,8 +122,9 @@ main(int count, char** values)
         longestExtraNs = std::max(longestExtraNs, groups.back().extraRttNs);
     }
 
-    // As on our hosts: full segments, SACK, ten segments to begin with, and socket buffers that are not the limit: four times
-    // what the path holds, or forty times its share for each of many flows. More would only cost ns-3 time and memory.
+    // The same settings as thalweg's hosts: full-sized segments, SACK, an initial window of ten segments, and socket
+    // buffers that do not limit a flow: four times the path's capacity, or forty times a flow's share of it if there
+    // are many flows. Larger buffers would only cost ns-3 time and memory.
     const uint64_t bdpBytes = rateBps / 8 * (2 * delayNs + longestExtraNs) / 1000000000;
     const uint64_t socketBytes = 4 * (bdpBytes + bufferBytes) * 10 / std::max<uint64_t>(10, flows) + (1 << 20);
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));

@@ -1,5 +1,5 @@
-// Browsers start no worker for a page that was opened from a file. The search of the site runs in a hidden frame then,
-// which offers what the worker's script uses: postMessage, message events and importScripts.
+// Browsers do not start workers for a page that was opened from a file. The site's search then runs in a hidden frame,
+// which provides the functions that the worker's script uses: postMessage, message events and importScripts.
 if (location.protocol === "file:") {
   const load = (frame, url) =>
     new Promise((resolve, reject) => {
@@ -25,5 +25,5 @@ if (location.protocol === "file:") {
       this.ready.then(() => this.inside.dispatchEvent(new this.inside.MessageEvent("message", { data })));
     }
   };
-  window.IFrameWorker = window.Worker; // how the worker's script finds out that it runs in a frame
+  window.IFrameWorker = window.Worker; // tells the worker's script that it runs in a frame
 }

@@ -106,7 +106,7 @@ class Records:
 def read(paths: Sequence[Path]) -> Records:
     """Read files of records, and folders of such files.
 
-    Raises `ThalwegError` if there are none; files without records are listed in `Records.left_out`.
+    Raises `ThalwegError` if there are no records; files without records are listed in `Records.left_out`.
     """
     files: FoundFiles = find(paths)
     return Records(files.files, files.left_out)

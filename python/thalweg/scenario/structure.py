@@ -276,7 +276,7 @@ def _dotted(key_path: KeyPath, value: TomlValue) -> str:
 
 
 def _belongs(key: str, key_path: KeyPath) -> str | None:
-    """Return the table in which an unknown key would be valid, as text; None if there is none."""
+    """Return the table in which an unknown key would be valid, as text; None without such a table."""
     if len(key_path) > 1 and key in schema()["properties"]:
         return f"`{key}` stands at the top of the file, before the first [table]"
     for table, header in (

@@ -223,7 +223,7 @@ def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
 
 
 def best_text(search: Search, evaluated: Sequence[Candidate]) -> str:
-    """Return a line about the best candidate so far; empty if there is none."""
+    """Return a line about the best candidate so far; empty before the first one."""
     best = front(evaluated, search)
     if len(search.objectives) > 1:
         return f"{len(best)} on the Pareto front" if best else ""

@@ -49,5 +49,5 @@ class EngineComparison:
         return cls(engines, grid, parts, cells, overall(errors), judge(cells), listed, known_reasons, stale)
 
     def reason(self, disagreement: Disagreement) -> str | None:
-        """Return the known reason of a disagreement; None if there is none."""
+        """Return the known reason of a disagreement; None if it is unexplained."""
         return reasons.explain(disagreement, self.reasons)

@@ -1,7 +1,7 @@
 """Dumps of `ss -tin`, and the output of `ss -E` about closing connections.
 
 An open connection becomes an interim row, which replaces that of the previous dump; a close in `ss -E` becomes a row of
-the complete connection. The time of a dump is taken from the last line with a time before it. If there is none, the
+the complete connection. The time of a dump is taken from the last line with a time before it. Without one, the
 file's modification time is used, which is reported. After a line whose time cannot be parsed, connections have no time
 until the next such line.
 

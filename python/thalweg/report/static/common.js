@@ -1,5 +1,5 @@
 "use strict";
-// What the scripts of all pages share: templates are filled in, drawn, and replaced. It asks nothing of the network.
+// Shared code of all pages: instantiates, draws and replaces templates. Sends no network requests.
 globalThis.thalweg = (() => {
   document.documentElement.dataset.script = "runs";
   const darkness = matchMedia("(prefers-color-scheme: dark)");
@@ -16,7 +16,7 @@ globalThis.thalweg = (() => {
     return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, fill(value, values)]));
   };
 
-  // The colours and the font of the page, as they are now.
+  // Returns the current colours and font of the page.
   const theme = () => {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -24,7 +24,7 @@ globalThis.thalweg = (() => {
       font: style.fontFamily };
   };
 
-  // A line as it is drawn, for legends.
+  // Returns an image of a line, for legends.
   const sample = (colour, dash) => {
     const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
@@ -53,7 +53,7 @@ globalThis.thalweg = (() => {
 
   const draw = async (element, spec, rows, theme) => {
     const { clientHeight } = element;
-    element.style.minHeight = `${clientHeight}px`; // the page does not jump while a chart is replaced
+    element.style.minHeight = `${clientHeight}px`; // keeps the page from scrolling while a chart is replaced
     spec.datasets = { rows };
     const result = await globalThis.vegaEmbed(element, spec, {
       mode: "vega-lite", renderer: "svg", ast: true, config: config(theme), tooltip: { theme: darkness.matches ? "dark"
@@ -78,8 +78,8 @@ globalThis.thalweg = (() => {
 
   // --- zoom --------------------------------------------------------------------------------------------------------
 
-  // A part of the time, shown by all charts at once: dragged on one of them, typed, or moved with buttons, so that a
-  // keyboard does as well as a mouse. `whole()` gives both ends of the time, `take(range)` draws (null: all of it).
+  // A time range that all charts show. It is set by dragging on a chart, by typing, or with buttons, so that it works
+  // with mouse and keyboard. `whole()` returns both ends of the time, `take(range)` draws a range (null: everything).
   const zoom = (toolbar, whole, take) => {
     let range = null;
     const field = (title, end) => {
@@ -135,7 +135,7 @@ globalThis.thalweg = (() => {
       write();
       take(range);
     };
-    // Where a pointer is within the plot of a chart, as a time.
+    // Returns the time at the position of a pointer in the plot of a chart.
     const plot = (element, event) => [...element.querySelectorAll("svg path.background")]
       .map((path) => path.getBoundingClientRect())
       .filter((box) => box.width > 0 && event.clientX >= box.left - 4 && event.clientX <= box.right + 4 &&
@@ -181,11 +181,11 @@ globalThis.thalweg = (() => {
     return { listen, write, range: () => range, forget: () => { range = null; write(); } };
   };
 
-  // Points within a range of time, and the one before and after, so that a line goes to both edges.
+  // Returns the points within a time range, and the ones before and after it, so that a line extends to both edges.
   const within = (points, range, time) => (range === null ? points : points.filter((point, i) =>
     (time(points[Math.min(i + 1, points.length - 1)]) >= range[0] && time(points[Math.max(i - 1, 0)]) <= range[1])));
 
-  // Drawings follow one another: a change during one is drawn once it is finished.
+  // Drawings are sequential: a change during a drawing is drawn when it has finished.
   let queue = Promise.resolve();
   const then = (work) => { queue = queue.then(work).catch((error) => console.error(error)); return queue; };
 

@@ -1,17 +1,17 @@
 "use strict";
-// Draws figures (see draw.py): when they come into view, again when the reader makes a choice, hides a line or zooms,
-// and when the width or the colours change.
+// Draws figures (see draw.py) when they scroll into view, and again when the reader selects a value, hides a line or
+// zooms, and when the width or the colours change.
 (() => {
   const { darkness, fill, theme, sample, draw, empty, then, whenLookChanges, zoom, within } = globalThis.thalweg;
   const { figures, choices } = JSON.parse(document.getElementById("data").textContent);
   const charts = [...document.querySelectorAll(".chart[data-figure]")];
   const states = figures.map(() => ({ hidden: new Set(), zoom: null, isDrawn: false }));
-  // A choice keeps the rows whose column has one of its values; null: all of them.
+  // A selection keeps the rows whose column has one of its values; null: all rows.
   const chosen = Object.fromEntries(choices.map(({ column, values, has_all }) => [column, has_all ? null : values[0]]));
   const isChosen = (row) => choices.every(({ column }) => chosen[column] === null || row[column] === undefined ||
     row[column] === null || row[column] === chosen[column]);
 
-  // Rows travel as columns; a column of texts as the numbers of its distinct values.
+  // Rows are encoded as columns, and texts as indices of the column's distinct values.
   const unpacked = ({ columns, texts }) => {
     const names = Object.keys(columns);
     return (columns[names[0]] ?? []).map((_, i) => Object.fromEntries(names.map((name) => {
@@ -23,7 +23,7 @@
 
   const colour = (line) => line.colour[darkness.matches ? 1 : 0];
 
-  // How many panels stand beside one another, and how wide each is.
+  // Returns the number of panels in a row, and the width of each.
   const LEAST = { heatmap: 250, series: 330, cdf: 230 };
   const layout = (kind, panels, width) => {
     const room = Math.max(1, Math.floor((width - 50) / Math.min(width - 50, LEAST[kind] ?? 230)));
@@ -35,7 +35,7 @@
   const turn = (spec, name, texts, each) => {
     const longest = Math.max(...texts.map((text) => text.length));
     const angle = longest * 6.3 * texts.length > each && texts.length <= 24 ? -40 : 0;
-    // Turned labels only seem to overlap: a line of text has room beside the next.
+    // The bounding boxes of rotated labels overlap, although their texts do not.
     const labelOverlap = angle && each / texts.length >= 16 ? false : "greedy";
     (spec.layer ?? [spec]).forEach((layer) => { Object.assign(layer.encoding[name]?.axis ?? {}, { labelAngle: angle,
       labelOverlap }); });
@@ -44,7 +44,7 @@
   const ends = (figure) => figure.rows.reduce(([low, high], row) => [Math.min(low, row.x), Math.max(high, row.x)], [0,
     0]);
 
-  // Of curves over time, the points that a zoomed figure shows.
+  // Returns the points of curves over time that a zoomed figure shows.
   const zoomed = (rows, range) => {
     if (!range) return rows;
     const lines = new Map();
@@ -93,7 +93,7 @@
     await draw(element, whole, zoomed(rows, state.zoom?.range()), look);
   };
 
-  // --- legends: a line that is switched off is gone from the drawing -------------------------------------------------
+  // --- legends: a line that is switched off is removed from the drawing ----------------------------------------------
 
   const offerLines = (element) => {
     const number = Number(element.dataset.figure);
@@ -144,7 +144,7 @@
     states[number].zoom.write();
   });
 
-  // A page can hold many figures: each is drawn once it is about to be seen.
+  // A page can contain many figures; each is drawn when it is about to become visible.
   let watcher;
   const watch = () => {
     watcher?.disconnect();

@@ -1,13 +1,13 @@
 "use strict";
-// Fills in the chart templates of the page's data and draws them: again when the reader chooses another point, when the
-// width changes, and when the system turns dark or light. It asks nothing of the network and stores nothing.
+// Instantiates the chart templates of the page's data and draws them. Draws them again when the reader selects another
+// point, when the width changes, and when the colour scheme changes. Sends no network requests and stores no data.
 (() => {
   const { within, darkness, fill, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
   const points = data.points.run.map((run, i) => ({ run, experiment: data.points.experiment[i],
     axes: data.points.axes[i], cc: data.points.cc[i] }));
-  const PATH = ""; // stands for a congestion control where a number belongs to none
+  const PATH = ""; // key of values without a congestion control
 
   const look = () => {
     const which = darkness.matches ? 1 : 0;
@@ -20,7 +20,7 @@
     };
   };
 
-  // Lines of a point: the colour of the congestion control; flows that share it differ by shade, then by pattern.
+  // Line styles of a point: the colour of the congestion control; flows that share it differ by shade, then by dashes.
   const PATTERNS = [[1, 0], [6, 3], [2, 2]];
   const styles = (theme, number) => {
     const seen = {};
@@ -76,7 +76,7 @@
     return Math.ceil(perRow / Math.ceil(perRow / room));
   };
 
-  const MIN_BAR_PX = 14; // a line of a label that stands upright
+  const MIN_BAR_PX = 14; // height of a line of a vertical label
   const MIN_SLANTED_PX = 20;
 
   const drawBars = async (element, theme) => {
@@ -95,13 +95,13 @@
         y_title: scale.title,
     });
     const inner = spec.spec;
-    // Vega puts the zero of a chart without any other value into its middle.
+    // In a chart with only zeros, Vega would place zero in the middle of the axis.
     if (rows.every((row) => row.mean === 0 && !row.high)) inner.layer[0].encoding.y.scale = { domain: [0, 1] };
-    // A layer without data would have an axis without extent: Vega warns about it.
+    // Vega warns about a layer without data, because its axis would have no extent.
     if (rows.every((row) => row.drawn_low === null)) inner.layer.pop();
     const longest = Math.max(...domain.map((text) => text.length));
-    // Every bar keeps its label: side by side, else slanted, else upright; a chart that is too wide for that scrolls in
-    // its box.
+    // Every bar keeps its label: horizontal if there is space, otherwise slanted, otherwise vertical. A chart that is
+    // still too wide scrolls within its box.
     const wide = Math.max(each, MIN_BAR_PX * domain.length);
     const angle = longest * 6.5 * domain.length <= wide ? 0 : wide / domain.length >= MIN_SLANTED_PX ? -40 : -90;
     inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = angle; });
@@ -138,8 +138,8 @@
     if (!rows.length) return empty(element, "No value at this point.");
     const spec = fill(data.templates.cdf, { ...theme, x_title: distributions.titles[measure] });
     const values = rows.map((row) => row.v);
-    // Flows of very different sizes share the chart: on a straight axis the smaller one would be a wall at its left
-    // end.
+    // Flows of very different sizes share the chart; on a linear axis the smaller one would be a vertical line at the
+    // left end.
     if (Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values)) spec.encoding.x.scale = { type: "log",
       nice: false };
     spec.width = element.clientWidth;
@@ -149,7 +149,7 @@
     return draw(element, spec, rows, theme);
   };
 
-  // Curves travel as 16-bit numbers: parts of the whole time and of the largest value, which end and top give.
+  // Curves are encoded as 16-bit fractions of the duration `end` and of the maximum value `top`.
   const curves = (entry, kind) => {
     const { flow, points: counts, top, packed } = entry.curves[kind];
     const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
@@ -184,7 +184,7 @@
       "Not recorded at this point.");
     if (kind === "queue") {
       const top = Math.max(...rows.map((row) => row.v));
-      // A queue that is far from full would be a line at the bottom if the room were drawn as well.
+      // The capacity of a nearly empty queue is not drawn, because the backlog would be a line at the bottom.
       if (entry.room !== null && entry.room <= 4 * top) rows.push({ v: entry.room, line: "room" });
       entry.drops.filter((t) => range === null || (t >= range[0] && t <= range[1])).forEach((t) => rows.push({ t,
         v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
@@ -202,7 +202,7 @@
     return draw(element, spec, rows, theme);
   };
 
-  // Switches of the flows: of very many, the first ones.
+  // Switches of the flows; if there are too many flows, only the first ones have a switch.
   const MAX_SWITCHES = 24;
   const showLegend = (lines) => {
     const legend = document.getElementById("point-legend");

@@ -1,5 +1,5 @@
 "use strict";
-// The table of parts: sorted by any column, and narrowed to the rows that hold a text.
+// The table of parts: sorts by any column, and filters the rows by a text.
 (() => {
   const table = document.querySelector("#parts table");
   if (!table) return;

@@ -83,7 +83,7 @@ _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE]([+-]?\d{1,2})
 
 
 def quantity_hint(value: TomlValue, format_: str, keys: KeyPath = ()) -> str | None:
-    """Suggest a similar quantity; None if there is none.
+    """Suggest a similar quantity; None if no similar one exists.
 
     Args:
         value: Value in the scenario.

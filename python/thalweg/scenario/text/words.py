@@ -56,6 +56,6 @@ def closest(name: str, choices: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, choices: Sequence[str]) -> str | None:
-    """Return a hint with a similar choice; None if there is none."""
+    """Return a hint with a similar choice; None if no choice is similar."""
     guess = closest(name, choices)
     return f"did you mean `{guess}`?" if guess else None
