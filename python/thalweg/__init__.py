@@ -4,10 +4,10 @@ The layers, each of which imports only earlier ones:
 
 - `thalweg.scenario`: the TOML file, checked; imports no other layer;
 - `thalweg.plan`: the resolved experiments of a scenario;
-- `thalweg.run`: hands a plan to `thalweg-engine`;
+- `thalweg.run`: runs a plan with `thalweg-engine`;
 - `thalweg.results`: reads run directories; imports no other layer;
-- `thalweg.analysis`: numbers with their uncertainty, from run directories;
-- `thalweg.report`: one HTML file;
+- `thalweg.analysis`: metrics of run directories, with their uncertainty;
+- `thalweg.report`: the report, as one HTML file;
 - `thalweg.api`: the Python API, whose names are also available in `thalweg`: `load_scenario`, `open_run`;
 - `thalweg.cli`: the command line.
 

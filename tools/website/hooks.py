@@ -79,7 +79,7 @@ def with_story(markdown: str, root: Path = ROOT) -> str:
     """Return a study's page with the text of its README instead of the link to it.
 
     Args:
-        markdown: The page in docs/studies; other pages have no such link, and are returned unchanged.
+        markdown: The page in docs/studies; other pages have no such link and are returned unchanged.
         root: Folder of the repository.
     """
 

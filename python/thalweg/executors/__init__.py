@@ -24,7 +24,7 @@ def check(executor: str) -> None:
     """Check the name of an executor, before anything is planned.
 
     Raises:
-        ThalwegError: If there is no such executor, or what it needs is not installed.
+        ThalwegError: If the executor is unknown, or its requirements are not installed.
     """
     if executor in (DEFAULT, SLURM):
         if executor == SLURM:

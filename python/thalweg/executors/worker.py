@@ -56,12 +56,12 @@ def run_shard(plan: bytes, shard: Shard, folder: str) -> Returned:
     """Run a shard with the engine of this machine.
 
     Args:
-        plan: The whole plan in JSON, compressed with zlib.
-        shard: What of it is due.
-        folder: Where the shard's files may be while it runs.
+        plan: The complete plan in JSON, compressed with zlib.
+        shard: The experiments to run.
+        folder: Folder for the shard's temporary files.
 
     Returns:
-        The files, or the error; errors are data, because the caller's version may not be able to read an exception.
+        The files, or the error as a text, because the caller's version may not be able to unpickle an exception.
     """
     events: list[EngineEvent] = []
     try:

@@ -25,8 +25,8 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
     """Make apt read one suite of the distribution, with separate lists.
 
     Args:
-        folder: Folder for apt's lists, which are needed as long as the options are.
-        suite: For example bookworm-backports. It need not be among apt's sources.
+        folder: Folder for apt's lists, which must exist while the options are used.
+        suite: Name of the suite, such as bookworm-backports. It need not be among apt's sources.
         listener: Shows the progress.
         log: Receives apt's output.
 

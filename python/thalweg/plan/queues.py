@@ -37,10 +37,10 @@ def resolve(
     """Return the discipline and its limit.
 
     Args:
-        queue: As in the scenario.
+        queue: The discipline in the scenario.
         buffer: The link's buffer: the limit of fifo and red.
-        rate_bps: The rate that the average of red decays with.
-        is_buffer_set: Whether the scenario sets the buffer, which then limits the other disciplines, too.
+        rate_bps: The rate at which red's average decays while the queue is idle.
+        is_buffer_set: Whether the scenario sets the buffer, which then also limits the other disciplines.
     """
     table = queue if isinstance(queue, models.QueueTable) else models.QueueTable(name=queue)
     if table.name == "fifo":

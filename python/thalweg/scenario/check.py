@@ -85,7 +85,7 @@ def _sweep(
     """Check the keys and values of the sweep one by one.
 
     Returns:
-        What is right of the sweep, the key paths that it sets, and its mistakes.
+        The valid axes, the key paths that the sweep sets, and its mistakes.
     """
     raw = document.raw
     rest = {

@@ -30,7 +30,7 @@ def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
     """Check `raw`, the values of `document` or those of one of its sweep points.
 
     Returns:
-        The first mistake of each key path that has one.
+        The first mistake of each invalid key path.
     """
     try:
         Scenario.model_validate(raw)

@@ -140,7 +140,7 @@ def read(file: Path) -> Trace:
     """Read a trace.
 
     Raises:
-        ThalwegError: whose place is the file, if it is missing or a line is malformed.
+        ThalwegError: The file is missing, or a line is malformed; the error's `place` is the file.
     """
     text = _text(file)
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]

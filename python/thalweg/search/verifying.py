@@ -95,7 +95,7 @@ def verify(
 
     Raises:
         Interrupted: The user requested a stop; the same call resumes.
-        ThalwegError: The engine cannot run the plan, or something cannot be written.
+        ThalwegError: The engine cannot run the plan, or a file cannot be written.
     """
     search = planner.search
     default = Candidate(None, {})

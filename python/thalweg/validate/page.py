@@ -27,8 +27,8 @@ def page(comparison: EngineComparison, command: str, rows_name: str) -> str:
     """Return the page.
 
     Args:
-        comparison: What was compared.
-        command: The command that writes the page again.
+        comparison: The comparison.
+        command: The command that reproduces the page.
         rows_name: Name of the CSV file that `rows_csv` fills, beside the page.
     """
     return "\n".join([*_head(comparison, command), *_goals(comparison), *_overall(comparison), *_ranked(comparison),

@@ -128,8 +128,8 @@ def ends(side: str, address: str, port: str = "") -> ImportedRow:
 
     Args:
         side: `local` or `remote`.
-        address: What the source has for its address.
-        port: What the source has for its port, if it has it separately.
+        address: The address as the source has it.
+        port: The port as the source has it, if it is separate.
 
     Raises:
         Unread: The address or the port is malformed.

@@ -35,7 +35,7 @@ def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addr
         addresses: Conversion of addresses.
 
     Returns:
-        The same, with the columns of records that may have values; those of uncertain rows are undefined.
+        The completed columns of records that may have values; values of uncertain rows are undefined.
     """
     if not frame.width:
         frame = pl.DataFrame(schema={LINE: pl.UInt64, CERTAIN: pl.Boolean})

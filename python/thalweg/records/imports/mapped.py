@@ -275,7 +275,7 @@ def of_fields(mapped: Sequence[Mapped], fields: Collection[str], sign: str) -> l
     Args:
         mapped: The map.
         fields: Names of the format's fields.
-        sign: What a user may write before a field's name: `$` or `%`.
+        sign: Optional prefix of a field's name: `$` or `%`.
 
     Raises:
         ThalwegError: The format has no such field.

@@ -2,10 +2,10 @@
 
 A difference is stated if the intervals show it; otherwise the sentence states that they do not. The rules:
 
-- Share: two flows without a size compete. At each point the share's interval lies above the even share, below it, or
+- Share: two unlimited flows compete. At each point the share's interval lies above the even share, below it, or
   contains it. Where it turns from above to below along the main axis, the sentence names the values between which, or
   at which, the two are even.
-- Algorithm: where the sweep sets a flow's algorithm, the algorithm with the best mean leads at a point if its interval
+- Algorithm: if the sweep sets a flow's algorithm, the algorithm with the best mean leads at a point if its interval
   overlaps none of the others.
 - Link, queue and retransmissions: the extremes over all points.
 """

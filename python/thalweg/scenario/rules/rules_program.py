@@ -72,7 +72,7 @@ def ports(flows: Sequence[tuple[int | None, int]]) -> list[int]:
     """Return the first port of each flow with programs.
 
     Args:
-        flows: Port that the scenario names, and number of copies.
+        flows: Port in the scenario, if any, and number of copies.
 
     >>> ports([(None, 2), (4435, 1), (None, 1)])
     [4433, 4435, 4436]
