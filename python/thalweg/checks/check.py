@@ -90,9 +90,9 @@ class Check:
         """Parse a check.
 
         Args:
-            text: What the user wrote.
+            text: The check as written.
             flows: Names of the scenario's flows.
-            points: What the sweep sets at each point.
+            points: Values of the sweep's keys at each point.
 
         Raises `TermError` if it is not a comparison, or names something unknown.
 

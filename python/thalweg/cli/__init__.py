@@ -1,7 +1,8 @@
-"""The command line: one file per subcommand, which parses, calls and prints. No other layer imports this one.
+"""The command line: one file per subcommand, which parses arguments, calls other layers and prints. No other layer
+imports this one.
 
-During imports, Ctrl-C ends the process silently, as there is nothing to clean up; `main` then restores the handler,
-which reports the interruption.
+During imports, Ctrl-C ends the process silently, because there is nothing to clean up; `main` then restores the
+handler, which reports the interruption.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`--kernel IMAGE` and `--modules DIR`: which kernel the guests of the engine `vm` run, this time."""
+"""`--kernel IMAGE` and `--modules DIR`: select the kernel of the guests of the engine `vm` for one command."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ Modules = Annotated[
 def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
     """Make the engine use a kernel; None: its default.
 
-    Raises `ThalwegError` if there is no such kernel, or the engine has no guests.
+    Raises `ThalwegError` if the kernel does not exist, or the engine has no guests.
     """
     from thalweg.kernel import guests
 
@@ -57,7 +57,7 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
 
 
 def _set(image: Path, modules: Path | None) -> None:
-    """Set the variables of the engine, which is started several times."""
+    """Set the environment variables of the engine, which is started several times."""
     from thalweg.kernel import guests
 
     os.environ[guests.IMAGE_VARIABLE] = str(image.absolute())

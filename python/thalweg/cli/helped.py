@@ -1,11 +1,11 @@
-"""The form of help texts: arguments without the names of Python's types."""
+"""Formats help texts: arguments are shown without the names of Python types."""
 
 from typing import TYPE_CHECKING
 
 from typer.core import TyperArgument, TyperCommand
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter  # typer has a copy of click
+    from typer._click import Context, HelpFormatter  # typer contains a copy of click
 
 MAX_COLUMNS = 100
 """Maximum width of help texts; narrower terminals wrap them."""

@@ -1,4 +1,4 @@
-"""A command that is imported when it is called: `thalweg --help` imports none of them, `thalweg check` one."""
+"""A command whose module is imported when it is called: `thalweg --help` imports none of them, `thalweg check` one."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Lazy(TyperCommand):
-    """Stands for the command of a module, which has a function `command` or an app `commands`."""
+    """Placeholder for the command of a module, which has a function `command` or an app `commands`."""
 
     def __init__(self, name: str, module: str, first_line: str) -> None:
         super().__init__(name, help=first_line)
@@ -22,7 +22,7 @@ class Lazy(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: "Context | None" = None, **extra: object
     ) -> "Context":
-        """Parse `args` with the command itself, which is what is invoked then."""
+        """Parse `args` with the actual command, which the returned context invokes."""
         return self.loaded().make_context(info_name, args, parent=parent, **extra)
 
     def loaded(self) -> "Command":

@@ -1,4 +1,4 @@
-"""`thalweg`: assembles the subcommands, and turns results and errors into exit codes."""
+"""`thalweg`: assembles the subcommands, and maps results and errors to exit codes."""
 
 import errno
 import io
@@ -51,7 +51,7 @@ COMMANDS = (
     Lazy("policy", "thalweg.cli.live.policy_command",
          "Compare policies that choose an algorithm for each destination."),
 )  # fmt: skip
-"""All of them, in the order of the help; each with the first line of its own help."""
+"""All subcommands in the order of the help, each with the first line of its own help."""
 
 top = typer.Typer(
     name="thalweg",
@@ -90,7 +90,7 @@ def app() -> int:
     except ThalwegError as problem:
         return _report(problem, is_json)
     except (output.NobodyReads, BrokenPipeError):
-        # The reader closed the pipe. Nothing may be written at exit either.
+        # The reader closed the pipe; the buffered output must not be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FINE
     except KeyboardInterrupt:
@@ -107,7 +107,9 @@ def app() -> int:
 
 
 def _open_streams() -> None:
-    """Make output never fail: discarded if a stream is closed, escaped if a terminal lacks a character."""
+    """Prevent output errors: output to a closed stream is discarded, and characters that a terminal lacks are
+    escaped.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
@@ -138,13 +140,13 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
         output.error(problem, as_json=is_json)
         sys.stdout.flush()
     except OSError:
-        # Standard output cannot be written: only the exit code can report that.
+        # Standard output cannot be written, so only the exit code can report that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return problem.exit_code
 
 
 def _from_memory(error: MemoryError) -> ThalwegError:
-    """Explain an allocation that failed: absurd times in a damaged table request endless series."""
+    """Convert a failed allocation to an error: absurd times in a damaged table lead to huge series."""
     return ThalwegError(
         "short-of-resources",
         f"memory: {str(error).lower() or 'an allocation failed'}",
@@ -154,7 +156,7 @@ def _from_memory(error: MemoryError) -> ThalwegError:
 
 
 def _from_system(error: OSError) -> ThalwegError:
-    """Explain a refusal by the system."""
+    """Convert a system error to an error for users."""
     target = f"`{error.filename}`" if error.filename else "standard output"
     why = (error.strerror or str(error)).lower()
     hints = {

@@ -1,4 +1,4 @@
-"""Makes a plan from a file and its options, for `check` and `run`."""
+"""Creates a plan from a file and options, for `check` and `run`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ def prepare(
 ) -> tuple[plan.Plan, engine.Capabilities]:
     """Read, check and resolve a scenario.
 
-    Its own mistakes are reported before those of the machine: a missing engine does not hide them.
+    Mistakes of the scenario are reported before problems of the machine, so that a missing engine does not hide them.
     """
     with collector.paused():
         return plan_for(load(file, engine_name, overrides, seed, repetitions), engine_name)
@@ -26,7 +26,7 @@ def load(
 ) -> scenario.Document:
     """Read and check a scenario, with the overrides of the command line.
 
-    Raises `ThalwegErrors` with every mistake, among them the congestion controls that the engine does not have.
+    Raises `ThalwegErrors` with all mistakes, including congestion controls that the engine lacks.
     """
     values = settings.parse(overrides)
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}
@@ -37,12 +37,12 @@ def load(
 
 
 def _wrong_algorithms(document: scenario.Document, engine_name: str) -> list[ThalwegError]:
-    """Find congestion controls that the engine does not have; none if the engine cannot be queried."""
+    """Return errors for congestion controls that the engine lacks; empty if the engine cannot be queried."""
     try:
         available = engine.capabilities(engine_name)
         if not plan.wrong_algorithms(document, engine.choose(engine_name, available), available.engines):
             return []
-        available = engine.capabilities()  # the hints name engines that have an algorithm
+        available = engine.capabilities()  # the hints list the engines that have an algorithm
         return plan.wrong_algorithms(document, engine.choose(engine_name, available), available.engines)
     except ThalwegError:
         return []
@@ -51,7 +51,7 @@ def _wrong_algorithms(document: scenario.Document, engine_name: str) -> list[Tha
 def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:
     """Resolve a checked scenario for an engine.
 
-    Probing the machine for the other engines takes time, and only errors name them: they are probed only then.
+    The other engines are probed only for an error, because probing takes time and only errors name them.
     """
     capabilities = engine.capabilities(engine_name)
     _compare_versions(capabilities)

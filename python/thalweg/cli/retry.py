@@ -15,7 +15,7 @@ Retry = Annotated[bool, typer.Option(FLAG, help="Run untrustworthy experiments a
 
 
 def forget_untrustworthy(directory: Path) -> None:
-    """Make the untrustworthy experiments of a run directory incomplete, so that the engine runs them again."""
+    """Mark the untrustworthy experiments of a run directory as incomplete, so that the engine runs them again."""
     if not (directory / "run.json").exists():
         return
     from thalweg.results import open_run

@@ -162,7 +162,7 @@ class Answer:
     left_out: Sequence[LeftOutFile]
     rows: int
     untouched: int
-    """Rows that are left out because an application, a route or the administrator chose the algorithm."""
+    """Rows that are excluded because an application, a route or the administrator chose the algorithm."""
     other_algorithms: Mapping[str, int]
     """Number of rows of closed connections and transfers that used neither algorithm, by algorithm."""
     receiver_limited: int

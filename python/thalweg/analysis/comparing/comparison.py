@@ -23,8 +23,8 @@ USUAL = (
     "goodput", "completion_time", "retransmit_ratio", "share", "rtt_mean", "utilisation", "queueing_delay",
     "completion_time_p99", "video_bitrate", "stall_ratio", "page_time",
 )  # fmt: skip
-"""Measures that are compared by default. Each further one makes the correction for multiple tests stricter; the last
-four only have values for applications.
+"""Measures that are compared by default. Each additional one makes the correction for multiple tests stricter; the last
+four have values for applications only.
 """
 
 PARTS = {

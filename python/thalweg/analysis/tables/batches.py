@@ -1,4 +1,4 @@
-"""Batches of experiments, since the time series of a whole run may not fit into memory."""
+"""Batches of experiments, because the time series of an entire run may not fit into memory."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,1 +1,1 @@
-"""Commands about scenarios, runs and studies: each parses its arguments, calls and prints."""
+"""Commands about scenarios, runs and studies: each parses arguments, calls other layers and prints."""

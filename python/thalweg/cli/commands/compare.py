@@ -117,10 +117,10 @@ def _tolerance(text: str) -> float:
 
 
 def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str]) -> tuple[Exit, list[str]]:
-    """Return the exit code if nothing real was found, and the cautions about the comparison."""
+    """Return the exit code if no real difference was found, and the cautions about the comparison."""
     from thalweg import analysis
 
-    # Copies do not differ randomly: their comparison is not a failure.
+    # Repetitions that are copies do not vary; their comparison is not a failure.
     can_judge = comparison.has_verdicts or comparison.of("copies")
     codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
@@ -134,7 +134,7 @@ def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequen
 
 
 def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
-    """Print cautions about the comparison, and what it does not include."""
+    """Print the cautions about the comparison, and the points that it excludes."""
     for caution in cautions:
         output.talk(caution)
     for line in output.counted(alone)[:MAX_ALONE]:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg doctor --live"
 
 PYTHON = (3, 11)
-"""Oldest Python that thalweg runs on."""
+"""Minimum Python version."""
 
 MEMORY_PER_CORE_BYTES = 500 * 10**6
-"""Free memory for an experiment and its tables on each core; a run that has less may swap or be killed."""
+"""Required free memory per core, for an experiment and its tables; with less, a run may swap or be killed."""
 
 DISK_BYTES = 10**9
-"""Free disk for a sweep of some hundred experiments with time series."""
+"""Required free disk space, for a sweep of some hundred experiments with time series."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _engines() -> Iterator[Finding]:
 
 
 def _kernels() -> Iterator[Finding]:
-    """Inspect the kernels that run in virtual time and in guests.
+    """Check the kernels for virtual time and for guests.
 
     A missing kernel is reported by the engine that needs it.
     """

@@ -1,4 +1,6 @@
-"""`thalweg doctor --live`: whether the machine gets its CPUs, and the connections that are slower if it does not."""
+"""`thalweg doctor --live`: checks whether the machine gets its CPU time, and finds connections that are slower if it
+does not.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +11,15 @@ from thalweg.engine_output import Live, LiveConnection, LiveMachine, LiveMissed,
 from thalweg.errors import Exit
 
 SECONDS = 5
-"""Long enough for some hundred samples of each connection, short enough to wait for."""
+"""Duration of the measurement: long enough for some hundred samples of each connection, and short enough to
+wait for.
+"""
 
 SHOWN = 20
-"""A server has thousands of connections; those that matter come first, and are counted."""
+"""Maximum number of connections that are listed, the affected ones first; the others are counted."""
 
 NAMED = 8
-"""Network namespaces that are named in a line; the others are counted."""
+"""Maximum number of network namespaces that are named in a line; the others are counted."""
 
 STATES: Mapping[str, str] = {
     "short-of-cpu": "short of CPU",
@@ -93,7 +97,7 @@ def _namespace(name: str | None, netns: int) -> str:
 
 
 def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterator[str]:
-    """Yield which network namespaces were sampled, and which could not be."""
+    """Yield lines about the network namespaces that were sampled, and those that could not be."""
     others = sorted(
         (namespace for namespace in sampled if not namespace["own"]), key=lambda namespace: -namespace["established"]
     )

@@ -29,10 +29,10 @@ CONFIRM = "uml"
 NOT_CONFIRMED = "none"
 
 DOCUMENT = "fuzz.json"
-"""File of the findings, in the directory of the search."""
+"""File of the findings in the directory of the search."""
 
 PAGE = "fuzz.html"
-"""The page, in the same directory."""
+"""Name of the page in the directory of the search."""
 
 
 def command(
@@ -70,7 +70,7 @@ def command(
     fuzz = Fuzz.of(document)
     fuzz = replace(fuzz, budget=budget or fuzz.budget)
     if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:
-        engine.choose(confirm, every)  # which says what there is
+        engine.choose(confirm, every)  # this fails with a list of the available engines
     plan, capabilities = prepared.plan_for(document, engine_name)
     name = fingerprint(fuzz, plan, capabilities.engines[plan.engine].version)
     directory = out or RUNS / f"{plan.name}-fuzz-{name}"
@@ -78,7 +78,7 @@ def command(
     raise typer.Exit(_fuzz(fuzz, capabilities, plan.engine, directory, threads, executor, confirm, as_json=as_json))
 
 
-# Eight parameters: the command line, parsed and checked.
+# There are eight parameters: the parsed and checked command line.
 def _fuzz(
     fuzz: "Fuzz",
     capabilities: engine.Capabilities,
@@ -122,7 +122,7 @@ def _fuzz(
 
 
 def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
-    """Report candidates that could not be run; if that holds for all, there is no evidence."""
+    """Report candidates that could not be run; if none could be run, there is no evidence."""
     code = Exit.FINE
     for name, candidates in fuzzing.without_value.items():
         if candidates:
@@ -143,14 +143,14 @@ def _failing(candidates: "Sequence[Candidate]") -> str:
 def _confirmed(
     fuzzing: "Fuzzing", findings: "list[Finding]", name: str, report: Callable[[str], None]
 ) -> "list[Finding]":
-    """Run findings on another engine; report if that cannot run here."""
+    """Run findings on another engine; report if that engine cannot run here."""
     from thalweg.search.findings import Confirmed
 
     capabilities = engine.capabilities()
     other = capabilities.engines[name]
     if not other.available:
         return [replace(finding, confirmed=Confirmed(name, 0, 0, None, other.reason)) for finding in findings]
-    # Clusters run no engine in real time.
+    # Clusters do not run real-time engines.
     fuzzing = replace(fuzzing, known=capabilities, lab=replace(fuzzing.lab, executor=executors.DEFAULT))
     confirmed = []
     for number, finding in enumerate(findings, 1):
@@ -160,7 +160,7 @@ def _confirmed(
 
 
 def _write(fuzz: "Fuzz", findings: "list[Finding]", directory: Path) -> list[Path]:
-    """Write a scenario for each finding, and all of them as JSON."""
+    """Write a scenario for each finding, and all findings as JSON."""
     from thalweg.report.files import cannot_write, replace
     from thalweg.search.findings import scenario_text
 

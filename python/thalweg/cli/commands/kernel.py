@@ -169,7 +169,7 @@ def _json(kernel: "Kernel | GuestKernel") -> dict[str, object]:
 
 
 def _warn_of_variable() -> None:
-    """Report that the environment names another kernel, which takes precedence."""
+    """Warn if an environment variable selects another kernel, which takes precedence."""
     from thalweg.kernel import VARIABLE, guests
 
     for variable in (VARIABLE, guests.IMAGE_VARIABLE):

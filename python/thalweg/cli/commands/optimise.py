@@ -77,7 +77,7 @@ def command(
 
 
 def _confirming(planner: "Planner", name: str) -> "Planner":
-    """Plan for the confirming engine: an experiment that it cannot run is an error before the search."""
+    """Return the planner for the confirming engine; an experiment that it cannot run is an error before the search."""
     capabilities = engine.capabilities()
     other = replace(planner, engine=engine.choose(name, capabilities), known=capabilities)
     try:
@@ -137,7 +137,7 @@ def _finish(searching: "Searching", planners: "list[Planner]", progress: "Search
         is_first = planner is first
         folder = searching.folder / ("held-out" if is_first else f"confirm-{planner.engine.name}")
         lab = searching.lab
-        if not is_first:  # clusters run no engine in real time
+        if not is_first:  # clusters do not run real-time engines
             lab = replace(lab, folder=folder / "alone", executor=executors.DEFAULT)
         with searching.store.exclusive():
             verified.append(verify(planner, lab, folder, best, partial(progress.verifying, planner.engine.name)))
@@ -147,7 +147,7 @@ def _finish(searching: "Searching", planners: "list[Planner]", progress: "Search
 
 
 def _write(outcome: "Outcome", directory: Path) -> ThalwegError | None:
-    """Write all results; they are printed even if that is not possible."""
+    """Write all results; return the error if that fails, because the results are printed in any case."""
     from thalweg.report.files import cannot_write
     from thalweg.search import page
     from thalweg.search.outcome import write

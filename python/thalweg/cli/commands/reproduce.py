@@ -119,7 +119,7 @@ def command(
 
 
 def _exit_code(reproduced: "Sequence[Reproduced]", ended: Exit) -> Exit:
-    """Return the worst of the results and of `ended`; prints the cautions unless the run was interrupted."""
+    """Return the worst of the results' exit codes and `ended`; print the cautions unless the run was interrupted."""
     codes = [ended, *(evidence.code(extent) for item in reproduced for extent in item.evidence)]
     cautions = [caution for item in reproduced for caution in item.cautions]
     if not any(item.is_judged for item in reproduced):
@@ -169,7 +169,7 @@ def _run(
 def _figure_folders(
     studies: "Sequence[Study]", directory: Path | None, form: str | None, *, is_alone: bool
 ) -> dict[str, Path]:
-    """Return the folder of each study's figures; checks before the run that they can be written."""
+    """Return the folder of each study's figures; check before the run that they can be written."""
     if directory is None:
         figure_files.only_with_figures(form, "thalweg reproduce NAME")
         return {}
@@ -190,7 +190,7 @@ def _write_page(
     *,
     quick: bool,
 ) -> list[Path] | None:
-    """Write the page of a study, and its figures where a folder for them is given; returns the files of figures."""
+    """Write the page of a study, and its figures if there is a folder for them; return the files of the figures."""
     from thalweg import studies
 
     content = studies.as_page(study, reproduced, quick=quick)
@@ -199,7 +199,7 @@ def _write_page(
 
 
 def _save_figures(content: "StudyPage", directory: Path, form: str | None) -> list[Path]:
-    """Write the figures of a page; which of the study's are missing, and why, is among the page's cautions."""
+    """Write the figures of a page; the page's cautions list the missing ones, with reasons."""
     from thalweg.report.drawing import paper
 
     files = paper.save(content.figures, directory, form or figure_files.DEFAULT)
@@ -209,7 +209,7 @@ def _save_figures(content: "StudyPage", directory: Path, form: str | None) -> li
 
 
 def _check_recordable(studies: "Sequence[Study]") -> None:
-    """Refuse to run for hours if the results cannot be stored."""
+    """Check that the results can be stored, before an hours-long run."""
     for study in studies:
         if not os.access(study.folder, os.W_OK):
             raise ThalwegError(
@@ -222,7 +222,7 @@ def _check_recordable(studies: "Sequence[Study]") -> None:
 
 
 def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> None:
-    """A policy is that of one study on one engine."""
+    """Check that a policy is requested for only one study on one engine."""
     from thalweg.studies.pages import lessons
 
     if len(studies) > 1 or len(engines) > 1:
@@ -245,7 +245,7 @@ def _write_policy(study: "Study", reproduced: "Reproduced", file: Path, *, quick
 
 
 def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> None:
-    """Store the results; those of an incomplete study are not stored."""
+    """Store the results, except those of an incomplete study."""
     from thalweg.studies.running import recorded_results
 
     for result in reproduced:
@@ -259,7 +259,9 @@ def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) 
 
 
 def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> bool:
-    """Return whether all claims that held still hold, and report the others; a run without a comparison also fails."""
+    """Return whether all claims that held still hold, and report the others; a run without any comparison fails as
+    well.
+    """
     from thalweg.studies.running import recorded_results
 
     is_fine = True

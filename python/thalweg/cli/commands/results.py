@@ -1,4 +1,4 @@
-"""`thalweg results`: the numbers of runs, per point of the sweep and flow."""
+"""`thalweg results`: prints the numbers of runs, per point of the sweep and flow."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -59,7 +59,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Results:
-    """What is printed about one run."""
+    """The printed results of one run."""
 
     directory: Path
     run: "Run"
@@ -71,7 +71,7 @@ class _Results:
 
 
 def _results(directory: Path, bounds: Sequence[str], *, every_measure: bool) -> _Results:
-    """Evaluate a run; without `every_measure`, only what the table and the cautions need."""
+    """Evaluate a run; without `every_measure`, only the measures that the table and the cautions need."""
     from thalweg import analysis
     from thalweg.results import open_run
 

@@ -1,4 +1,4 @@
-"""`thalweg run`: scenario in, run directory and report out."""
+"""`thalweg run`: runs a scenario, and writes a run directory and a report."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
 REPORT = "report.html"
 """Name of the report in a run directory."""
 MAX_LINES = 30
-"""Lines of the table that is printed at the end; `thalweg results` prints all."""
+"""Maximum number of table lines that are printed at the end; `thalweg results` prints all."""
 MAX_EXPERIMENTS = 2000
-"""Experiments up to which the table is printed: of more, reading them takes longer than a reader waits."""
+"""Maximum number of experiments for which the table is printed; reading more takes too long."""
 
 
 def command(
@@ -101,7 +101,7 @@ def command(
 
 
 def _checks(plan: "plan.Plan", texts: Sequence[str] | None) -> "Sequence[checks.Check]":
-    """Read the checks against the flows and the sweep of a plan, before anything runs."""
+    """Parse the checks with the flows and the sweep of a plan, before anything runs."""
     if not texts:
         return ()
     from thalweg import checks
@@ -120,7 +120,7 @@ def _judged(outcome: Outcome, directory: Path, bounds: "Sequence[checks.Check]")
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
-    """Write the report; the results are printed even if that is not possible."""
+    """Write the report; return the error if that fails, because the results are printed in any case."""
     from thalweg.report import write
 
     try:
@@ -151,7 +151,7 @@ def _evidence(
 ) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
     """Return how much of the run can be used, whenever it was run, which experiments are untrustworthy, and cautions.
 
-    Without numbers, the engine's events are what is known.
+    Without numbers, the result is derived from the engine's events.
     """
     from thalweg import analysis
     from thalweg.results import Untrustworthy
@@ -206,7 +206,7 @@ def _print_numbers(outcome: Outcome, directory: Path, numbers: "tuple[Run, pl.Da
         output.talk(f"the numbers of {outcome.experiments} experiments: thalweg results {shlex.quote(str(directory))}")
         return
     if numbers is None or not numbers[1].height:
-        return  # the reason is part of what is printed below
+        return  # the reason is printed below
     run, summary = numbers
     table, omitted = results_table.lines(summary, run.sweep_keys, MAX_LINES)
     output.data(table)
@@ -238,7 +238,7 @@ def _print(
 
 
 def _first(texts: Sequence[str]) -> str:
-    """Return the first reason, and whether there are others."""
+    """Return the first reason, and the number of the others."""
     reasons = list(dict.fromkeys(text.strip() for text in texts))
     suffix = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
     return reasons[0] + (suffix if len(reasons) > 1 else "")

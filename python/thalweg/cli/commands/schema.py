@@ -1,4 +1,4 @@
-"""`thalweg schema`: what scenarios, plans and tables consist of, for editors and programs."""
+"""`thalweg schema`: prints the schemas of scenarios, plans and tables, for editors and programs."""
 
 import json
 from dataclasses import asdict

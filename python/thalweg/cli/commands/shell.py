@@ -20,7 +20,7 @@ EPILOG = "Example: thalweg shell scenarios/quickstart.toml --set path.buffer=1bd
 REPORT = "report.html"
 """Name of the report in a run directory."""
 NOT_FOUND = 127
-"""Exit code of shells for a missing command."""
+"""Exit code of shells if the command is not found."""
 ENDS = ("sender", "receiver")
 
 
@@ -79,7 +79,7 @@ def command(
 
 
 def _refuse_sweep(document: Document) -> None:
-    """Refuse a scenario with several points: a shell runs on one path."""
+    """Reject a scenario with several points, because a shell runs on one path."""
     if not document.axes:
         return
     axis = document.axes[0]
@@ -97,7 +97,7 @@ def _refuse_sweep(document: Document) -> None:
 
 
 def _service(text: str) -> str:
-    """Read the address of a service on the loopback interface of this machine.
+    """Parse the address of a service on the loopback interface of this machine.
 
     Raises:
         ThalwegError: If it is not an address and a port, or not one of the loopback interface.
@@ -121,7 +121,7 @@ def _service(text: str) -> str:
 
 
 def _write_report(directory: Path) -> Path | None:
-    """Write the report; the exit code is the command's even where that is not possible."""
+    """Write the report; the exit code is the command's even if that fails."""
     from thalweg.report import write
 
     try:

@@ -10,7 +10,7 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.run import Progress, default_directory, execute, real_time_s
 
 ENGINE = "vm"
-"""The engine whose kernel can be chosen."""
+"""The engine whose kernel can be selected."""
 
 
 def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) -> list[Path]:
@@ -34,7 +34,7 @@ def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) ->
     pairs = [(kernel, rest.pop(0) if kernel not in fetched and rest else None) for kernel in kernels]
     if rest:
         raise ThalwegError("bad-usage", "there are more --modules than images", place="--modules", found=str(rest[0]))
-    for kernel, folder in pairs:  # a mistake in the second one is found before the first one has run
+    for kernel, folder in pairs:  # the second kernel is also checked before the first run starts
         guest_kernel.choose(kernel, folder, ENGINE)
     return [_run(scenario, kernel, folder) for kernel, folder in pairs]
 

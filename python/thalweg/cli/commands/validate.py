@@ -1,4 +1,4 @@
-"""`thalweg validate`: measures the difference of two engines on a grid of paths."""
+"""`thalweg validate`: measures the difference between two engines on a grid of paths."""
 
 import shlex
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def command(
 
 
 def _check_place(page: Path) -> None:
-    """Refuse a page that cannot be written, before any run for it."""
+    """Reject a page that cannot be written, before any run."""
     if page.suffix == ".csv":
         raise ThalwegError(
             "not-a-page",
@@ -110,7 +110,7 @@ def _check_place(page: Path) -> None:
 
 
 def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
-    """Return the command that repeats the comparison, wherever its results are written."""
+    """Return the command that repeats the comparison, without the options for output files."""
     words = ["thalweg", "validate", first, second]
     for name in grids:
         words += ["--grid", name]
@@ -132,7 +132,7 @@ def _write(path: Path, comparison: "EngineComparison", command: str) -> None:
 
 
 def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "list[Evidence]":
-    """Return how much of each run can be used, and whether anything was compared."""
+    """Return the usable extent of each run, and whether anything was compared."""
     from thalweg import analysis
 
     sides = dict.fromkeys(side for part in parts for side in part.sides if side.status)
@@ -147,7 +147,7 @@ def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "l
 
 
 def _check(comparison: "EngineComparison") -> Exit:
-    """Report goals that are not met; a run without any judgement fails, too."""
+    """Report goals that are not met; a run in which no goal was judged fails as well."""
     verdicts = [goal.verdict for goal in comparison.goals]
     if "not met" in verdicts:
         output.talk(f"--check: {verdicts.count('not met')} of {len(verdicts)} goals are not met")
@@ -159,7 +159,7 @@ def _check(comparison: "EngineComparison") -> Exit:
 
 
 def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
-    """Report the planned work, and what is excluded."""
+    """Report the planned work and the excluded experiments."""
     from thalweg.run import duration
 
     is_one = parts[0].sides[0].engine == parts[0].sides[1].engine
@@ -177,7 +177,7 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
 
 
 def _run(parts: Sequence["GridPart"], folder: Path, binary: Path, threads: int | None) -> Exit:
-    """Run the missing experiments of all parts; Ctrl-C stops the run, and determines the exit code."""
+    """Run the missing experiments of all parts; Ctrl-C stops the run and determines the exit code."""
     from thalweg.run import Progress, execute, real_time_s
 
     ended = Exit.FINE

@@ -33,7 +33,7 @@ Given = TypedDict(
         "--time": str | None,
     },
 )
-"""Options that only some formats have, in their original form."""
+"""Options that only some formats have, as typed."""
 
 OF_FORMAT = {
     "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},
@@ -243,7 +243,7 @@ def _talk_of(imported: "Imported") -> None:
 
 
 def _counted(text: str, reason: "ReasonCount") -> str:
-    """Describe how many lines there are of a kind, and where the first one is."""
+    """Return a line with the number of lines for one reason, and the position of the first one."""
     return f"{reason.count} x {text} (first {reason.first.file}:{reason.first.line})"
 
 

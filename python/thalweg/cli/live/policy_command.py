@@ -29,7 +29,7 @@ HEADINGS = (
     "short of CPU",
     "harm",
 )
-"""Columns of the table; numbers are medians over the worlds, except those of the third one."""
+"""Columns of the table; numbers are medians over the simulated populations, except those of the third column."""
 
 
 @commands.callback()
@@ -84,7 +84,7 @@ def simulate(
 
 
 def _row(summary: PolicySummary) -> list[str]:
-    """Write a policy's line."""
+    """Return the table row of a policy."""
     return [
         str(summary["policy"]),
         f"{summary['regret_percent']['median']:.2f} %",
@@ -105,7 +105,7 @@ def _median(spread: PolicySpread | None, unit: str) -> str:
 
 
 def _kinds(summaries: Sequence[PolicySummary]) -> tuple[Sequence[str], list[list[str]]]:
-    """Write a line for each kind of path, with a column for each policy."""
+    """Return a table with a row for each kind of path and a column for each policy."""
     headings = ["path", *(str(summary["policy"]) for summary in summaries)]
     names = list(summaries[0]["by_kind_percent"])
     return headings, [[name, *(f"{policy['by_kind_percent'][name]:.2f} %" for policy in summaries)] for name in names]

@@ -77,7 +77,7 @@ def cdn(
 
 
 def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "Fleet":
-    """Draw the clients; for a simulated truth, run what their connections are drawn from."""
+    """Draw the clients; for a simulated truth, run the simulations first."""
     from thalweg import synth
 
     pools = None
@@ -98,7 +98,7 @@ def runs_beside(out: Path) -> Path:
 
 
 def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcome":
-    """Run the scenario of a class, and show how far it is."""
+    """Run the scenario of a class, and show the progress."""
     from thalweg.run import Progress, execute
 
     with Progress(output.console(), title=kind.name) as progress:

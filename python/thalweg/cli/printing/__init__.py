@@ -1,1 +1,1 @@
-"""Output of commands."""
+"""Formats the output of commands."""

@@ -52,7 +52,7 @@ def show(answer: "Answer") -> None:
 
 
 def not_compared(answer: "Answer") -> list[str]:
-    """Describe which rows of other algorithms, and which that receivers limited, are not part of the comparison."""
+    """Describe the rows that are excluded from the comparison: of other algorithms, and receiver-limited ones."""
     from thalweg.records.schema import UNKNOWN_TEXT
 
     others = [
@@ -202,7 +202,9 @@ def _comparison(comparison: "Comparison") -> "dict[str, JsonValue]":
 
 
 def _networks(comparison: "Comparison") -> "dict[str, JsonValue] | None":
-    """Return the networks that a comparison rests on; `carrier` is the one without which most of the effect is gone."""
+    """Return the networks that a comparison rests on; `carrier` is the one without which most of the effect
+    vanishes.
+    """
     networks = comparison.networks
     if networks is None:
         return None
@@ -230,7 +232,7 @@ def _difference(difference: "Difference") -> "dict[str, JsonValue]":
 
 
 def _arm(arm: "Arm") -> "dict[str, JsonValue]":
-    """Return an arm's numbers; microseconds, or bits per second."""
+    """Return an arm's numbers, in microseconds or bits per second."""
     from thalweg.advise import QUANTILES
 
     return {

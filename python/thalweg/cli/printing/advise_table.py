@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from thalweg.advise import Answer, Comparison
 
 MAX_PARTS = 20
-"""In the table; `--json` has them all."""
+"""Maximum number of parts in the table; `--json` has all of them."""
 WIDTH = 100
-"""Lines of text are broken here."""
+"""Maximum width of lines of text."""
 
 UNITS = {"completion_time": ("ms", 1e3), "throughput": ("Mbit/s", 1e6)}
 TITLES = {"completion_time": "completion time", "throughput": "throughput"}
@@ -19,11 +19,11 @@ TITLES = {"completion_time": "completion time", "throughput": "throughput"}
 NOTHING = "-"
 RECEIVER_LIMITED = "receiver-limited (%)"
 NUMBERS = ("gain (%)", "samples", "networks", RECEIVER_LIMITED)
-"""Headings of columns that are aligned to the right, as are those of the algorithms."""
+"""Headings of columns that are aligned to the right, in addition to the columns of the algorithms."""
 
 
 def table(answer: "Answer") -> str:
-    """Write a row per part and metric, and a reason per part."""
+    """Return a table with a row per part and metric, and a reason per part."""
     treatment, control = answer.question.treatment, answer.question.control
     parts = answer.parts[:MAX_PARTS]
     compared = [(part, metric, comparison) for part in parts for metric, comparison in part.comparisons.items()]
@@ -75,13 +75,13 @@ def _samples(comparison: "Comparison") -> str:
 
 
 def _networks(comparison: "Comparison") -> str:
-    """Write the effective number of networks."""
+    """Return the effective number of networks as text."""
     effective = comparison.networks.effective if comparison.networks else None
     return NOTHING if effective is None else f"{effective:.3g}" if effective < 1000 else f"{effective:,.0f}"
 
 
 def _receiver_limited(comparison: "Comparison") -> str:
-    """Write the share of the control's and of the treatment's samples that receivers limited, in per cent."""
+    """Return the receiver-limited percentages of the control's and of the treatment's samples as text."""
     treatment, control = comparison.receiver_limited
     if treatment is None and control is None:
         return NOTHING
@@ -89,12 +89,12 @@ def _receiver_limited(comparison: "Comparison") -> str:
 
 
 def numbered(count: int, noun: str) -> str:
-    """Write a count with its noun."""
+    """Return a count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def broken(text: str) -> Iterable[str]:
-    """Break a text into lines, the others indented."""
+    """Split a text into lines; all but the first are indented."""
     import textwrap
 
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)

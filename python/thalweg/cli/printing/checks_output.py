@@ -1,4 +1,4 @@
-"""Output of checks: a sentence each, JSON, and the exit code."""
+"""Output of checks: one sentence each, or JSON; and the exit code."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CODES = {"holds": Exit.FINE, "does not hold": Exit.CHECK_BROKEN, "not settled": Exit.NOT_SETTLED}
 
 SIZES = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3)}
-"""Shown unit of a unit, and its size in it."""
+"""Displayed unit for each unit, and its size in that unit."""
 
 
 def codes(outcomes: "Sequence[Outcome]") -> list[Exit]:
@@ -23,7 +23,7 @@ def codes(outcomes: "Sequence[Outcome]") -> list[Exit]:
 
 
 def sentence(outcome: "Outcome") -> str:
-    """Write the verdict with the numbers of the point that decides.
+    """Return the verdict with the numbers of the deciding point as a sentence.
 
     The numbers are those of both sides and of their difference, with 95 % intervals.
     """
@@ -42,7 +42,7 @@ def sentence(outcome: "Outcome") -> str:
 
 
 def as_json(outcomes: "Sequence[Outcome]") -> list[dict[str, object]]:
-    """Return every check with its verdict and the numbers of the point that decides."""
+    """Return every check with its verdict and the numbers of the deciding point."""
     return [
         {
             "check": outcome.check.text,
@@ -67,7 +67,7 @@ def _where(outcome: "Outcome") -> str:
 
 
 def _number(estimate: "Estimate", side: "Side | None", size: float, sign: str = "") -> str:
-    """Write a mean with its interval, which a side without measures and a single repetition lack."""
+    """Return a mean with its interval as text; a side without measures and a single repetition have no interval."""
     mean = f"{estimate.mean / size:{sign}.4g}"
     if estimate.low is None or estimate.high is None or (side and not side.terms):
         return mean

@@ -47,7 +47,7 @@ def as_json(
     code: Exit,
     cautions: Sequence[str],
 ) -> dict[str, object]:
-    """Return everything that was compared; `code` is the exit code where no difference is real."""
+    """Return all compared rows; `code` is the exit code if no difference is real."""
     return {
         "runs": [{"run": str(run.path), "name": run.name, "engine": run.engine} for run in runs],
         "by": by,
@@ -85,7 +85,7 @@ def _row(row: "Compared") -> dict[str, object]:
 
 
 def _sentence(comparison: "Comparison", by: str | None, tolerance: float) -> str:
-    """Summarise the comparison in a sentence."""
+    """Return the comparison summarised in one sentence."""
     if not comparison.rows:
         return f"Nothing was compared: {_why_nothing(comparison)}."
     rows, undecided, small = len(comparison.rows), len(comparison.of("too few")), len(comparison.of("too small"))
@@ -141,7 +141,7 @@ def _table(rows: Sequence["Compared"], by: str | None) -> str:
 
 
 def _both(first: str, second: str) -> str:
-    """Write what A and B have, once if it is the same.
+    """Return the values of A and B as text; an equal value is written once.
 
     >>> _both("cubic", "bbr"), _both("10", "10")
     ('cubic > bbr', '10')
@@ -163,17 +163,17 @@ def _value(row: "Compared", mean: float) -> str:
 
 
 def _change(row: "Compared") -> tuple[str, str]:
-    """Write a change, and its interval."""
+    """Return a change and its interval as text."""
     change, low, high = row.change
     if change is None:
-        return "new", "-"  # something instead of nothing has no ratio
+        return "new", "-"  # a change from zero has no ratio
     unit = "%" if row.is_relative else "pts"
     interval = "-" if low is None or high is None else f"[{_signed(low)}, {_signed(high)}]"
     return f"{_signed(change)} {unit}", interval
 
 
 def _signed(change: float) -> str:
-    """Write a change in hundredths, with its sign and no digits that say nothing.
+    """Return a change as a signed percentage, without insignificant digits.
 
     >>> _signed(0.123), _signed(-0.00456), _signed(12.345), _signed(0.0)
     ('+12.3', '-0.456', '+1234', '0')
@@ -184,7 +184,9 @@ def _signed(change: float) -> str:
 
 
 def _kernel(run: "Run") -> str:
-    """Describe the kernel of a run: its engine's, which may differ from the machine's, else the machine's."""
+    """Return the kernel of a run as text: the engine's, which may differ from the machine's, otherwise the
+    machine's.
+    """
     if engines := str(run.meta.get("result_version", "")).partition(" on ")[2]:
         return engines
     return " ".join(str(run.meta.get("host", {}).get("kernel", "an unknown kernel")).split()[:2])

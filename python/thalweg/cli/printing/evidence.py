@@ -1,4 +1,4 @@
-"""Exit codes and sentences for numbers that rest on a part of the experiments, or on nothing."""
+"""Exit codes and sentences for results that rest on some of the experiments, or on none."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ RANK = (
     Exit.FAILED,
     Exit.INTERRUPTED,
 )
-"""From the best outcome to the worst."""
+"""Exit codes from the best outcome to the worst."""
 
 
 def code(evidence: "Evidence") -> Exit:
-    """Return the exit code of a command whose numbers rest on this evidence."""
+    """Return the exit code of a command whose results rest on this evidence."""
     return CODES[evidence.extent]
 
 
@@ -42,7 +42,7 @@ def min_extent(evidence: "Sequence[Evidence]") -> "Extent":
 
 
 def sentence(text: str) -> str:
-    """Write a caution as a sentence.
+    """Return a caution as a sentence.
 
     >>> sentence("nothing was compared")
     'Nothing was compared.'

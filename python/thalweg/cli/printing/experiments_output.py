@@ -1,4 +1,4 @@
-"""The experiments of a plan as a table: a line per point, after the values that are the same at all points."""
+"""The experiments of a plan as a table: a row per point, after the values that all points share."""
 
 import shutil
 import textwrap
@@ -32,10 +32,10 @@ SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
 
 ABOUT = {"name", "about", "source"}
-"""Keys that are about the scenario, not about its experiments."""
+"""Keys that describe the scenario and not its experiments."""
 
 IN_ROWS = {"path.rate", "path.trace", "path.rtt", "path.buffer", "duration"}
-"""Keys that the rows of every point show resolved."""
+"""Keys whose resolved values are in the row of every point."""
 
 IN_FLOW_ROWS = {
     "name",
@@ -50,19 +50,19 @@ IN_FLOW_ROWS = {
     "requests.size",
     "requests.count",
 }
-"""Keys of a flow that its row shows."""
+"""Keys of a flow that are in its row."""
 
 SWEPT_ROWS = {"rate": "path.rate", "rtt": "path.rtt", "ends": "duration"}
-"""Rows that only repeat a key where the sweep sets it."""
+"""Rows that only repeat a key; they are shown if the sweep sets it."""
 
 MIN_WIDTH = 30
-"""Minimum columns of a value that is wrapped."""
+"""Minimum width of a wrapped value, in columns."""
 
 T = TypeVar("T")
 
 
 def table(points: Sequence[Experiment], document: Document) -> str:
-    """Write the points, an experiment each; every key that departs from its default is shown."""
+    """Return the table of points, one experiment each; every key that differs from its default is shown."""
     rows_of = _Rows(document)
     keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
     swept = document.swept
@@ -82,7 +82,7 @@ def table(points: Sequence[Experiment], document: Document) -> str:
 
 
 def _wrapped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Split the values of rows of two columns into lines that fit the terminal, or 80 columns in a pipe."""
+    """Split the values of rows with two columns into lines that fit the terminal, or 80 columns in a pipe."""
     rows = list(rows)
     columns = shutil.get_terminal_size().columns
     width = max(MIN_WIDTH, columns - len(output.GAP) - max(len(key) for key, _ in rows))
@@ -96,7 +96,7 @@ def _wrapped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
 
 
 def _others(scenario: Raw, swept: Collection[str], document: Document) -> list[list[str]]:
-    """Write the keys that depart from their defaults, and that neither the sweep nor other rows show."""
+    """Return the keys that differ from their defaults and that neither the sweep nor other rows show."""
     rows = []
     for address, value in departures(scenario).items():
         first, _, below = address.partition(".")
@@ -114,7 +114,7 @@ def _other(address: str, value: TomlValue, folder: Path) -> str:
 
 
 class _Rows:
-    """Writes the rows of points; values that several points share are formatted once."""
+    """Formats the rows of points; values that several points share are formatted once."""
 
     def __init__(self, document: Document) -> None:
         self._folder = document.file.parent
@@ -123,7 +123,7 @@ class _Rows:
         self._known: dict[tuple[int, str], str] = {}
 
     def of(self, point: Experiment) -> dict[str, str]:
-        """Describe a point, except the values that the sweep shows."""
+        """Return the values of a point, except those that the sweep shows."""
         link = point.forward
         trace = str(point.sweep.get("path.trace", self._trace))
         row = {
@@ -139,7 +139,7 @@ class _Rows:
         return row
 
     def _once(self, described: T, part: str, describe: Callable[[T], str]) -> str:
-        key = id(described), part  # experiments live as long as the plan
+        key = id(described), part  # ids are unique, because experiments live as long as the plan
         if key not in self._known:
             self._known[key] = describe(described)
         return self._known[key]
@@ -149,7 +149,7 @@ class _Rows:
 
 
 def _value(value: object) -> str:
-    """Write a value of the scenario; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
+    """Return a value of the scenario as text; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
     if isinstance(value, list):
         return ", ".join(
             " ".join(_value(inner) for inner in item.values()) if isinstance(item, dict) else _value(item)
@@ -166,7 +166,7 @@ def _rate(link: Link, folder: Path, trace: str) -> str:
 
 
 def _trace(folder: Path, name: str) -> str:
-    """Describe a trace: a name alone hides one that is a thousand times too slow."""
+    """Return a description of a trace; from its name alone, a wrong unit would not be noticed."""
     return traces.in_cell(name, traces.read(folder / name))
 
 
@@ -177,7 +177,7 @@ def _buffer(link: Link) -> str:
 
 
 def _queue(link: Link) -> str:
-    """Write a queue discipline with its parameters, as in `codel, target 5ms, interval 100ms, no ecn`."""
+    """Return a queue discipline with its parameters as text, as in `codel, target 5ms, interval 100ms, no ecn`."""
     parts = []
     for field, value in link.queue.model_dump(exclude={"kind"}, exclude_none=True).items():
         name, _, unit = field.rpartition("_")
@@ -228,7 +228,7 @@ def _size(size: int) -> str:
 
 
 def _scaled(value: int, base: str, units: tuple[tuple[str, int], ...]) -> str:
-    """Write a value in the largest unit that it reaches, to six digits."""
+    """Return a value in the largest unit that it reaches, with six significant digits."""
     for unit, factor in units:
         if value >= factor:
             return f"{value / factor:.6g}{unit}"

@@ -1,4 +1,4 @@
-"""Output of a fuzzer's findings on a terminal; and of a planned search."""
+"""Output of a fuzzer's findings, and of a planned search, on a terminal."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +39,6 @@ def show(fuzz: "Fuzz", findings: "Sequence[Finding]", files: Sequence[Path], dir
 
 
 def describe(fuzz: "Fuzz") -> str:
-    """Describe what a fuzz run would search for."""
+    """Return a description of a planned fuzz run."""
     failures = "; ".join(f"{name}, {text}" for name, text in described(fuzz.failures).items())
     return f"[fuzz] {fuzz.budget} candidates for each failure: {failures}\n  conditions: {', '.join(fuzz.ranges)}"

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from thalweg.records import LeftOutFile
 
 GAP = "  "
-"""Between two columns."""
+"""Gap between two columns."""
 
 MAX_LEFT_OUT = 5
-"""Number of excluded files that are named; the others are counted."""
+"""Maximum number of excluded files that are named; the others are counted."""
 
 
 class NobodyReads(Exception):
-    """Standard output was closed by its reader, for example by `head`."""
+    """Standard output was closed by its reader, such as `head`."""
 
 
 def data(text: str) -> None:
-    """Write a result; its control characters are escaped."""
+    """Write a result, with control characters escaped."""
     try:
         sys.stdout.write(printable.lines(text) + "\n")
         sys.stdout.flush()
@@ -37,13 +37,13 @@ def data(text: str) -> None:
 
 
 def data_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
-    """Write a result as JSON; where standard output is not UTF-8, in ASCII."""
+    """Write a result as JSON, in ASCII if standard output is not UTF-8."""
     is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
     data(printable.json_text(json.dumps(value, indent=2, ensure_ascii=not is_utf8, allow_nan=False)))
 
 
 def data_csv(frame: "pl.DataFrame") -> None:
-    """Write a result as CSV: cells of text, and headings, never start a formula; numbers stay as they are."""
+    """Write a result as CSV: texts and headings cannot start a formula; numbers are unchanged."""
     import polars as pl
 
     safe = frame.with_columns(pl.col(pl.String).map_elements(printable.csv_cell, return_dtype=pl.String))
@@ -51,12 +51,12 @@ def data_csv(frame: "pl.DataFrame") -> None:
 
 
 def talk(text: str) -> None:
-    """Write a message that is not part of the result; control characters are escaped."""
+    """Write a message that is not part of the result, with control characters escaped."""
     sys.stderr.write(printable.lines(text) + "\n")
 
 
 def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
-    """Name the first files of records that were excluded, each with the reason, and count the others."""
+    """List the first excluded files of records, each with the reason, and count the others."""
     for file in files[:MAX_LEFT_OUT]:
         talk(f"left out: {file.file}: {file.why}")
     if len(files) > MAX_LEFT_OUT:
@@ -64,14 +64,14 @@ def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
 
 
 def console() -> "Console":
-    """Return the terminal of standard error; NO_COLOR and pipes are respected."""
+    """Return a console for standard error, which respects NO_COLOR and pipes."""
     from rich.console import Console
 
     return Console(stderr=True)
 
 
 def error(problem: ThalwegError, *, as_json: bool) -> None:
-    """Write an error, or several: as text to standard error, as JSON in the place of the result."""
+    """Write one or several errors: as text to standard error, or as JSON instead of the result."""
     if as_json:
         data_json({"errors": [one_error.as_dict() for one_error in problem.errors]})
         return
@@ -82,7 +82,7 @@ def error(problem: ThalwegError, *, as_json: bool) -> None:
 
 
 def counted(reasons: Iterable[str]) -> list[str]:
-    """Write each reason once, the most frequent first, with its count.
+    """Return each distinct reason with its count, the most frequent first.
 
     >>> counted(["late", "busy", "late"])
     ['  2 x late', '  1 x busy']
@@ -91,9 +91,9 @@ def counted(reasons: Iterable[str]) -> list[str]:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Write a table of texts; the columns `numbers` are aligned to the right, nothing is cut off.
+    """Return a table of texts; the columns `numbers` are aligned to the right, and no text is truncated.
 
-    Control characters in cells are escaped, so that a cell is always one line.
+    Control characters in cells are escaped, so that a cell never spans several lines.
 
     >>> print(table(["flow", "n"], [["large", "10"], ["m", "9"]], numbers=[1]))
     flow    n

@@ -21,13 +21,13 @@ SHOWN = {
     "retransmit_ratio": "retransmitted",
     "buffer": "queue seen",
 }
-"""Measures in the table of algorithms, and their headings; `--json` and `--out` have them all."""
+"""Measures in the table of algorithms, with their headings; `--json` and `--out` have all of them."""
 
 INSTEAD = {"serving_time": "goodput", "rtt_smoothed": "rtt_p95", "transfer_rtt_smoothed": "rtt_min"}
-"""Measures that are shown only if the more informative one is missing in every row."""
+"""Measures that are shown only if a more informative one is missing in every row."""
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-"""In JSON."""
+"""Quantiles in JSON."""
 
 SENTENCES = {
     "machine": "machines",
@@ -36,13 +36,13 @@ SENTENCES = {
     "close": "closed",
     "ip_version": "IP version",
 }
-"""Columns whose counts are printed if they have more than one value, and their labels."""
+"""Columns whose counts are printed if they have more than one value, with labels."""
 MAX_VALUES = 6
-"""Maximum number of values; the others are counted together."""
+"""Maximum number of values that are listed; the others are counted together."""
 MAX_NEVER = 12
 """Maximum number of columns without values that are named; above it they are counted."""
 MOSTLY = 0.05
-"""Minimum share of rows without a value for a line about the column."""
+"""Minimum fraction of rows without a value for a line about the column."""
 
 METHOD = "median [10 %, 90 %] of the rows that have the value; retransmitted: the mean"
 
@@ -150,7 +150,7 @@ def _algorithms(summary: "Summary") -> str:
 
 
 def _times(summary: "Summary") -> str:
-    """Write completion times: a line per class of sizes, a column per algorithm."""
+    """Return the completion times: a line per size class, and a column per algorithm."""
     from thalweg.records import SIZES
     from thalweg.report.pages.records_table import cells
 
@@ -173,7 +173,7 @@ def _per_cent(share: float | None) -> str:
 
 
 def _missing(summary: "Summary") -> str:
-    """Name the columns that no row has, and those that many rows leave empty."""
+    """Return a line about columns without any value, and those without a value in many rows."""
     absent = [column.column for column in summary.missing if _min_share(column) == 1]
     names = ", ".join(absent) if len(absent) <= MAX_NEVER else f"{len(absent)} columns, which --json and --out name"
     lines = [f"empty in every row: {names}"] if absent else []

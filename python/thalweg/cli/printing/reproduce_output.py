@@ -1,4 +1,4 @@
-"""Output of `thalweg reproduce` about the claims."""
+"""Output of `thalweg reproduce`: the claims and their verdicts."""
 
 import sys
 from collections.abc import Sequence
@@ -24,11 +24,13 @@ STYLES: dict[ClaimVerdict, str] = {
 }
 
 NARROWEST = 100
-"""Width of the table in columns where standard output is not a terminal."""
+"""Width of the table in columns if standard output is not a terminal."""
 
 
 def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None) -> None:
-    """Print the claims as a table with a column per engine, then a line per engine that counts, page and figures."""
+    """Print the claims as a table with a column per engine, then a summary line per engine, the page and the
+    figures.
+    """
     terminal = Console(file=sys.stdout)
     if not terminal.is_terminal:
         terminal = Console(file=sys.stdout, width=max(NARROWEST, terminal.width))

@@ -1,4 +1,4 @@
-"""The table of a run's numbers: a line per point of the sweep and flow."""
+"""The table of a run's numbers: a row per point of the sweep and flow."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit_ratio": "retransmits"}
-"""Measures of a flow in the table, and their headings; one that no flow has is left out."""
+"""Measures of a flow in the table, with their headings; a measure that no flow has is omitted."""
 
 OF_COPIES = {"copies_jain": "Jain of copies"}
 """Additional measures of flows with parallel copies."""
@@ -27,11 +27,11 @@ MEASURES = (*SHOWN, *OF_COPIES, *OF_APPS)
 """Measures that the table needs."""
 
 UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0), "1/s": ("1/s", 1.0)}
-"""Shown unit of a measure's unit, and its size in it."""
+"""Displayed unit for each unit of measures, and its size in that unit."""
 
 
 def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None) -> tuple[str, int]:
-    """Return the table, with a line per point and flow, and the number of lines left out.
+    """Return the table, with a row per point and flow, and the number of omitted rows.
 
     Args:
         summary: Rows of `thalweg.analysis.summary` with the measures `MEASURES`.
@@ -59,7 +59,7 @@ def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None
 
 
 def _estimate(unit: str, mean: float | None, low: float | None, high: float | None) -> str:
-    """Write a mean with its interval."""
+    """Return a mean with its interval as text."""
     if mean is None:
         return "-"
     size = UNITS[unit][1]
