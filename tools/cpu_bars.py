@@ -11,8 +11,8 @@ tenth must be detected), takes medians, and reports which of these limits are me
 - bbr gets less than a third of cubic's goodput at 10/20 ms;
 - bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;
 - with 1 % of random loss, it gets at least three times cubic's goodput;
-- on a whole CPU, within 2 % of bbr's goodput; no more than 10 % worse in the 95th percentile of the queue, in what is
-  sent again and in what a cubic neighbour gets.
+- on a dedicated CPU, it is within 2 % of bbr's goodput, and at most 10 % worse in the 95th percentile of the queue, in
+  retransmissions and in the goodput of a cubic neighbour.
 
 With `--engine vm`, a dedicated CPU is measured on the host with the engine `kernel`, because a guest without KVM
 sometimes lacks CPU time even then. bbr_cpu is loaded into the host's kernel for that measurement.

@@ -93,7 +93,7 @@ def _reexports(module: Module, text: str, files: Mapping[Module, Path]) -> Itera
 
 
 def _target(path: Module, files: Mapping[Module, Path], exported: Mapping[Module, Mapping[str, Module]]) -> Module:
-    """Return the module that defines what a path names."""
+    """Return the module that defines the item at a path."""
     visited = set()
     while path not in visited:
         visited.add(path)

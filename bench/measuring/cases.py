@@ -15,7 +15,7 @@ class Case:
 
     name: str
     target: float | None
-    """Target in packets per CPU second; None: the case is only reported."""
+    """Required speed in packets per CPU second; None: no requirement."""
     peer_seconds: float
 
 

@@ -61,7 +61,7 @@ class Result:
 
     @property
     def sweep_keys(self) -> Sequence[str]:
-        """Keys that the sweep sets; each is a column of every frame."""
+        """Keys of the sweep; each is a column of every frame."""
         return self._run.sweep_keys
 
     @property

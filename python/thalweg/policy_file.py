@@ -71,7 +71,7 @@ def _rule(rule: Rule) -> list[str]:
 
 
 def _condition(condition: Condition) -> str:
-    """Write a condition.
+    """Return a condition in TOML.
 
     >>> _condition(Between(at_most=0.15)), _condition(["198.51.100.0/24"])
     ('{ at_most = 0.15 }', '["198.51.100.0/24"]')

@@ -45,7 +45,7 @@ class Finding:
     difference: Estimate | None
     """Left side minus right side; all three estimates are None if no repetition has a value of both."""
     reason: str = ""
-    """Reason why it is not settled."""
+    """Reason why the verdict is `not settled`."""
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class SourceTree:
         return cls(tree, _about(tree), tree_sha256(tree))
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
-        """Return the tree where it is."""
+        """Return the tree in place, without copying it."""
         return self.folder, self.identity
 
     def check_unchanged(self) -> None:

@@ -40,7 +40,7 @@ def warning(plan: Plan, engine: Engine) -> str | None:
 
 
 def is_random(experiment: Experiment) -> bool:
-    """Return whether an engine without noise of its own may draw random numbers that change the experiment."""
+    """Return whether a deterministic engine may draw random numbers that change the experiment."""
     return (
         _is_jitter_felt(experiment)
         or _is_link_random(experiment.forward)

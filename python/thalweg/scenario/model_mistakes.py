@@ -21,7 +21,7 @@ class Described:
 
     model: type[BaseModel]
     top: str
-    """Container of the top-level keys: a file, or a table with its brackets."""
+    """Container of the top-level keys: a file, or a table in brackets."""
     called: Mapping[str, str] = field(default_factory=dict)
     """Names of models in errors, if they differ from their class."""
 

@@ -140,7 +140,7 @@ def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool 
 
 
 def number_of(value: Value | None) -> float | None:
-    """Return a setting as a number in its base unit; None for texts and truth values.
+    """Return a setting as a number in its base unit; None for texts and booleans.
 
     >>> number_of("20ms"), number_of(3), number_of("bbr")
     (0.02, 3.0, None)

@@ -90,7 +90,7 @@ def test_assignment_by_client_is_detected_and_resampled_by_client(tmp_path: Path
 
 
 def test_small_networks_are_not_taken_for_assignment_by_network(tmp_path: Path) -> None:
-    """Most networks have one sample and therefore one arm."""
+    """Most networks have one sample and therefore only one arm."""
     result = answer(tmp_path, Traffic(rows=4000, clients=8000).frame(), Question(segments=(), replicates=300))
     assert "assigned-by-client" not in codes(result)
     assert result.question.cluster is None

@@ -125,7 +125,7 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
 def test_a_polars_panic_becomes_a_command_error(tmp_path: Path, command: str) -> None:
     run = synthetic_runs.grid(tmp_path, 1, 1).write()
     file = next((run / "flows").iterdir())
-    # polars takes the changed length of a page for one of exabytes.
+    # polars interprets the changed length of a page as exabytes.
     file.write_bytes(flipped(file.read_bytes(), (False, BYTE_OF_A_LENGTH, 0)))
     code, text = run_subprocess(command, run)
     assert code == Exit.USAGE, text

@@ -219,14 +219,14 @@ def test_text_from_files_is_escaped(tmp_path: Path) -> None:
     page = Text(html)
     assert "evil" not in [attributes.get("id") for _, attributes in page.tags]
     assert "b" not in {tag for tag, _ in page.tags}
-    assert [tag for tag, _ in page.tags].count("script") == 4  # the data, the library, and two of ours
+    assert [tag for tag, _ in page.tags].count("script") == 4  # the data, the library, and two of thalweg's scripts
     assert page.words.count(evil) > 10
     embedded = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.DOTALL)
     assert embedded
     assert json.loads(embedded[1])["flows"] == [evil]
 
 
-# --- what it says ---------------------------------------------------------------------------------------------------
+# --- content ---------------------------------------------------------------------------------------------------
 
 
 def test_the_table_has_the_numbers_of_the_analysis(tmp_path: Path) -> None:

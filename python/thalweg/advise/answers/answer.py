@@ -71,7 +71,7 @@ class Part:
     values: PartValues
     """Its value in each dimension: a text, or the number of a class."""
     comparisons: Mapping[str, Comparison]
-    """By metric."""
+    """Comparisons by metric."""
     n: int
     """Number of samples of both arms."""
     verdict: str
@@ -148,11 +148,11 @@ class Answer:
     too_small_n: int
     """Number of samples in these parts."""
     map: Sequence[Part]
-    """By class of round-trip time and of retransmissions."""
+    """Parts by class of round-trip time and of retransmissions."""
     sizes: Sequence[Sized]
     ages: Sequence[Age]
     since: Sequence[Since]
-    """By time since the activation; empty: the records cover one day."""
+    """Differences by time since the activation; empty: the records cover one day."""
     over_time: pl.DataFrame
     """Columns start_us, metric, arm, n, median; one row per time step, metric and arm."""
     step_us: int

@@ -37,7 +37,7 @@ class Measure:
 
 
 _BAD = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
-"""Measures of which less is better, in addition to all times."""
+"""Measures whose smaller values are better, in addition to all times."""
 
 _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}
 """Measures without a better direction: one flow's gain of a share is another's loss."""

@@ -14,7 +14,7 @@ BATCH_EXPERIMENTS = 500
 def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
     """Yield batches of ids of complete, trustworthy experiments, with at most `max_bytes` in `tables` each.
 
-    A larger experiment is a batch of its own.
+    A larger experiment forms a separate batch.
     """
     batch: list[str] = []
     total = 0

@@ -78,7 +78,7 @@ def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
 
 
 def _parts(text: str) -> Iterator[FormPart]:
-    """Yield literal texts and fields; flags in `%{+Q}o` hold for all that follow."""
+    """Yield literal texts and fields; the flags in `%{+Q}o` apply to all fields that follow."""
     # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two consecutive spaces.
     plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
     default_flags = ""

@@ -92,7 +92,7 @@ def each_distinct(
 
 
 def without_notes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make rows with assumed values uncertain."""
+    """Mark rows with assumed values as uncertain."""
     why_columns = [name for name in frame.columns if name.endswith(WHY)]
     is_plain = (pl.col(name).is_null() for name in why_columns)
     return frame.with_columns(pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN)).drop(why_columns)

@@ -24,7 +24,7 @@ MAX_LEFT_OUT = 20
 
 @dataclass(frozen=True)
 class AdviceRow:
-    """A metric of a part."""
+    """A table row: one metric of a part."""
 
     names: Sequence[str]
     verdict: str

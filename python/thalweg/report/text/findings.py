@@ -7,7 +7,7 @@ from thalweg.report.content import Cell, Measurements, Point, Sweep
 from thalweg.report.text.numbers import Scale
 
 PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queueing_delay_up"}
-"""Measures of which less is better."""
+"""Measures whose smaller values are better."""
 
 
 MAX_FLOWS = 8

@@ -71,7 +71,7 @@ def point_text(point: Mapping[str, object], axes: Sequence[Axis]) -> str:
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
-    """Join words into a list.
+    """Join words to a list, such as `a, b and c`.
 
     >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')

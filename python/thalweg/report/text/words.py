@@ -347,7 +347,7 @@ def _end(repeat: RepeatDocument) -> str:
 
 
 def _background(points: Sequence[ExperimentDocument]) -> str:
-    """Describe what each UDP flow does; every point has the same number of them."""
+    """Describe each UDP flow; every point has the same number of them."""
     phrases = []
     for same in zip(*(point["background"] for point in points), strict=True):
         rates = amounts([udp_flow["rate_bps"] for udp_flow in same], _bitrate)

@@ -58,7 +58,7 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
 
 
 def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
-    """Return whether a verdict holds for any values of the points without a value."""
+    """Return whether a verdict holds regardless of the values at points without a value."""
     if judge.along is not None:
         return False
     if judge.over == "every":

@@ -19,7 +19,7 @@ from thalweg.advise.statistics.effects import Arm, Bootstrap, Difference, Effect
 QUICK = Question(replicates=200)
 SEEDS = 60
 FALSE_AT_MOST = 0.1
-"""With 60 tests at 5 %, more than 6 false ones have a probability of 3 %; seeds are fixed."""
+"""Maximum fraction of false cautions. With 60 tests at 5 %, more than 6 have a probability of 3 %; seeds are fixed."""
 
 FACTS = {"interference", "loss-without-queues", "few-networks"}
 """Cautions that are correct for these synthetic records: hours are full, queues do not depend on losses, and the

@@ -33,7 +33,7 @@ def networks(part: Part, metric: str = "completion_time") -> Networks:
 
 
 def near(effect: float, **more: Any) -> pl.DataFrame:
-    """Traffic of one class of round-trip times, and one effect."""
+    """Return the traffic of one class of round-trip times with one effect."""
     return (
         Traffic(effect=lambda _: effect, rows=10_000, **more).frame().with_columns(rtt_min_us=pl.lit(40_000, pl.UInt64))
     )

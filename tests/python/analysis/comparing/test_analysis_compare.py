@@ -162,7 +162,7 @@ def test_an_inconclusive_difference_is_not_called_equal(tmp_path: Path) -> None:
     assert only(analysis.compare(narrow, same, tolerance=0.05)).verdict == "not seen"
     assert only(analysis.compare(once, narrow)).verdict == "too few"
     runs, faster = (a_run(tmp_path / str(mean), [({}, [mean - 0.1, mean, mean + 0.1])]) for mean in (1.0, 0.8))
-    # 39 % less to 4 % more.
+    # The interval is 39 % less to 4 % more.
     assert only(analysis.compare(runs, faster, tolerance=0.05)).verdict == "too few"
 
 

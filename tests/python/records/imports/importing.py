@@ -10,7 +10,7 @@ from thalweg.records.imports import Addresses, Imported, Importer
 SAMPLES = Path(__file__).parent / "samples"
 
 AT_S = 1_795_304_248
-"""2026-11-21 23:37:28 UTC, the time of the samples, in seconds."""
+"""UNIX time of the samples in seconds: 2026-11-21 23:37:28 UTC."""
 
 
 def imported(importer: Importer, *files: Path, out: Path, **options: Any) -> tuple[list[dict[str, Any]], Imported]:
