@@ -42,7 +42,7 @@ class Overview:
     is_sampled: bool
     """Whether some rows have a weight above 1 because of sampling."""
     activated_us: int
-    """Start of the treatment, or of the records if they begin later."""
+    """Time of the activation in the design; otherwise the start of the treatment's first row."""
 
     @property
     def step_us(self) -> int:

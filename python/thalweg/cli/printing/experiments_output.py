@@ -53,7 +53,7 @@ IN_FLOW_ROWS = {
 """Keys of a flow that are in its row."""
 
 SWEPT_ROWS = {"rate": "path.rate", "rtt": "path.rtt", "ends": "duration"}
-"""Rows that only repeat a key; they are shown if the sweep sets it."""
+"""Keys of rows that would repeat a swept value; such a row is omitted if the sweep sets its key."""
 
 MIN_WIDTH = 30
 """Minimum width of a wrapped value, in columns."""
