@@ -127,7 +127,7 @@ class Nginx:
 
 
 def _place(connection: int | None, requests: int | None) -> int | None:
-    """Return the index of a transfer within its connection; None if the connection is unknown."""
+    """Return the index of a transfer within its connection: 0 without a connection number, None without a count."""
     return 0 if connection is None else None if requests is None else max(0, requests - 1)
 
 
