@@ -8,13 +8,13 @@ from pydantic import Field
 from thalweg.plan.table import Table
 
 Span = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""A length of time in nanoseconds, never negative."""
+"""A duration in nanoseconds, never negative."""
 
 Time = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """An instant: nanoseconds since the experiment began."""
 
 Rate = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""Bits per second. `Mbps` is 10^6 bit/s."""
+"""A rate in bits per second. `Mbps` is 10^6 bit/s."""
 
 Probability = float
 """A probability from 0 to 1."""
@@ -87,10 +87,10 @@ Capacity = Annotated[CapacityUnlimited | CapacitySteps | CapacityTrace | Capacit
 """Rate at which packets leave the queue."""
 
 Bytes = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""Bytes. `MB` is 10^6 bytes, `MiB` is 2^20."""
+"""A size in bytes. `MB` is 10^6 bytes, `MiB` is 2^20."""
 
 Packets = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""A count of packets (for TCP: of full-sized segments, the unit in which Linux keeps its window)."""
+"""A number of packets (for TCP: of full-sized segments, the unit of Linux's congestion window)."""
 
 
 class BufferBytes(Table):
