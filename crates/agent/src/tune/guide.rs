@@ -246,7 +246,7 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
     Some(Check {
         name: "CPU",
         found: Some(format!(
-            "{:.1} % of the CPU time since the start went to other virtual machines (steal)",
+            "{:.1} % of the CPU time since boot went to other virtual machines (steal)",
             100.0 * share
         )),
         is_good,
@@ -359,7 +359,7 @@ mod tests {
             "sudo sysctl -w net.ipv4.tcp_wmem=\"4096 16384 25165824\"",
             "tc qdisc replace dev eth0 root fq",
             "good  net.core.bpf_jit_enable: 1\n",
-            "10.0 % of the time",
+            "10.0 % of the CPU time since boot",
             "8 settings to check; nothing was changed\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
