@@ -100,8 +100,8 @@ fn explain(name: &str, machine: &Machine) -> Error {
     }
     if name != BBR3 && !may_have_bbr {
         let message = format!(
-            "it is built upon the kernel's own BBR (CONFIG_TCP_CONG_BBR), which Linux {release} has here neither built \
-             in nor as the module tcp_bbr"
+            "it needs the kernel's own BBR (CONFIG_TCP_CONG_BBR), which this Linux {release} has neither built in nor \
+             as the module tcp_bbr"
         );
         return Error::new("unknown-cc", message, format!("install the modules of this kernel, {ELSEWHERE}"));
     }

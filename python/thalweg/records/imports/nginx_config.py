@@ -101,7 +101,7 @@ def log_format(config: Path, name: str | None) -> str:
         f"`{config}` has {problem}",
         place="--format-name" if name else "--config",
         found=", ".join(custom_names) or "none",
-        expected="the name of a log_format in that very file; files that it includes are not read",
+        expected="the name of a log_format in the same file; included files are not read",
         hint=f"--format-name {custom_names[0]}" if custom_names else without_name,
     )
 
