@@ -104,7 +104,7 @@ def test_a_mistake_is_reported_with_key_line_and_suggestion(thalweg: Callable[..
     study(QUEUE.replace("queueing_delay", "queuing_delay"))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "`claims.0.value.measure` names no measure: `queuing_delay`" in done.stderr
+    assert "`claims.0.value.measure` names an unknown measure: `queuing_delay`" in done.stderr
     assert "mine/claims.toml:13" in done.stderr
     assert "did you mean `queueing_delay`?" in done.stderr
 

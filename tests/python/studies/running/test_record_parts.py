@@ -152,7 +152,7 @@ def test_other_engines_have_no_records(thalweg: Callable[..., Any], tmp_path: Pa
         ('measure = "says_treatment"', 'measure = "goodput"', "measure of records"),
         ('measure = "says_treatment"', 'measure = "says_treatment", flow = "bulk"', "remove `flow`"),
         ("class = ", "klass = ", "did you mean `class`"),
-        ("class = ", "rtt_s = ", "names no key"),
+        ("class = ", "rtt_s = ", "names an unknown key"),
         ("[[claims]]", '[parts.pop.engines.kernel]\nwhy_not = "no"\n[[claims]]', "remove `engines`"),
         ('kind = "bars"', 'kind = "series"', "needs a part with a scenario"),
     ],

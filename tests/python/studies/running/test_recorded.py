@@ -37,9 +37,10 @@ def test_recorded_claims_match_the_current_simulator(name: str, size: str) -> No
     used = engine_of(name)
     recorded = recorded_results.read(study)[used][size]
     assert list(recorded["claims"]) == [claim.id for claim in study.claims.claims]
-    version = recorded["result_version"]
-    is_current = version == engine.capabilities().engines[used].version
-    assert is_current or version.partition(" ")[0] == EARLIER.get((used, size)), version
+    # Kernels differ between machines, also those that are built from the same source.
+    version, _, kernel = recorded["result_version"].partition(" ")
+    current = engine.capabilities().engines[used].version.partition(" ")[0]
+    assert version in (current, EARLIER.get((used, size))), (version, kernel)
 
 
 @pytest.mark.parametrize("size", LIMITS_S)
