@@ -144,7 +144,11 @@ def test_address_hashes_match_the_agent_for_the_same_key(tmp_path: Path) -> None
 def test_a_key_must_exist_be_long_enough_and_private(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="there is no file"):
         with_key("hashed", tmp_path / "address.key")
-    for text, mode, message in ((KEY[:30], 0o600, "no key"), ("x" * 32, 0o600, "no key"), (KEY, 0o640, "permissions for")):
+    for text, mode, message in (
+        (KEY[:30], 0o600, "no key"),
+        ("x" * 32, 0o600, "no key"),
+        (KEY, 0o640, "permissions for"),
+    ):
         with pytest.raises(ThalwegError, match=message):
             with_key("hashed", key_file(tmp_path, text, mode))
 
