@@ -197,12 +197,7 @@ def report(condition: str, policy: str, result: Found) -> None:
 
 def why_not(kernel: GuestKernel | None) -> str | None:
     """Return the missing requirement for running guests, as text; None if nothing is missing."""
-    missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
-    if missing:
-        return f"there is no {', '.join(missing)}"
-    if kernel is None:
-        return "there is no kernel for guests: thalweg kernel fetch"
-    return None if AGENT.exists() else "there is no thalweg-agent: make agent"
+    return guest.why_not(kernel) or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
 
 
 def main() -> None:

@@ -38,11 +38,8 @@ INSTRUCTION_NS = 1
 
 def why_not(kernel: GuestKernel | None, programs: list[Path]) -> str | None:
     """Return the missing requirement for running guests, as text; None if nothing is missing."""
-    missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
-    if missing:
-        return f"there is no {', '.join(missing)}: tools/bootstrap vm"
-    if kernel is None:
-        return "there is no kernel for guests: thalweg kernel fetch"
+    if reason := guest.why_not(kernel):
+        return reason
     absent = [str(program) for program in programs if not program.exists()]
     return f"there is no {', '.join(absent)}: make setup lockstep" if absent else None
 

@@ -44,6 +44,14 @@ def find(tool: str) -> Path | None:
     return Path(program) if program else None
 
 
+def why_not(kernel: GuestKernel | None) -> str | None:
+    """Return the missing requirement for running guests, as text; None if nothing is missing."""
+    missing = [tool for tool in NEEDED if not find(tool)]
+    if missing:
+        return f"there is no {', '.join(missing)}: tools/bootstrap vm"
+    return "there is no kernel for guests: thalweg kernel fetch" if kernel is None else None
+
+
 def run(
     folder: Path,
     kernel: GuestKernel,

@@ -10,6 +10,8 @@ mod lossy;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
 mod refusals;
+#[path = "../common/registration.rs"]
+mod registration;
 mod stage;
 mod transfers;
 mod tuned;

@@ -1,6 +1,7 @@
 //! The agent as a process, and two network namespaces between which connections run.
 
 use crate::common::{Done, Namespace, Running, left_out, run};
+use crate::registration::lock_registrations;
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -21,8 +22,7 @@ pub struct Stage {
 impl Stage {
     /// Returns `None` and reports the skip if algorithms cannot be registered. In CI that is a failure.
     pub fn new() -> Option<Stage> {
-        let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
+        let lock = lock_registrations();
         let folder = tempfile::tempdir().expect("a folder");
         // A folder from which any user may execute files.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();

@@ -95,34 +95,34 @@ fn bbr3_handles_and_counts_a_transfer() {
 }
 
 /// Connections over loopback which the kernel has accepted, and whose client has an algorithm.
-struct Crowd {
+struct Connections {
     clients: Vec<TcpStream>,
     /// They hold the accepted sockets.
     listeners: Vec<OwnedFd>,
 }
 
-impl Crowd {
+impl Connections {
     /// Opens `count` connections, each of which has sent 10 kB.
-    fn open(count: usize, algorithm: &str) -> Crowd {
+    fn open(count: usize, algorithm: &str) -> Connections {
         use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
         let limit = rustix::process::getrlimit(Resource::Nofile);
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
         rustix::process::setrlimit(Resource::Nofile, raised).expect("a limit for many sockets");
-        let mut crowd = Crowd { clients: Vec::new(), listeners: Vec::new() };
-        while crowd.clients.len() < count {
+        let mut connections = Connections { clients: Vec::new(), listeners: Vec::new() };
+        while connections.clients.len() < count {
             let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
             bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
             listen(&listener, i32::try_from(PER_LISTENER).unwrap()).expect("a listener");
             let address = SocketAddrV4::try_from(getsockname(&listener).expect("its address")).expect("IPv4");
-            for _ in 0..PER_LISTENER.min(count - crowd.clients.len()) {
+            for _ in 0..PER_LISTENER.min(count - connections.clients.len()) {
                 let client = TcpStream::connect(address).expect("a connection");
                 rustix::net::sockopt::set_tcp_congestion(&client, algorithm).expect("the algorithm");
-                crowd.clients.push(client);
+                connections.clients.push(client);
             }
-            crowd.listeners.push(listener);
+            connections.listeners.push(listener);
         }
-        crowd.send(10_000);
-        crowd
+        connections.send(10_000);
+        connections
     }
 
     fn send(&mut self, bytes: usize) {
@@ -141,17 +141,20 @@ fn bbr3_handles_10000_connections_and_their_unloading() {
     const CONNECTIONS: usize = 10_000;
     let Some(stage) = Stage::new() else { return };
     let mut loader = stage.load("bbr3");
-    let mut crowd = Crowd::open(CONNECTIONS, "bbr3");
-    let all = CONNECTIONS as u64;
-    wait_until("every connection has an ACK", || count(stage.registered("bbr3").as_ref(), "acks") >= all);
-    assert_eq!(count(stage.registered("bbr3").as_ref(), "flows_begun"), all);
+    let mut connections = Connections::open(CONNECTIONS, "bbr3");
+    wait_until("every connection has an ACK", || {
+        count(stage.registered("bbr3").as_ref(), "acks") >= CONNECTIONS as u64
+    });
+    assert_eq!(count(stage.registered("bbr3").as_ref(), "flows_begun"), CONNECTIONS as u64);
 
     assert_eq!(stage.agent(&["cc", "unload", "bbr3"]).code, Some(0));
     assert_eq!(loader.wait().0, Some(0), "the loader ends");
     let before = count(stage.leaving("bbr3").as_ref(), "acks");
-    crowd.send(1);
-    wait_until("they all go on", || count(stage.leaving("bbr3").as_ref(), "acks") >= before + all);
-    drop(crowd);
+    connections.send(1);
+    wait_until("all of them send again", || {
+        count(stage.leaving("bbr3").as_ref(), "acks") >= before + CONNECTIONS as u64
+    });
+    drop(connections);
     wait_until("nothing of it is left", || stage.leaving("bbr3").is_none());
 }
 

@@ -1,7 +1,7 @@
 //! An algorithm that `cc load` has registered as an arm.
 
 use crate::common::{Running, wait_until};
-use crate::refused::lock_registration;
+use crate::registration::lock_registrations;
 use crate::stage::Stage;
 use crate::traffic::connect;
 use crate::tuning::{because, cc, choice, closed, hosts, query_json, tune};
@@ -11,7 +11,7 @@ use std::process::Command;
 #[test]
 fn bbr3_is_an_arm_and_a_prefix_gets_it_until_the_agent_stops() {
     let Some(stage) = Stage::new() else { return };
-    let _right = lock_registration();
+    let _right = lock_registrations();
     let hosts = hosts();
     let loader = Running::start(Command::new(stage.agent_file()).args(["cc", "load", "bbr3"]));
     assert!(loader.said.contains("bbr3: registered"), "{}", loader.said);
@@ -48,7 +48,7 @@ fn bbr3_is_an_arm_and_a_prefix_gets_it_until_the_agent_stops() {
 #[test]
 fn bbr3_is_drawn_like_any_other_arm() {
     let Some(stage) = Stage::new() else { return };
-    let _right = lock_registration();
+    let _right = lock_registrations();
     let hosts = hosts();
     let loader = Running::start(Command::new(stage.agent_file()).args(["cc", "load", "bbr3"]));
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nbbr3 = 1.0\n";

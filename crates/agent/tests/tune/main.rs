@@ -10,6 +10,8 @@ mod loaded;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
 mod refused;
+#[path = "../common/registration.rs"]
+mod registration;
 mod reloading;
 #[allow(dead_code, reason = "some of it is for the tests of `record`")]
 #[path = "../record/rows.rs"]

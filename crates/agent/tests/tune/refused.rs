@@ -1,24 +1,17 @@
 //! An algorithm that can no longer be set.
 
 use crate::common::{Running, wait_until};
+use crate::registration::lock_registrations;
 use crate::rows;
 use crate::stage::Stage;
 use crate::traffic::{Pair, connect_to, listen};
 use crate::tuning::{because, cc, choice, decided, hosts, tune};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::fs::File;
 use std::process::Command;
 
 /// An eBPF algorithm, which can be unloaded while it is selected.
 pub const OBJECT: &str = concat!(env!("OUT_DIR"), "/fixed_window.bpf.o");
-
-/// Locks registrations: algorithm names are global to the machine. tests/cc_command uses the same lock.
-pub fn lock_registration() -> File {
-    let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
-    lock
-}
 
 /// Returns the algorithms that the agent has excluded.
 fn left_out(stage: &Stage) -> Value {
@@ -31,7 +24,7 @@ fn left_out(stage: &Stage) -> Value {
 #[test]
 fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
     let Some(stage) = Stage::new() else { return };
-    let _right = lock_registration();
+    let _right = lock_registrations();
     let hosts = hosts();
     let loader = Running::start(Command::new(stage.agent_file()).args(["cc", "load", OBJECT]));
     assert!(loader.said.contains("fixed_window: registered"), "{}", loader.said);
