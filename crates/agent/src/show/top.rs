@@ -35,7 +35,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
 /// Shows the table on the terminal, until `q` is pressed or a signal ends the process.
 ///
 /// # Errors
-/// If no agent answers (any more), this user lacks the permission, or there is no terminal.
+/// If the agent stops answering, the user lacks the permission, or standard output is not a terminal.
 pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     let failed = |error: io::Error| {
         Problem::failed("terminal", "the terminal", error, "one that works", "sudo thalweg-agent top --once")

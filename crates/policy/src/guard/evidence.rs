@@ -45,7 +45,7 @@ pub(super) enum Standing {
     Resumed,
     /// Treated connections are significantly better.
     Better,
-    /// The result "better" is no longer certain.
+    /// Treated connections were significantly better, and are no longer.
     NoLongerBetter,
 }
 
