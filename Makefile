@@ -58,8 +58,15 @@ test-kernel: setup
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files
 	@tools/bootstrap bpf
+	@tools/together '$(MAKE) lint-rust' '$(MAKE) lint-python'
+
+.PHONY: lint-rust
+lint-rust:
 	cargo fmt --all --check
 	$(CARGO) clippy --quiet $(RELEASE) --all-targets -- -D warnings
+
+.PHONY: lint-python
+lint-python:
 	$(PY) -m ruff check --quiet .
 	$(PY) -m ruff format --check --quiet .
 	$(PY) -m mypy
