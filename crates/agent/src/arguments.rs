@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-agent", version, arg_required_else_help = true)]
 pub struct Arguments {
-    /// Lowest level of log lines that are written
+    /// Minimum severity of log lines
     #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value = "info")]
     pub log_level: Level,
     /// The command.
@@ -27,17 +27,17 @@ pub enum Command {
     /// Load, list and unload congestion controllers written in eBPF
     #[command(subcommand)]
     Cc(Cc),
-    /// Record every TCP connection of this machine until this command ends (Ctrl-C)
+    /// Record every TCP connection of this machine until interrupted (Ctrl-C)
     #[command(after_help = "Examples:\n  sudo thalweg-agent record\n  sudo thalweg-agent record --cgroup \
                       system.slice/nginx.service --sample 1/10")]
     Record(Box<Options>),
-    /// Check the requirements of `record`, `tune` and `cc` on this machine, and change nothing
+    /// Check whether this machine meets the requirements of `record`, `tune` and `cc`; changes nothing
     Check {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Keeps the programs of `tune` attached for the grace time if it is killed
+    /// Keep the programs of `tune` attached for the grace time if the agent is killed
     #[command(hide = true, name = "tune-keeper")]
     TuneWatchdog {
         /// Inherited file descriptor of the link
@@ -50,15 +50,15 @@ pub enum Command {
         #[arg(long)]
         socket: PathBuf,
     },
-    /// Opens and loads the object on standard input, as a test
+    /// Open and load the object on standard input, as a test
     #[command(hide = true)]
     CcRehearse,
-    /// Set the congestion control that works best towards the destination of each new connection, and record, until
-    /// this command ends (Ctrl-C)
+    /// Set the congestion control of each new connection to the one that works best for its destination, and record,
+    /// until interrupted (Ctrl-C)
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "Examples:\n  thalweg-agent tune --guide\n  sudo thalweg-agent tune --dry-run\n  sudo \
-                       thalweg-agent tune --arms cubic,bbr\n sudo thalweg-agent tune status"
+                       thalweg-agent tune --arms cubic,bbr\n  sudo thalweg-agent tune status"
     )]
     Tune(Box<tune::Options>),
     /// Show the state of recording: connections, rows, files, losses, cost
@@ -75,7 +75,7 @@ pub enum Command {
         /// Column to sort by
         #[arg(long, value_enum, value_name = "COLUMN", default_value_t)]
         sort: SortBy,
-        /// Print the table once, with up to 10,000 connections: for scripts and pipes
+        /// Print the table once, with at most 10,000 connections, for scripts and pipes
         #[arg(long)]
         once: bool,
         /// Control socket of the agent
@@ -87,7 +87,7 @@ pub enum Command {
 /// Commands for congestion controllers.
 #[derive(Debug, Subcommand)]
 pub enum Cc {
-    /// Register an algorithm with the kernel until this command ends (Ctrl-C), or for longer with --keep
+    /// Register an algorithm with the kernel until interrupted (Ctrl-C), or until it is unloaded with --keep
     #[command(after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load bbr3 --set \
                       rule=schedule\n  sudo thalweg-agent cc load bbr_tuned --set probe_gain=1.5 --set \
                       probe_clock=time\n  sudo thalweg-agent cc load mine.bpf.o --keep")]
@@ -95,13 +95,14 @@ pub enum Cc {
         /// bbr_cpu, bbr3, bbr_tuned, bbr_auto, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
-        /// Parameter: `rule` of bbr_cpu (schedule, paper) and bbr3 (none, schedule, paper), or of bbr_tuned or bbr_auto
+        /// Parameter: `rule` for bbr_cpu (schedule, paper) and bbr3 (none, schedule, paper); for bbr_tuned and bbr_auto
+        /// a parameter of BBR, such as probe_gain
         #[arg(long, value_name = "PARAM=VALUE")]
         set: Vec<String>,
-        /// The same as --set rule=NAME
+        /// Same as --set rule=NAME
         #[arg(long, value_name = "NAME")]
         rule: Option<String>,
-        /// Return once it is registered; it stays until `cc unload` or a reboot
+        /// Return once the algorithm is registered; it stays registered until `cc unload` or a reboot
         #[arg(long)]
         keep: bool,
     },
@@ -110,7 +111,7 @@ pub enum Cc {
         /// Name, as shown by `cc list`
         name: String,
     },
-    /// List the available algorithms, and which of them are eBPF
+    /// List the available algorithms, and whether they are written in eBPF
     List {
         /// Print JSON
         #[arg(long)]

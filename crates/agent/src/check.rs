@@ -76,13 +76,14 @@ pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
     if missing.is_empty() {
         return Ok(());
     }
-    let (found, expected) = (format!("no {}", missing.join(", no ")), "everything that `thalweg-agent check` lists");
+    let (found, expected) =
+        (format!("no {}", missing.join(", no ")), "all requirements that `thalweg-agent check` lists");
     Err(Problem::missing(
         "not-ready",
         "this machine",
         found,
         expected,
-        "run the command below each line with `missing`",
+        "follow the `do:` line below each requirement marked `missing`",
     ))
 }
 
@@ -90,7 +91,7 @@ fn needs() -> Vec<Need> {
     let rights = rights();
     let may_load = rights.iter().all(|need| need.state == State::Ok);
     let btf = requirements::read_btf();
-    let types = "the kernel's types (CONFIG_DEBUG_INFO_BTF)";
+    let types = "the kernel's type information (CONFIG_DEBUG_INFO_BTF)";
     let mut needs = vec![
         Need::of(
             "kernel",
@@ -118,14 +119,19 @@ fn needs() -> Vec<Need> {
         needs.push(Need::of(
             "sock_ops",
             &["record", "tune"],
-            "programs for the connections of a cgroup",
+            "BPF programs on the connections of a cgroup",
             sock_ops(btf),
         ));
-        needs.push(Need::of("struct_ops", &["cc"], "congestion controls in eBPF", cc::check_struct_ops(btf)));
-        needs.push(Need::of("BBR", &["cc"], "BBR, for cc load bbr_cpu, bbr_tuned and bbr_auto", cc::find_bbr(btf)));
+        needs.push(Need::of("struct_ops", &["cc"], "congestion control in eBPF", cc::check_struct_ops(btf)));
+        needs.push(Need::of("BBR", &["cc"], "BBR, which bbr_cpu, bbr_tuned and bbr_auto need", cc::find_bbr(btf)));
     }
     let arms = Offer::look().and_then(|offer| offer.arms(None, false)).map(|names| names.join(", "));
-    needs.push(Need::of("algorithms", &["tune"], "the default, and another that is allowed", arms));
+    needs.push(Need::of(
+        "algorithms",
+        &["tune"],
+        "the default algorithm, and at least one other that is allowed",
+        arms,
+    ));
     needs
 }
 
@@ -144,14 +150,14 @@ fn rights() -> Vec<Need> {
 
 fn ebpf(may_load: bool) -> Result<String, Problem> {
     let missing = |found: String, hint: &str| {
-        Problem::missing("no-ebpf", "this kernel", found, "eBPF (CONFIG_BPF_SYSCALL), not forbidden by a sandbox", hint)
+        Problem::missing("no-ebpf", "this kernel", found, "eBPF (CONFIG_BPF_SYSCALL), not blocked by a sandbox", hint)
     };
     if !Path::new(BPF_SETTING).exists() {
         let hint = "boot the distribution's own kernel; in a container, mount /proc";
         return Err(missing(format!("no {BPF_SETTING}"), hint));
     }
     if !may_load {
-        return Ok("there; root can check whether it may be used".to_owned());
+        return Ok("supported; only root can check whether it is permitted".to_owned());
     }
     // The map is closed when this function returns.
     let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
@@ -159,10 +165,10 @@ fn ebpf(may_load: bool) -> Result<String, Problem> {
         ..Default::default()
     };
     match MapHandle::create(MapType::Array, Some("thalweg_check"), 4, 8, 1, &options) {
-        Ok(_) => Ok("there, and may be used".to_owned()),
+        Ok(_) => Ok("supported and permitted".to_owned()),
         Err(error) => Err(missing(
-            format!("a map is refused: {error}"),
-            "run it on the machine itself; in a container, allow bpf() (seccomp) and give it CAP_BPF",
+            format!("the kernel refuses to create a BPF map: {error}"),
+            "run it on the host; in a container, allow bpf() in the seccomp profile and add CAP_BPF",
         )),
     }
 }
@@ -173,9 +179,9 @@ fn sock_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     let has_cgroups = btf.type_by_name::<Struct<'_>>("cgroup_bpf").is_some_and(|cgroup| !cgroup.is_empty());
     let has_iterator = btf.type_by_name::<Struct<'_>>("bpf_iter__tcp").is_some();
     let found = match (has_cgroups, has_iterator) {
-        (true, true) => return Ok("there, with the iterator over connections".to_owned()),
-        (false, _) => "no eBPF for cgroups in its types",
-        (true, false) => "no iterator over TCP's connections in its types",
+        (true, true) => return Ok("supported, with the iterator over connections".to_owned()),
+        (false, _) => "no eBPF for cgroups in its type information",
+        (true, false) => "no iterator over TCP connections in its type information",
     };
     let expected = "a kernel with CONFIG_CGROUP_BPF and CONFIG_BPF_SYSCALL";
     Err(Problem::missing("no-sock-ops", "this kernel", found, expected, "boot the distribution's own kernel"))

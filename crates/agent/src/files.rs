@@ -31,7 +31,7 @@ pub fn open_regular(path: &Path, limit: u64) -> io::Result<File> {
         return Err(io::Error::other("not a regular file"));
     }
     if metadata.len() > limit {
-        return Err(io::Error::other(format!("{} bytes, more than {limit}", metadata.len())));
+        return Err(io::Error::other(format!("{} bytes; the limit is {limit}", metadata.len())));
     }
     Ok(file)
 }
@@ -55,7 +55,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// The same as [`read`], or if it is not UTF-8 ([`io::ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let wrong = |error: std::string::FromUtf8Error| {
-        let found = format!("bytes that are not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to());
+        let found = format!("invalid UTF-8 at byte offset {}", error.utf8_error().valid_up_to());
         io::Error::new(io::ErrorKind::InvalidData, found)
     };
     String::from_utf8(read(path, limit)?).map_err(wrong)
@@ -76,7 +76,7 @@ pub fn check_links(path: &Path) -> io::Result<bool> {
         is_link = metadata.is_symlink();
         if is_link && ![0, own].contains(&metadata.uid()) {
             let link = reached.display();
-            return Err(io::Error::other(format!("{link} is a symbolic link that user {} has made", metadata.uid())));
+            return Err(io::Error::other(format!("{link} is a symbolic link owned by user {}", metadata.uid())));
         }
     }
     Ok(is_link)
@@ -93,7 +93,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::write(path("file"), "12345").unwrap();
         assert_eq!(read(&path("file"), 5).unwrap(), b"12345");
-        assert!(read(&path("file"), 4).unwrap_err().to_string().contains("5 bytes, more than 4"));
+        assert!(read(&path("file"), 4).unwrap_err().to_string().contains("5 bytes; the limit is 4"));
         rustix::fs::mkfifoat(rustix::fs::CWD, path("fifo"), Mode::RUSR).unwrap();
         for other in [path("fifo"), folder.path().to_owned(), "/dev/zero".into()] {
             assert_eq!(read(&other, SMALL).unwrap_err().to_string(), "not a regular file", "{other:?}");

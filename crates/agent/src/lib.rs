@@ -68,9 +68,13 @@ fn run(command: Command) -> Result<(), Problem> {
 fn print(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Problem::failed("output", "standard output", &error, "a reader", "send it somewhere with room"))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Problem::failed(
+            "output",
+            "standard output",
+            &error,
+            "writable output",
+            "check the disk or the program that receives the output",
+        )),
         _ => Ok(()),
     }
 }

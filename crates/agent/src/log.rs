@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Level {
-    /// Something does not work
+    /// Failures
     Error,
-    /// Something works less well than it should
+    /// Degraded operation
     Warning,
-    /// Actions of the agent, and changes that it makes
+    /// Actions of the agent and changes that it makes
     Info,
     /// Details for developers
     Debug,

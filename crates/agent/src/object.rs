@@ -18,10 +18,10 @@ pub fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
     let mut builder = ObjectBuilder::default();
     let builder = builder
         .name(name.as_ref())
-        .map_err(|error| Problem::refused("bad-path", place, error, "a path without NUL", "rename the file"))?;
+        .map_err(|error| Problem::refused("bad-path", place, error, "a path without NUL bytes", "rename the file"))?;
     builder.open_memory(bytes).map_err(|error| {
         let message = libbpf_log::last(1).map(|message| format!("{message}: ")).unwrap_or_default();
-        broken(place, format!("something else ({message}{error:#})"))
+        broken(place, format!("an invalid BPF object ({message}{error:#})"))
     })
 }
 
@@ -31,7 +31,7 @@ pub fn broken(place: &str, found: String) -> Problem {
         "broken-object",
         place,
         found,
-        "a BPF object with type information, as `clang -O2 -g -target bpf -c` makes it",
+        "a BPF object with type information, as compiled by `clang -O2 -g -target bpf -c`",
         "compile it again",
     )
 }
@@ -43,14 +43,15 @@ pub fn broken(place: &str, found: String) -> Problem {
 pub fn load(open: OpenObject, place: &str) -> Result<Object, Problem> {
     open.load().map_err(|error| {
         let tail = libbpf_log::last(SHOWN_LINES)
-            .map(|message| format!("; the last message:\n    {message}\n "))
+            .map(|message| format!("; its last messages:\n    {message}\n "))
             .unwrap_or_default();
         Problem::failed(
             "kernel-refuses",
             place,
-            format!("the kernel rejects it: {error:#}{tail}"),
+            format!("a program that the kernel rejects: {error:#}{tail}"),
             "a program that passes the kernel's verifier",
-            "this kernel may lack a feature that the program needs: compare `uname -r` with its documentation",
+            "this kernel may lack a feature that the program needs: compare `uname -r` with the program's \
+             documentation",
         )
     })
 }

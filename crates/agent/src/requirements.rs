@@ -42,8 +42,13 @@ pub fn check_files(needed: u64) -> Result<(), Problem> {
     if limit.saturating_sub(open) >= needed {
         return Ok(());
     }
-    let found = format!("{open} open files, and a limit of {limit}");
-    Err(Problem::exhausted(Shortage::Descriptors, "this process", found, &format!("room for {needed} more")))
+    let found = format!("{open} open files and a limit of {limit}");
+    Err(Problem::exhausted(
+        Shortage::Descriptors,
+        "this process",
+        found,
+        &format!("a limit that permits {needed} more"),
+    ))
 }
 
 /// Returns the number of open files; at least 3, even if no file descriptor is left to count them.
@@ -86,27 +91,36 @@ fn version(release: &str) -> Option<(u32, u32)> {
 /// # Errors
 /// If a capability is missing; the error names it.
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
-    let missing = |found: String, hint: &str| Problem::missing("no-right", "this process", found, "root", hint);
+    let missing =
+        |found: &str, expected: &str, hint: &str| Problem::missing("no-right", "this process", found, expected, hint);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let capabilities = capabilities.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX);
     let lacks = |any: &&&[Right]| !any.iter().any(|(_, bit)| capabilities & 1 << bit != 0);
     if let Some((name, _)) = needed.iter().find(lacks).and_then(|any| any.first()) {
         return Err(if rustix::process::geteuid().is_root() {
+            let both = if *name == SYS_ADMIN.0 { (*name).to_owned() } else { format!("{name} and {}", SYS_ADMIN.0) };
             missing(
-                format!("root without {name} (a container?)"),
-                "run it on the machine itself, or give the container NAME and CAP_SYS_ADMIN"
-                    .replace("NAME", name)
-                    .as_str(),
+                &format!("root without {name} (a container?)"),
+                &format!("root with {name}"),
+                &format!("run it on the host, or add {both} to the container"),
             )
         } else {
-            missing("an ordinary user".to_owned(), "put sudo before the command")
+            missing("an ordinary user", "root", "put sudo before the command")
         });
     }
     // In the initial user namespace, all users map to themselves.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let is_initial = map.split_whitespace().eq(["0", "0", "4294967295"]) || map.is_empty();
-    if is_initial { Ok(()) } else { Err(missing("root of a user namespace only".to_owned(), "run it outside of it")) }
+    if is_initial {
+        Ok(())
+    } else {
+        Err(missing(
+            "root of a user namespace",
+            "root of the initial user namespace",
+            "run it outside of that namespace",
+        ))
+    }
 }
 
 /// Reads the kernel's type information (BTF).

@@ -14,9 +14,9 @@ pub struct Signals {
 }
 
 fn catch(signal: i32, flag: &Arc<AtomicBool>) -> Result<(), Problem> {
-    register(signal, Arc::clone(flag))
-        .map(drop)
-        .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))
+    register(signal, Arc::clone(flag)).map(drop).map_err(|error| {
+        Problem::failed("signals", "this process", error, "signal handlers that can be installed", "try again")
+    })
 }
 
 impl Signals {

@@ -44,9 +44,9 @@ impl Watchdog {
     /// If the process cannot be started.
     pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Watchdog, Problem> {
         let failed = |error: std::io::Error| {
-            let hint = "check ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once \
-                        when the agent dies";
-            Problem::failed("no-watchdog", "this process", error, "to be allowed another process", hint)
+            let hint = "check ulimit -u and ulimit -n; --grace 0s needs no second process, but restores the system's \
+                        default at once if the agent dies";
+            Problem::failed("no-watchdog", "this process", error, "permission to start another process", hint)
         };
         // The child inherits this copy, unlike all other files of this process.
         let copy = rustix::io::dup(link).map_err(|error| failed(error.into()))?;

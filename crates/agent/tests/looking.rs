@@ -88,7 +88,7 @@ fn the_status_is_shown_as_text_and_complete_as_json() {
     for part in [
         "since         2023-11-14 22:13:20 UTC (12s)\n",
         "1,500 opened",
-        "7 events that the kernel could not hand over",
+        "7 events dropped because the queue was full",
     ] {
         assert!(text(&shown.stdout).contains(part), "{part}: {}", text(&shown.stdout));
     }

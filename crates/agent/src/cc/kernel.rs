@@ -51,7 +51,7 @@ impl StructOpsKernel {
                 "unknown-kernel",
                 "this kernel",
                 "a tcp_congestion_ops without the function cong_control",
-                "that of Linux 6.1 to 6.18",
+                "the structure of Linux 6.1 to 6.18",
                 "report it with the output of `uname -r`",
             )
         })
@@ -68,7 +68,7 @@ impl StructOpsKernel {
         let found = match modprobe("tcp_bbr") {
             Ok(()) if Path::new(BBR_TYPES).exists() => return Ok(()),
             Ok(()) => "the module tcp_bbr without type information (BTF)".to_owned(),
-            Err(reason) => format!("no BBR in it, and its module does not load ({reason})"),
+            Err(reason) => format!("no BBR, and the module tcp_bbr cannot be loaded: {reason}"),
         };
         Err(no_bbr(found))
     }
@@ -87,8 +87,7 @@ fn no_bbr(found: String) -> Problem {
         "this kernel",
         found,
         "BBR, built in or as the module tcp_bbr, with BTF (CONFIG_TCP_CONG_BBR, CONFIG_DEBUG_INFO_BTF_MODULES)",
-        "install the modules of the running kernel (the distribution's own kernels have it), then: sudo modprobe \
-         tcp_bbr",
+        "install the modules of the running kernel (distribution kernels include tcp_bbr), then: sudo modprobe tcp_bbr",
     )
 }
 
@@ -102,9 +101,9 @@ pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     }
     let modules = format!("/lib/modules/{}/modules.dep", requirements::release());
     match fs::read_to_string(&modules) {
-        Ok(text) if text.contains("/tcp_bbr.ko") => Ok("the module tcp_bbr, which cc load loads".to_owned()),
+        Ok(text) if text.contains("/tcp_bbr.ko") => Ok("the module tcp_bbr, which `cc load` loads".to_owned()),
         Ok(_) => Err(no_bbr(format!("no BBR in the kernel, and no tcp_bbr in {modules}"))),
-        Err(error) => Err(no_bbr(format!("no BBR in the kernel, and {modules}: {error}"))),
+        Err(error) => Err(no_bbr(format!("no BBR in the kernel, and {modules} cannot be read: {error}"))),
     }
 }
 
@@ -118,12 +117,12 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
             "no-struct-ops",
             "this kernel",
             "no struct_ops for TCP in its type information",
-            "one with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
+            "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
             "boot the distribution's own kernel",
         ));
     }
     check_jit()?;
-    Ok("there".to_owned())
+    Ok("supported".to_owned())
 }
 
 /// Checks that this process may register algorithms. This requires CAP_SYS_ADMIN, to read the types of modules and to
@@ -154,5 +153,5 @@ fn modprobe(module: &str) -> Result<(), String> {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(stderr.lines().next().unwrap_or("modprobe has failed").to_owned())
+    Err(stderr.lines().next().unwrap_or("modprobe failed").to_owned())
 }

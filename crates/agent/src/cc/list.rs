@@ -60,7 +60,7 @@ fn text(algorithms: &[Algorithm]) -> String {
         };
         let mut notes = Vec::new();
         if algorithm.is_default {
-            notes.push("the default of new connections");
+            notes.push("the default for new connections");
         }
         if !algorithm.is_allowed {
             notes.push("only root may choose it");
@@ -69,7 +69,7 @@ fn text(algorithms: &[Algorithm]) -> String {
         text.push('\n');
     }
     if algorithms.iter().any(|algorithm| algorithm.is_ebpf.is_none()) {
-        text += "(only root can see which of them are eBPF)\n";
+        text += "(run this as root to see which of them are eBPF)\n";
     }
     text
 }

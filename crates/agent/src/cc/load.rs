@@ -35,14 +35,15 @@ pub fn load(
     let default_before = settings::default().ok();
 
     // Signals are handled before anything is changed that must be undone.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| {
+        Problem::failed("signals", "this process", error, "signal handlers that can be installed", "try again")
+    })?;
     let with_link = !keep && kernel.has_links();
     let mut object = algorithm.load(with_link)?;
     // The new algorithm has passed the verifier, so the registration left by an earlier loader can be removed.
     if let Some(earlier) = &earlier {
         earlier.unregister()?;
-        print(&format!("{name}: unregistered the algorithm that an earlier `cc load` had left\n"))?;
+        print(&format!("{name}: removed the registration that an earlier `cc load` had left\n"))?;
     }
     let mut link = register(&mut object, &name)?;
     // The default may name an algorithm whose earlier loader has exited: the name then refers to the new registration.
@@ -95,7 +96,7 @@ fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
         Problem::failed(
             "kernel-refuses",
             name,
-            format!("the kernel does not register it: {error}"),
+            format!("an algorithm that the kernel refuses to register: {error}"),
             "a complete tcp_congestion_ops (ssthresh, undo_cwnd, and cong_avoid or cong_control)",
             "sudo thalweg-agent cc list shows which names are taken",
         )
@@ -105,11 +106,11 @@ fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
 /// Describes to the user how long the registration lasts.
 fn lifetime(keep: bool, with_link: bool) -> &'static str {
     match (keep, with_link) {
-        (true, _) => "until `thalweg-agent cc unload` or the next start of the machine",
-        (false, true) => "until this process ends, in whatever way (Ctrl-C, SIGTERM)",
+        (true, _) => "until `thalweg-agent cc unload` or a reboot",
+        (false, true) => "until this process exits (Ctrl-C, SIGTERM, or any other reason)",
         (false, false) => {
-            "until this process receives Ctrl-C or SIGTERM; before Linux 6.4 it stays registered if the process \
-             is killed, until the next `cc load` or `cc unload`"
+            "until this process receives Ctrl-C or SIGTERM; if it is killed, Linux before 6.4 keeps the algorithm \
+             registered until the next `cc load` or `cc unload`"
         }
     }
 }
@@ -136,7 +137,7 @@ fn open_file(path: &Path) -> Result<Algorithm, Problem> {
             &place,
             error,
             "a compiled BPF object",
-            "check the path; algorithms of the agent, such as bbr3, need no file",
+            "check the path; built-in algorithms, such as bbr3, need no file",
         )
     })?;
     rehearse(&bytes, &place)?;
@@ -153,7 +154,7 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
     Err(Problem::refused(
         "unknown-algorithm",
         &place,
-        "neither an algorithm of the agent nor a file",
+        "neither a built-in algorithm nor a file",
         &format!("{names}, or the path of a compiled BPF object"),
         "thalweg-agent cc load bbr_cpu",
     ))
@@ -164,16 +165,22 @@ fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     let Some(param) = settings.keys().next() else { return Ok(()) };
     let names = BUILT_IN.map(|algorithm| algorithm.name).join(", ");
     let place = format!("--set {param}");
-    let found = format!("a file, {}", what.to_string_lossy());
-    Err(Problem::refused("settings-of-file", &place, found, &format!("one of {names}"), "leave out --set and --rule"))
+    let found = format!("a parameter for the file {}", what.to_string_lossy());
+    Err(Problem::refused(
+        "settings-of-file",
+        &place,
+        found,
+        &format!("a built-in algorithm ({names})"),
+        "omit --set and --rule",
+    ))
 }
 
 /// Checks that the name is free, or registered only by an earlier loader that has exited.
 fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     let held_by = |by: &str| {
-        let found = format!("it registered already, by {by}");
+        let found = format!("a name already registered by {by}");
         let hint = format!("sudo thalweg-agent cc unload {name}");
-        Err(Problem::failed("already-loaded", name, found, "a name that is free", &hint))
+        Err(Problem::failed("already-loaded", name, found, "an unused name", &hint))
     };
     match earlier {
         Some(earlier) => match (earlier.holders().first(), &earlier.state) {
@@ -184,9 +191,9 @@ fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
         None if settings::available().unwrap_or_default().iter().any(|taken| taken == name) => Err(Problem::refused(
             "name-taken",
             name,
-            "an algorithm of the kernel's own",
-            "a name that is free",
-            "choose another .name",
+            "the name of a kernel algorithm",
+            "an unused name",
+            "use the kernel's algorithm, or change .name in your source",
         )),
         None => Ok(()),
     }

@@ -41,7 +41,7 @@ impl Algorithm {
             (Some(map), 0) => name_in(bytes, map.initial_value().unwrap_or_default()),
             (Some(_), others) => return Err(wrong(format!("{} struct_ops maps", others + 1))),
         };
-        let name = name.ok_or_else(|| wrong("a struct_ops map of something else, or without a name".to_owned()))?;
+        let name = name.ok_or_else(|| wrong("a struct_ops map of another type, or without a name".to_owned()))?;
         Ok(Algorithm { name, open, place: place.to_owned(), calls_bbr: false })
     }
 
@@ -72,8 +72,8 @@ fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
         return Problem::missing(
             "other-bbr",
             "this kernel's BBR",
-            "a state that lacks members of BBR version 1 (is it version 2 or 3?)",
-            "BBR version 1, which all releases of Linux have",
+            "a state that lacks members of BBR version 1 (it may be version 2 or 3)",
+            "BBR version 1, as in all Linux releases",
             "boot the distribution's own kernel",
         );
     }

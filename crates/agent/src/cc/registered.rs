@@ -117,7 +117,7 @@ impl Registered {
     /// If the kernel refuses.
     pub fn unregister(&self) -> Result<(), Problem> {
         MapHandle::from_map_id(self.map).and_then(|map| map.delete(&0u32.to_ne_bytes())).map_err(|error| {
-            Problem::failed("kernel-refuses", &self.name, error, "the kernel to unregister it", "try it again, as root")
+            Problem::failed("kernel-refuses", &self.name, error, "the kernel to unregister it", "try again as root")
         })
     }
 }

@@ -28,7 +28,7 @@ const PANICKED: i32 = 101;
 /// If that process crashes, exceeds the timeout, or cannot be started.
 pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
     let failed = |error: io::Error| {
-        Problem::failed("threads", "this process", error, "to be allowed another process", "check ulimit -u")
+        Problem::failed("threads", "this process", error, "permission to start another process", "check ulimit -u")
     };
     let mut child = Command::new("/proc/self/exe")
         .arg0("thalweg-agent")
@@ -43,10 +43,10 @@ pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
         let _ = pipe.write_all(bytes);
     }
     let found = match wait(&mut child).map_err(failed)? {
-        None => format!("an object that the verifier checks within {} s", PATIENCE.as_secs()),
+        None => format!("an object that the verifier could not check within {} s", PATIENCE.as_secs()),
         Some(status) => match (status.signal(), status.code()) {
-            (Some(signal), _) => format!("a damaged object: libbpf ends with signal {signal}"),
-            (None, Some(PANICKED)) => "a damaged object: its type information contradicts itself".to_owned(),
+            (Some(signal), _) => format!("a damaged object: libbpf crashed with signal {signal}"),
+            (None, Some(PANICKED)) => "a damaged object: its type information is inconsistent".to_owned(),
             _ => return Ok(()),
         },
     };

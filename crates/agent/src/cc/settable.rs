@@ -112,7 +112,7 @@ pub fn parse(set: &[String], rule: Option<&str>) -> Result<Settings, Problem> {
 }
 
 fn bad(param: &str, found: &str, expected: &str, name: &str) -> Problem {
-    let hint = format!("docs/concepts/bbr-tuned.md and docs/reference/agent-cc.md list what `cc load {name}` takes");
+    let hint = format!("docs/concepts/bbr-tuned.md and docs/reference/agent-cc.md list the parameters of {name}");
     Problem::refused("bad-setting", &format!("--set {param}"), found, expected, &hint)
 }
 

@@ -29,7 +29,7 @@ pub fn set_default(name: &str) -> io::Result<()> {
 
 /// Returns the error of a command that cannot read these settings.
 pub fn unreadable(error: io::Error) -> Problem {
-    let (expected, hint) = ("the kernel's settings of TCP", "mount -t proc proc /proc");
+    let (expected, hint) = ("the kernel's TCP settings", "mount -t proc proc /proc");
     Problem::missing("no-proc", FOLDER, error, expected, hint)
 }
 

@@ -35,11 +35,11 @@ pub fn text(stale: &[StaleDefault]) -> String {
     let line = |default: &StaleDefault| {
         let name = on_one_line(&default.name);
         let (place, enter) = match default.netns {
-            None => ("this network namespace".to_owned(), String::new()),
-            Some(number) => (format!("network namespace {number}"), "within it: ".to_owned()),
+            None => ("this network namespace".to_owned(), "run: ".to_owned()),
+            Some(number) => (format!("network namespace {number}"), "run in that namespace: ".to_owned()),
         };
         format!(
-            "{name}: unregistered, but still the default of new connections in {place}; \
+            "{name}: unregistered, but still the default for new connections in {place}; \
              {enter}sudo sysctl net.ipv4.tcp_congestion_control={other}\n"
         )
     };

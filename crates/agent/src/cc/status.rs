@@ -42,7 +42,7 @@ pub fn status(json: bool) -> Result<String, Problem> {
     }
     let stale = stale::text(&status.stale_defaults);
     if status.algorithms.is_empty() {
-        return Ok(format!("{stale}no algorithm in eBPF is registered\n"));
+        return Ok(format!("{stale}no eBPF algorithm is registered\n"));
     }
     Ok(stale + &status.algorithms.iter().map(text).collect::<String>())
 }
@@ -66,7 +66,7 @@ fn look(registered: &Registered) -> Algorithm {
 
 fn text(algorithm: &Algorithm) -> String {
     let state = match (algorithm.state, algorithm.held_by.first()) {
-        ("linked" | "kept", Some(pid)) => format!("registered until process {pid} ends"),
+        ("linked" | "kept", Some(pid)) => format!("registered until process {pid} exits"),
         ("linked", None) => "registered until its pinned link is removed".to_owned(),
         ("kept", None) => "registered until it is unloaded".to_owned(),
         _ => "unregistered; connections that use it keep it until they close".to_owned(),
@@ -79,7 +79,7 @@ fn text(algorithm: &Algorithm) -> String {
         text += &format!("  parameters    {}\n", parameters.join(" "));
     }
     if let Some(counters) = &algorithm.counters {
-        text += &format!("  connections   {} now, {} in all\n", counters.live_flows(), counters.flows_begun);
+        text += &format!("  connections   {} open, {} in total\n", counters.live_flows(), counters.flows_begun);
         text += &format!("  ACKs          {}\n", counters.acks);
         if let Some(boosted) = counters.boosted_acks {
             let share = 100.0 * boosted as f64 / counters.acks.max(1) as f64;

@@ -40,8 +40,8 @@ pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) ->
 
 fn not_registered(name: &str) -> Problem {
     let is_kernels = settings::available().unwrap_or_default().iter().any(|algorithm| algorithm == name);
-    let found = if is_kernels { "an algorithm of the kernel's own" } else { "no algorithm of this name" };
-    Problem::failed("not-loaded", name, found, "one that is registered by eBPF", "thalweg-agent cc list")
+    let found = if is_kernels { "a kernel algorithm" } else { "no algorithm of this name" };
+    Problem::failed("not-loaded", name, found, "a registered eBPF algorithm", "thalweg-agent cc list")
 }
 
 /// Replaces the default algorithm of this network namespace if it is `name`. The kernel's setting keeps a reference, so
@@ -62,11 +62,11 @@ pub fn leave_default(
             "default",
             "net.ipv4.tcp_congestion_control",
             format!("{name}, and it cannot be changed: {error}"),
-            "another algorithm, before this one is unregistered",
+            "another default before the algorithm is unregistered",
             &format!("sudo sysctl net.ipv4.tcp_congestion_control={other}"),
         )
     })?;
-    print(&format!("net.ipv4.tcp_congestion_control was {name}: now {other}\n"))
+    print(&format!("net.ipv4.tcp_congestion_control: changed from {name} to {other}\n"))
 }
 
 /// Signals the agent that holds a registration, and waits until the registration is removed.
@@ -76,8 +76,8 @@ fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) ->
         return Err(Problem::failed(
             "held-by-other",
             name,
-            format!("it is held by {} (process {})", other.name, other.pid),
-            "a thalweg-agent, which can be signalled",
+            format!("a registration held by {} (process {})", other.name, other.pid),
+            "a registration held by thalweg-agent",
             &format!("end that process: kill {}", other.pid),
         ));
     }
@@ -88,17 +88,17 @@ fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) ->
     let deadline = Instant::now() + PATIENCE;
     while registered.is_still_registered(kernel) {
         if Instant::now() > deadline {
-            let found = match holders.first() {
-                Some(holder) => format!("it is still held by process {}", holder.pid),
-                None => "it is held by a link that is pinned in a BPF file system".to_owned(),
+            let (found, hint) = match holders.first() {
+                Some(holder) => (
+                    format!("a registration still held by process {}", holder.pid),
+                    format!("end that process: sudo kill -KILL {}", holder.pid),
+                ),
+                None => (
+                    "a registration held by a link that is pinned in a BPF file system".to_owned(),
+                    "`sudo bpftool --bpffs link show` names the pinned file; remove it".to_owned(),
+                ),
             };
-            return Err(Problem::failed(
-                "still-held",
-                name,
-                found,
-                "a link that closes",
-                "sudo bpftool link show; remove the file that it names",
-            ));
+            return Err(Problem::failed("still-held", name, found, "a registration that is released", &hint));
         }
         std::thread::sleep(POLL);
     }

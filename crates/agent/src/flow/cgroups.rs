@@ -38,7 +38,7 @@ pub fn mount_point() -> Result<PathBuf, Problem> {
             "no-cgroup2",
             "/proc/self/mountinfo",
             found,
-            "a cgroup v2, mounted",
+            "a mounted cgroup v2 file system",
             "sudo mkdir -p /sys/fs/cgroup/unified && sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
         )
     };
@@ -86,12 +86,12 @@ impl Recorded {
         };
         let refused = |found: String| {
             let hint =
-                format!("the folders below {}; of a service: systemctl show -p ControlGroup NAME", mount.display());
+                format!("cgroups are the folders below {}; for a service: systemctl show -p ControlGroup NAME", mount.display());
             let place = wanted.unwrap_or(mount).display().to_string();
-            Problem::refused("no-cgroup", &place, found, "a cgroup of version 2", &hint)
+            Problem::refused("no-cgroup", &place, found, "a cgroup v2 folder", &hint)
         };
         let path = path.canonicalize().map_err(|error| refused(error.to_string()))?;
-        let Ok(below) = path.strip_prefix(mount) else { return Err(refused("another folder".to_owned())) };
+        let Ok(below) = path.strip_prefix(mount) else { return Err(refused("a folder outside of cgroup v2".to_owned())) };
         let level = below.components().count() as u64;
         let folder = File::open(&path).map_err(|error| refused(error.to_string()))?;
         let metadata = folder.metadata().map_err(|error| refused(error.to_string()))?;
@@ -128,7 +128,7 @@ impl Recorded {
             Ok(other) if other.is_cgroup() => CgroupState::Replaced(other),
             // The file system may have been mounted elsewhere meanwhile.
             _ if self.is_alive() => CgroupState::Same,
-            Ok(_) => CgroupState::Removed("another folder in its place".to_owned()),
+            Ok(_) => CgroupState::Removed("another folder is in its place".to_owned()),
             Err(why) => CgroupState::Removed(why),
         }
     }

@@ -157,7 +157,7 @@ impl Queue {
     fn waited(&self) -> io::Result<Duration> {
         let mut text = [0; 64];
         let length = self.0.read_at(&mut text, 0)?;
-        waited(&text[..length]).ok_or_else(|| io::Error::other("schedstat of another form"))
+        waited(&text[..length]).ok_or_else(|| io::Error::other("unexpected format of schedstat"))
     }
 }
 

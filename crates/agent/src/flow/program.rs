@@ -82,16 +82,17 @@ impl Program {
                 libbpf_rs::ErrorKind::PermissionDenied => Problem::failed(
                     "cgroup-taken",
                     &place,
-                    "a program that shares this cgroup's connections, or those of one above, with no other",
-                    "only programs that allow others (BPF_F_ALLOW_MULTI)",
-                    "sudo bpftool cgroup tree shows them (sock_ops); detach it, or record another cgroup: --cgroup",
+                    "a BPF program on this cgroup, or on one above it, that excludes other programs",
+                    "only programs that permit others (BPF_F_ALLOW_MULTI)",
+                    "`sudo bpftool cgroup tree` lists sock_ops programs; detach that one, or record another cgroup \
+                     with --cgroup",
                 ),
                 _ => Problem::failed(
                     "not-attached",
                     &place,
                     error,
                     "the kernel to attach a program of type sock_ops",
-                    "is CONFIG_CGROUP_BPF set? zgrep CGROUP_BPF /proc/config.gz",
+                    "check that CONFIG_CGROUP_BPF is set: zgrep CGROUP_BPF /proc/config.gz",
                 ),
             }
         })
@@ -104,7 +105,7 @@ impl Program {
     pub fn walk(&self) -> Result<Link, Problem> {
         let program = self.object.progs_mut().find(|program| program.name() == WALK).expect("it is there");
         program.attach().map_err(|error| {
-            let expected = "an iterator over TCP's connections";
+            let expected = "an iterator over TCP connections";
             Problem::failed("no-iterator", PLACE, error, expected, "report it with the output of `uname -r`")
         })
     }
@@ -161,7 +162,7 @@ impl Program {
 fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {
     let map = object.maps().find(|map| map.name() == OsStr::new(name)).expect("the programs have it");
     MapHandle::try_from(&map).map_err(|error| {
-        Problem::failed("files", "this process", error, "to be allowed another open file", "check ulimit -n")
+        Problem::failed("files", "this process", error, "permission to open another file", "check ulimit -n")
     })
 }
 
@@ -190,14 +191,14 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
             Some(holder) => format!("process {}", holder.pid),
             None => "another process".to_owned(),
         };
-        let found = format!("{by} records cgroup {} already", path.as_deref().unwrap_or("of the same number"));
+        let found = format!("cgroup {} already recorded by {by}", path.as_deref().unwrap_or("with the same id"));
         return Err(Problem::failed(
             "already-recording",
             &cgroup.path.display().to_string(),
             found,
-            "one recorder for each connection",
-            "thalweg-agent status shows its state; stop it first (`tune` records as well), or take another cgroup: \
-             --cgroup",
+            "one recorder per connection",
+            "stop the other recorder first (`thalweg-agent status` shows it; `tune` also records), or choose another \
+             cgroup with --cgroup",
         ));
     }
     Ok(())
@@ -220,10 +221,10 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
     Err(Problem::failed(
         "another-tuner",
         &cgroup.path.display().to_string(),
-        "bpftune, which chooses the algorithms of connections as well (its program conn_tuner_sockops)",
-        "one that chooses",
-        "sudo systemctl stop bpftune, or start it without its tuner tcp_conn; --dry-run, which sets nothing, runs \
-         beside it",
+        "bpftune, which also chooses the algorithms of connections (with its program conn_tuner_sockops)",
+        "only one program that chooses",
+        "sudo systemctl stop bpftune, or start bpftune without its tuner tcp_conn; --dry-run, which sets nothing, can \
+         run beside it",
     ))
 }
 

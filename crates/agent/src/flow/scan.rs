@@ -97,7 +97,7 @@ impl Scanner {
         // A separate thread enters the namespaces, so that the other threads stay in theirs.
         let scanned = thread::scope(|scope| {
             let walk = thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.walk_all(take))?;
-            walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked")))
+            walk.join().unwrap_or_else(|_| Err(io::Error::other("the scan thread panicked")))
         })?;
         if !shows_all {
             maps.publish_visited(&scanned);

@@ -71,19 +71,19 @@ impl<'a> Attachment<'a> {
         match self.cgroup.state(&self.mount) {
             CgroupState::Same if self.is_attached() => {
                 if !extension.holds() {
-                    log::warning("the watchdog process had exited: a new one is started");
+                    log::warning("the watchdog process had exited; a new one was started");
                     if let Err(problem) = self.hand_over(extension) {
                         log::error(&problem.to_string());
                     }
                 }
                 false
             }
-            CgroupState::Same => self.attach_again(None, "was detached by another process", extension),
-            CgroupState::Replaced(other) => self.attach_again(Some(other), "was removed and made again", extension),
+            CgroupState::Same => self.attach_again(None, "another process detached the program", extension),
+            CgroupState::Replaced(other) => self.attach_again(Some(other), "it was removed and created again", extension),
             CgroupState::Removed(why) => {
                 let place = self.cgroup.path.display();
                 self.report(format!(
-                    "cgroup {place} is removed ({why}); its connections are recorded once it is created again"
+                    "cgroup {place} was removed ({why}); recording resumes when it is created again"
                 ));
                 self.let_go(extension);
                 self.watch();
@@ -108,13 +108,13 @@ impl<'a> Attachment<'a> {
         self.watch();
         if let Err(problem) = attached {
             self.let_go(extension);
-            self.report(format!("cgroup {place} {what}, and its connections cannot be recorded: {}", problem.found));
+            self.report(format!("cgroup {place}: {what}, and its connections cannot be recorded: {}", problem.found));
             return false;
         }
         self.kernel.scanner.set_cgroup(self.cgroup.number);
         self.observed.attached_again();
         log::warning(&format!(
-            "cgroup {place} {what}; its connections are recorded again, except those that opened and closed in between"
+            "cgroup {place}: {what}; its connections are recorded again, except those that opened and closed in between"
         ));
         true
     }

@@ -108,7 +108,7 @@ impl Opened {
     ) -> Result<Opened, Problem> {
         let off_cpu = Arc::new(OffCpu::default());
         let wakeup = Wakeup::new()
-            .map_err(|error| Problem::failed("files", "this process", error, "another open file", "check ulimit -n"))?;
+            .map_err(|error| Problem::failed("files", "this process", error, "permission to open another file", "check ulimit -n"))?;
         let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
         let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&off_cpu), wakeup, extension.tuning()));
         let metrics = Arc::new(Metrics::new());
@@ -119,7 +119,7 @@ impl Opened {
             observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
         }
         let watch = Watch::start(&off_cpu).map_err(|error| {
-            Problem::failed("threads", "this process", error, "to be allowed another thread", "check ulimit -u")
+            Problem::failed("threads", "this process", error, "permission to start another thread", "check ulimit -u")
         })?;
         Ok(Opened { observed, metrics, off_cpu, writer, servers: Servers { _socket: socket, _watch: watch } })
     }
@@ -166,7 +166,7 @@ impl Loaded {
                 "no-memory",
                 "this process",
                 error,
-                "memory that it shares with the kernel's side",
+                "memory that is shared with the BPF programs",
                 "check ulimit -v",
             )
         })?;
@@ -191,7 +191,7 @@ fn detach(
     if recorder.borrow().detail == Detail::Full
         && let Err(error) = rounds.walk_last()?
     {
-        log::warning(&format!("open connections have no last row: {error}"));
+        log::warning(&format!("the last rows of open connections were not written: {error}"));
     }
     let ended = recorder.borrow_mut().extension.end();
     drop(attachment);
@@ -221,11 +221,11 @@ struct Reload<'a> {
 
 impl Reload<'_> {
     fn reload(&self, recorder: &mut Recorder) {
-        log::info("SIGHUP: settings are read again, and rows that wait are written");
+        log::info("SIGHUP: reloading the settings and writing queued rows");
         recorder.flush(Instant::now());
         let result = self.try_to_reload(recorder);
         if let Err(problem) = &result {
-            log::error(&format!("the settings could not be reloaded, and the earlier ones remain in use: {problem}"));
+            log::error(&format!("the settings could not be reloaded; the earlier ones remain in use: {problem}"));
         }
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }
@@ -236,7 +236,7 @@ impl Reload<'_> {
         let lines = recorder.extension.reload()?;
         lines.iter().for_each(|line| log::info(line));
         if addresses != *self.addresses.borrow() {
-            log::warning("--key: another key; addresses hash to other numbers from now on");
+            log::warning("--key: the key has changed; addresses hash to different numbers from now on");
             recorder.row_builder.set_addresses(addresses.clone());
             self.addresses.replace(addresses);
         }
@@ -258,7 +258,7 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
         status.listen.as_ref().map(|listen| format!("; metrics: http://{listen}/metrics")).unwrap_or_default();
     let joined = status.counters.joined;
     let place = if writes_rows { format!("in {}", status.out) } else { "without records".to_owned() };
-    format!("{word} {which}{sampled}{detail}, {place}; {joined} were open already{metrics}")
+    format!("{word} {which}{sampled}{detail}, {place}; {joined} were already open{metrics}")
 }
 
 /// Logs after the first scan which values the records will lack.
@@ -267,7 +267,7 @@ fn report(outcome: io::Result<Scanned>) {
         Ok(Scanned { missed: 0, .. }) => {}
         Ok(Scanned { missed, .. }) => log::warning(&format!(
             "{missed} network namespaces cannot be entered: connections that were open there before now are not \
-             recorded (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
+             recorded (this requires CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
         )),
         Err(error) => log::warning(&format!("connections that were open before now are not recorded: {error}")),
     }

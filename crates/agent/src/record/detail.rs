@@ -11,8 +11,7 @@ pub enum Detail {
     /// All columns, and interim rows of open connections
     #[default]
     Full,
-    /// Columns that `tune` and `thalweg advise` need: rows of closed connections and of transfers, without the other
-    /// columns
+    /// Only rows of closed connections and of transfers, with the columns that `tune` and `thalweg advise` need
     Low,
 }
 

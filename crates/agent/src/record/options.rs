@@ -17,7 +17,7 @@ const MAX_OPEN: i64 = 1 << 24;
 /// Form of recorded addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Privacy {
-    /// Full addresses, and peers' ports
+    /// Full addresses and remote ports
     Whole,
     /// Networks: /24 of IPv4, /48 of IPv6
     Truncated,
@@ -39,7 +39,7 @@ impl Privacy {
 /// Options of recording.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Folder of the records
+    /// Folder of the record files
     #[arg(long, value_name = "DIR", default_value = "/var/lib/thalweg/records")]
     pub out: PathBuf,
     /// Record only connections of this cgroup (v2) and its descendants, instead of the whole machine
@@ -60,7 +60,7 @@ pub struct Options {
     /// Time with an empty send queue that ends a transfer
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = time)]
     pub idle_gap: Duration,
-    /// Interval between writes, and maximum loss after kill -9
+    /// Interval between writes; at most this much is lost after kill -9
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub flush: Duration,
     /// Time span of a record file

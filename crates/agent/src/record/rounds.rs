@@ -179,7 +179,7 @@ impl<'a> Rounds<'a> {
                     self.fetch()?;
                 }
             }
-            Ok(walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked"))))
+            Ok(walk.join().unwrap_or_else(|_| Err(io::Error::other("the scan thread panicked"))))
         })
     }
 
@@ -204,9 +204,9 @@ fn wakes_for(files: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
 fn unreadable(error: impl std::fmt::Display) -> Problem {
     Problem::failed(
         "ring-buffer",
-        "the kernel's side",
+        "the BPF programs",
         error,
-        "to be woken by it",
+        "wakeups from them",
         "report it with the output of `uname -r`",
     )
 }

@@ -29,16 +29,16 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
         Err(Problem::refused(code, "--listen", format!("{listen}: {found}"), expected, hint))
     };
     let Ok(address) = listen.parse::<SocketAddr>() else {
-        return refused("listen", "no address with a port", "an IP address and a port", &format!("--listen {DEFAULT}"));
+        return refused("listen", "not an address with a port", "an IP address and a port", &format!("--listen {DEFAULT}"));
     };
     if !address.ip().to_canonical().is_loopback() {
         return refused(
             "listen-not-loopback",
-            "other machines could read this server's metrics there, without a password",
-            "an address of this machine alone",
+            "other machines could read the metrics there without authentication",
+            "a loopback address",
             &format!(
-                "--listen {DEFAULT}, and let a Prometheus on this machine, or a proxy with authentication, pass it \
-                 on"
+                "--listen {DEFAULT}; a local Prometheus, or a proxy with authentication, can make the metrics \
+                 available to other machines"
             ),
         );
     }
@@ -61,11 +61,11 @@ impl Server {
         let failed = |error: io::Error| {
             let hint = match error.kind() {
                 ErrorKind::AddrInUse => {
-                    format!("who has it: sudo ss -ltnp 'sport = :{}'; or another port", address.port())
+                    format!("find the process that uses it: sudo ss -ltnp 'sport = :{}'; or choose another port", address.port())
                 }
                 _ => format!("--listen {DEFAULT}, or --no-metrics"),
             };
-            Problem::failed("listen", "--listen", format!("{listen}: {error}"), "an address that is free", &hint)
+            Problem::failed("listen", "--listen", format!("{listen}: {error}"), "an unused address", &hint)
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -112,8 +112,8 @@ impl Endpoint for Pages {
                 ("200 OK", (prometheus::TEXT_FORMAT, self.metrics.render(&self.observed.status(), others)))
             }
             Target::Other => ("404 Not Found", text("the metrics are at /metrics\n")),
-            Target::NotGet => ("405 Method Not Allowed", text("GET /metrics is all there is\n")),
-            Target::Malformed => ("400 Bad Request", text("this is not HTTP\n")),
+            Target::NotGet => ("405 Method Not Allowed", text("only GET /metrics is supported\n")),
+            Target::Malformed => ("400 Bad Request", text("malformed HTTP request\n")),
         };
         let length = body.len();
         let head = format!(

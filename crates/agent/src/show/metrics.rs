@@ -68,22 +68,22 @@ impl Metrics {
             ),
             retransmit_ratio: histogram(
                 "connection_retransmit_ratio",
-                "Share of retransmissions in the data segments of closed connections that sent any.",
+                "Share of data segments that were retransmissions, of closed connections that sent data.",
                 RATIOS.to_vec(),
                 cc,
             ),
             connection_size: histogram(
                 "connection_acked_bytes",
-                "Bytes acknowledged over the lives of closed connections.",
+                "Bytes acknowledged on each closed connection.",
                 steps(2, 10),
                 cc,
             ),
-            closed: counter("connections_closed", "Recorded connections that have closed, by how.", &["cc", "close"]),
-            cpu_limited: counter("connections_cpu_limited", "Closed connections whose BBR was short of CPU.", cc),
-            sent: counter("sent_bytes", "Payload that closed connections sent, retransmissions included.", cc),
-            acked: counter("acked_bytes", "Payload of closed connections that was acknowledged.", cc),
-            received: counter("received_bytes", "Payload that closed connections received.", cc),
-            retransmitted: counter("retransmitted_bytes", "Payload that closed connections sent again.", cc),
+            closed: counter("connections_closed", "Recorded connections that have closed, by type of close.", &["cc", "close"]),
+            cpu_limited: counter("connections_cpu_limited", "Closed BBR connections that were short of CPU.", cc),
+            sent: counter("sent_bytes", "Payload sent on closed connections, including retransmissions.", cc),
+            acked: counter("acked_bytes", "Payload acknowledged on closed connections.", cc),
+            received: counter("received_bytes", "Payload received on closed connections.", cc),
+            retransmitted: counter("retransmitted_bytes", "Payload retransmitted on closed connections.", cc),
             registry,
         }
     }
@@ -109,30 +109,30 @@ fn recording(snapshot: &Snapshot) -> Registry {
         registered(&registry, Gauge::new(name, about)).set(value);
     };
     let Snapshot { counters, writer, usage, .. } = snapshot;
-    counter("connections_opened", "Recorded connections that opened.", counters.opened);
+    counter("connections_opened", "Recorded connections that were opened.", counters.opened);
     counter("connections_joined", "Connections that were open before recording began.", counters.joined);
-    counter("connections_unsampled", "Connections left out by --sample.", counters.unsampled);
-    counter("lost_events", "Events that the kernel could not hand over.", counters.lost_events);
-    counter("lost_connections", "Connections that the kernel had no memory to record.", counters.lost_connections);
+    counter("connections_unsampled", "Connections that were not recorded because of --sample.", counters.unsampled);
+    counter("lost_events", "Events dropped because the event queue was full.", counters.lost_events);
+    counter("lost_connections", "Connections that were not recorded because kernel memory was short.", counters.lost_connections);
     counter("lost_rows", "Rows dropped because they could not be written for too long.", writer.rows_lost);
-    counter("written_rows", "Rows in complete files.", writer.rows_written);
-    counter("removed_files", "Files that were deleted in favour of newer ones.", writer.files_removed);
-    counter("clock_steps", "Times that the clock was set while recording.", counters.clock_steps);
-    counter("reattached", "Times that the program was attached again.", counters.reattached);
+    counter("written_rows", "Rows written to complete files.", writer.rows_written);
+    counter("removed_files", "Record files deleted to make space for newer ones.", writer.files_removed);
+    counter("clock_steps", "Steps of the wall clock while recording.", counters.clock_steps);
+    counter("reattached", "Number of times that the BPF program was attached again.", counters.reattached);
     let attached = if snapshot.not_attached.is_some() { 0.0 } else { 1.0 };
-    gauge("thalweg_attached", "0 while no connections are recorded; status shows the reason.", attached);
+    gauge("thalweg_attached", "1 while connections are recorded, otherwise 0; `thalweg-agent status` shows the reason.", attached);
     let reload_failed = if snapshot.reload_trouble.is_some() { 1.0 } else { 0.0 };
     gauge(
         "thalweg_reload_failing",
-        "1 while the settings on the disk cannot be read; status shows the reason.",
+        "1 if the last reload of the settings failed; `thalweg-agent status` shows the reason.",
         reload_failed,
     );
     gauge("thalweg_connections_open", "Recorded connections that are open.", snapshot.connections_open as f64);
     gauge("thalweg_waiting_rows", "Rows in memory that wait to be written.", writer.rows_waiting as f64);
-    gauge("thalweg_record_files", "Complete files of records.", writer.files as f64);
-    gauge("thalweg_record_files_bytes", "Bytes in complete files of records.", writer.bytes as f64);
+    gauge("thalweg_record_files", "Complete record files.", writer.files as f64);
+    gauge("thalweg_record_files_bytes", "Total size of the complete record files.", writer.bytes as f64);
     let failing = if writer.trouble.is_some() { 1.0 } else { 0.0 };
-    gauge("thalweg_write_failing", "1 while records cannot be written; status shows the reason.", failing);
+    gauge("thalweg_write_failing", "1 while records cannot be written; `thalweg-agent status` shows the reason.", failing);
     gauge(
         "thalweg_sampled_one_in",
         "Sampling ratio: one in N connections is recorded.",
@@ -140,19 +140,19 @@ fn recording(snapshot: &Snapshot) -> Registry {
     );
     gauge(
         "thalweg_recording_start_time_seconds",
-        "When recording began, in UNIX time.",
+        "UNIX time at which recording began.",
         snapshot.since_us as f64 / 1e6,
     );
-    gauge("process_resident_memory_bytes", "Memory of the process.", usage.process_bytes as f64);
+    gauge("process_resident_memory_bytes", "Resident memory of the process.", usage.process_bytes as f64);
     if let Some(bytes) = usage.maps_bytes {
-        gauge("thalweg_ebpf_maps_bytes", "Memory of the maps in the kernel.", bytes as f64);
+        gauge("thalweg_ebpf_maps_bytes", "Memory of the BPF maps in the kernel.", bytes as f64);
     }
     let cpu =
-        registered(&registry, Counter::new("process_cpu_seconds_total", "Processor time that the process has used."));
+        registered(&registry, Counter::new("process_cpu_seconds_total", "CPU time that the process has used."));
     cpu.inc_by(usage.cpu_us as f64 / 1e6);
     rows(&registry, counters);
     programs(&registry, &snapshot.programs);
-    let info = Opts::new("thalweg_info", "The agent: always 1.")
+    let info = Opts::new("thalweg_info", "Versions of the agent and of the kernel, as labels; always 1.")
         .const_label("version", &snapshot.version)
         .const_label("kernel", &snapshot.kernel);
     registered(&registry, Gauge::with_opts(info)).set(1.0);
@@ -172,9 +172,9 @@ fn rows(registry: &Registry, counters: &Counters) {
 /// Registers the kernel's measurements of the programs; without kernel measurements it has no samples.
 fn programs(registry: &Registry, programs: &[Program]) {
     let runs =
-        Opts::new("thalweg_ebpf_runs_total", "Runs of the programs in the kernel (with kernel.bpf_stats_enabled).");
+        Opts::new("thalweg_ebpf_runs_total", "Runs of each BPF program; only with kernel.bpf_stats_enabled.");
     let runs = registered(registry, IntCounterVec::new(runs, &["program"]));
-    let seconds = Opts::new("thalweg_ebpf_run_seconds_total", "Time in the programs in the kernel.");
+    let seconds = Opts::new("thalweg_ebpf_run_seconds_total", "Run time of each BPF program; only with kernel.bpf_stats_enabled.");
     let seconds = registered(registry, prometheus::CounterVec::new(seconds, &["program"]));
     for program in programs {
         runs.with_label_values(&[&program.name]).inc_by(program.runs);

@@ -104,7 +104,7 @@ impl<E: Endpoint> Server<E> {
             let ready = match self.wait(checked + CHECK) {
                 Ok(ready) => ready,
                 Err(error) => {
-                    log::debug(&format!("clients cannot be waited for: {error}"));
+                    log::debug(&format!("cannot wait for clients: {error}"));
                     thread::sleep(RETRY);
                     continue;
                 }
@@ -150,7 +150,7 @@ impl<E: Endpoint> Server<E> {
                 Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return,
                 Err(error) => {
-                    log::debug(&format!("a client cannot be accepted: {error}"));
+                    log::debug(&format!("cannot accept a client: {error}"));
                     if !self.drop_one() {
                         thread::sleep(RETRY);
                     }

@@ -56,8 +56,8 @@ impl Server {
             Problem::failed(
                 "socket",
                 &path.display().to_string(),
-                format!("the socket cannot be created: {error}"),
-                "a path where root may create one",
+                format!("a socket that cannot be created: {error}"),
+                "a path where root may create a socket",
                 &format!("--socket {DEFAULT}"),
             )
         };
@@ -143,7 +143,7 @@ impl Endpoint for Questions {
             Ok(())
         });
         match result {
-            Ok(()) => log::warning(&format!("{place}: the socket had been removed or replaced; it is created again")),
+            Ok(()) => log::warning(&format!("{place}: the socket had been removed or replaced; it was created again")),
             Err(why) if self.trouble.as_ref() != Some(&why) => {
                 log::error(&format!(
                     "{place}: the socket has been removed or replaced, and cannot be created again: {why}"
@@ -163,24 +163,24 @@ fn make_way(path: &Path) -> Result<(), Problem> {
         return Err(Problem::refused(
             "not-a-socket",
             &place,
-            "something that is not a socket",
-            "nothing, or the socket of an earlier agent",
+            "a file that is not a socket",
+            "no file, or the socket of an earlier agent",
             &format!("choose another path: --socket {DEFAULT}"),
         ));
     }
     // A socket without a listener refuses connections; any other result means that an agent is running.
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(|error| {
-            let found = format!("the socket of an agent that was killed, and it cannot be removed: {error}");
-            Problem::failed("socket", &place, found, "nothing in the way", &format!("sudo rm {place}"))
+            let found = format!("the socket of a killed agent, which cannot be removed: {error}");
+            Problem::failed("socket", &place, found, "no file at this path", &format!("sudo rm {place}"))
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         _ => Err(Problem::failed(
             "already-recording",
             &place,
-            "an agent that answers there",
-            "no other agent on this machine",
-            "sudo thalweg-agent status shows it; stop it first",
+            "a running agent",
+            "a path that no other agent uses",
+            "stop that agent first (`sudo thalweg-agent status` shows it), or choose another path: --socket PATH",
         )),
     }
 }
@@ -217,9 +217,9 @@ pub fn ask(path: &Path, request: &Request) -> Result<Value, Problem> {
         Some(error) => Err(Problem::failed(
             "unknown-request",
             &path.display().to_string(),
-            format!("an agent that does not understand the question: {error}"),
+            format!("an agent that does not support this request: {error}"),
             "an agent of the same version",
-            "restart the one that records: sudo systemctl restart thalweg-agent",
+            "restart the running agent: sudo systemctl restart thalweg-agent",
         )),
     }
 }
@@ -247,12 +247,12 @@ fn unanswered(path: &Path, error: &io::Error) -> Problem {
     let place = path.display().to_string();
     match error.kind() {
         ErrorKind::PermissionDenied => {
-            Problem::missing("no-right", &place, "a socket for root only", "root", "put sudo before the command")
+            Problem::missing("no-right", &place, "a socket that only root may use", "root", "put sudo before the command")
         }
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => Problem::failed(
             "not-recording",
             &place,
-            "no agent that answers",
+            "no running agent",
             "a running `thalweg-agent record`",
             "sudo systemctl start thalweg-agent, or: sudo thalweg-agent record",
         ),
@@ -260,14 +260,14 @@ fn unanswered(path: &Path, error: &io::Error) -> Problem {
             "no-answer",
             &place,
             "no answer within 30 s",
-            "an agent that is not stopped",
+            "an agent that answers",
             "read its log: journalctl --unit thalweg-agent",
         ),
         _ => Problem::failed(
             "no-answer",
             &place,
-            format!("no answer that can be read: {error}"),
-            "an agent that answers within 30 s",
+            format!("an unreadable answer: {error}"),
+            "an answer from thalweg-agent",
             "read its log: journalctl --unit thalweg-agent",
         ),
     }

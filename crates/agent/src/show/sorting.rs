@@ -20,19 +20,19 @@ pub enum SortBy {
     MinRtt,
     /// Congestion window.
     Cwnd,
-    /// Data segments that were retransmissions.
+    /// Retransmitted data segments.
     Retransmits,
-    /// Their share of the data segments.
+    /// Share of data segments that were retransmissions.
     RetransmitRatio,
     /// Delivery rate.
     Rate,
-    /// How long it has been open.
+    /// Time since the connection opened.
     Age,
     /// Congestion control.
     Cc,
-    /// Address here.
+    /// Local address and port.
     Local,
-    /// Address of the peer.
+    /// Remote address and port.
     Remote,
 }
 

@@ -33,33 +33,33 @@ fn text(snapshot: &Snapshot) -> String {
     line("process", format!("{}, thalweg-agent {}, Linux {}", snapshot.pid, snapshot.version, snapshot.kernel));
     let sampled = match snapshot.sampled_one_in {
         0 | 1 => String::new(),
-        n => format!(", one in {}: {} left out", count(n), count(counters.unsampled)),
+        n => format!(", one in {}: {} not sampled", count(n), count(counters.unsampled)),
     };
     line(
         "connections",
-        format!("{} open now, of cgroup {}{sampled}", count(snapshot.connections_open), snapshot.cgroup),
+        format!("{} open now, in cgroup {}{sampled}", count(snapshot.connections_open), snapshot.cgroup),
     );
     let [opened, closed, joined] = [counters.opened, counters.closed, counters.joined].map(count);
     line("", format!("{opened} opened, {closed} closed, {joined} open before recording began"));
     let [close, transfer, interim] = [counters.close_rows, counters.transfer_rows, counters.interim_rows].map(count);
     line("rows", format!("{close} close, {transfer} transfer, {interim} interim"));
     let (files, waiting) = (count(writer.files), count(writer.rows_waiting));
-    line("files", format!("{files} of {} in {}; {waiting} rows wait", bytes(writer.bytes), snapshot.out));
+    line("files", format!("{files} ({}) in {}; {waiting} rows queued", bytes(writer.bytes), snapshot.out));
     line("addresses", snapshot.addresses.clone());
     if let Some(percent) = snapshot.away_percent {
         line("off CPU", format!("{percent:.1} % of the last minute"));
     }
     line("lost", lost(snapshot));
     if counters.clock_steps > 0 {
-        line("clock", format!("was set {}", times(counters.clock_steps)));
+        line("clock", format!("stepped {}", times(counters.clock_steps)));
     }
     let metrics = |at: &String| format!("http://{at}/metrics");
     line("metrics", snapshot.listen.as_ref().map_or_else(|| "not served".to_owned(), metrics));
     let maps = usage.maps_bytes.map(|maps| format!(", {} of kernel maps", bytes(maps))).unwrap_or_default();
-    line("uses", format!("{}{maps}, {} of CPU", bytes(usage.process_bytes), age(usage.cpu_us)));
+    line("uses", format!("{} of memory{maps}, {} of CPU time", bytes(usage.process_bytes), age(usage.cpu_us)));
     for program in &snapshot.programs {
         if let Some(mean) = program.mean_ns() {
-            line("in the kernel", format!("{}: {mean:.0} ns a run, {} runs", program.name, count(program.runs)));
+            line("in the kernel", format!("{}: {mean:.0} ns per run, {} runs", program.name, count(program.runs)));
         }
     }
     let mut head = match (&snapshot.not_attached, &writer.trouble) {
@@ -71,7 +71,7 @@ fn text(snapshot: &Snapshot) -> String {
         head += &format!("rows cannot be written now: {trouble}\n");
     }
     if let Some(trouble) = &snapshot.reload_trouble {
-        head += &format!("the settings on disk are not in use: {trouble}\n");
+        head += &format!("the last reload of the settings failed: {trouble}\n");
     }
     head + &text
 }
@@ -79,8 +79,8 @@ fn text(snapshot: &Snapshot) -> String {
 /// Describes losses and gaps of the records.
 fn lost(snapshot: &Snapshot) -> String {
     let all = [
-        (snapshot.counters.lost_events, "events that the kernel could not hand over"),
-        (snapshot.counters.lost_connections, "connections that the kernel had no memory for"),
+        (snapshot.counters.lost_events, "events dropped because the queue was full"),
+        (snapshot.counters.lost_connections, "connections not recorded because kernel memory was short"),
         (snapshot.writer.rows_lost, "rows that could not be written"),
     ];
     let lost: Vec<String> =
@@ -113,16 +113,16 @@ mod tests {
 recording
   since         2023-11-14 22:13:20 UTC (27h01m)
   process       4242, thalweg-agent 0.1.0, Linux 6.18.5
-  connections   79 open now, of cgroup /sys/fs/cgroup
+  connections   79 open now, in cgroup /sys/fs/cgroup
                 1,234,567 opened, 1,234,500 closed, 12 open before recording began
   rows          1,234,500 close, 3,300,100 transfer, 204 interim
-  files         57 of 1.23 GB in /var/lib/thalweg/records; 804 rows wait
+  files         57 (1.23 GB) in /var/lib/thalweg/records; 804 rows queued
   addresses     truncated
   off CPU       0.4 % of the last minute
   lost          nothing
   metrics       http://127.0.0.1:9477/metrics
-  uses          8.10 MB, 12.3 MB of kernel maps, 1m01s of CPU
-  in the kernel record_sockops: 85 ns a run, 2,000,000 runs
+  uses          8.10 MB of memory, 12.3 MB of kernel maps, 1m01s of CPU time
+  in the kernel record_sockops: 85 ns per run, 2,000,000 runs
 ";
         assert_eq!(text(&fixture::agent().snapshot), expected);
     }
@@ -142,11 +142,11 @@ recording
         let text = text(&snapshot);
         for part in [
             "recording, but rows cannot be written now: /var/lib/thalweg/records: no space left on device\n",
-            "79 open now, of cgroup /sys/fs/cgroup, one in 10: 9,000 left out\n",
-            "3 events that the kernel could not hand over, 1,024 rows that could not be written, \
+            "79 open now, in cgroup /sys/fs/cgroup, one in 10: 9,000 not sampled\n",
+            "3 events dropped because the queue was full, 1,024 rows that could not be written, \
              connections while no program was attached (2 times)\n",
-            "\nthe settings on disk are not in use: tune.toml, line 3: unknown field `alhpa`\n",
-            "was set once\n",
+            "\nthe last reload of the settings failed: tune.toml, line 3: unknown field `alhpa`\n",
+            "stepped once\n",
             "not served\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -156,7 +156,7 @@ recording
     #[test]
     fn a_removed_cgroup_is_the_first_line_of_the_status() {
         let mut snapshot = fixture::agent().snapshot;
-        snapshot.not_attached = Some("cgroup /a is removed".to_owned());
-        assert!(text(&snapshot).starts_with("not recording: cgroup /a is removed\n  since "), "{}", text(&snapshot));
+        snapshot.not_attached = Some("cgroup /a was removed".to_owned());
+        assert!(text(&snapshot).starts_with("not recording: cgroup /a was removed\n  since "), "{}", text(&snapshot));
     }
 }

@@ -27,7 +27,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
     let open = look(path, sort, MAX_ROWS)?;
     if open.total > open.connections.len() as u64 {
         let (shown, total) = (count(open.connections.len() as u64), count(open.total));
-        log::warning(&format!("the first {shown} of {total} connections, sorted by {}", table::heading(sort)));
+        log::warning(&format!("showing the first {shown} of {total} connections, sorted by {}", table::heading(sort)));
     }
     Ok(table::lines(&open).join("\n") + "\n")
 }
@@ -38,7 +38,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
 /// If the agent stops answering, the user lacks the permission, or standard output is not a terminal.
 pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     let failed = |error: io::Error| {
-        Problem::failed("terminal", "the terminal", error, "one that works", "sudo thalweg-agent top --once")
+        Problem::failed("terminal", "the terminal", error, "a usable terminal", "sudo thalweg-agent top --once")
     };
     let is_over = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -87,7 +87,7 @@ fn screen(open: &OpenConnections, sort: SortBy, rows: usize) -> Vec<String> {
         COLUMNS.iter().filter_map(|column| Some(format!("{} {}", column.key?.0, column.heading))).collect();
     let total = count(open.total);
     let mut lines = vec![
-        format!("{total} open connections that are recorded, sorted by {}", table::heading(sort)),
+        format!("{total} recorded open connections, sorted by {}", table::heading(sort)),
         format!("sort: {}   quit: q", keys.join("  ")),
     ];
     lines.extend(table::lines(open));
@@ -105,7 +105,7 @@ mod tests {
         let open =
             OpenConnections { looked_us: 0, total: 1_234, connections: vec![fixture::download(), fixture::upload()] };
         let lines = screen(&open, SortBy::MinRtt, 4);
-        assert_eq!(lines[0], "1,234 open connections that are recorded, sorted by MINRTT");
+        assert_eq!(lines[0], "1,234 recorded open connections, sorted by MINRTT");
         assert!(lines[1].contains("g GOODPUT") && lines[1].ends_with("quit: q"), "{}", lines[1]);
         assert!(lines[HEADING].starts_with("LOCAL "), "{}", lines[HEADING]);
         assert_eq!(lines.len(), 4, "no more than fit");

@@ -26,7 +26,7 @@ fn leftovers_of_an_earlier_loader_are_replaced() {
     let Some(stage) = Stage::new() else { return };
     assert_eq!(stage.agent(&["cc", "load", "bbr_cpu", "--keep"]).code, Some(0));
     let loader = stage.load("bbr_cpu");
-    assert_eq!(loader.said, "bbr_cpu: unregistered the algorithm that an earlier `cc load` had left\n");
+    assert_eq!(loader.said, "bbr_cpu: removed the registration that an earlier `cc load` had left\n");
     wait_until("the new one is registered", || {
         stage.registered("bbr_cpu").is_some_and(|registered| registered["held_by"][0] == loader.pid())
     });
@@ -54,7 +54,7 @@ fn kill_a_loader(stage: &Stage) -> bool {
     let loader = stage.load("bbr_cpu");
     let takes_back = stage.kernel() >= (6, 4);
     let expected =
-        if takes_back { ("linked", "in whatever way") } else { ("kept", "stays registered if the process is killed") };
+        if takes_back { ("linked", "until this process exits") } else { ("kept", "Linux before 6.4 keeps the algorithm") };
     assert_eq!(stage.registered("bbr_cpu").expect("it is registered")["state"], expected.0);
     assert!(loader.said.contains(expected.1), "{}", loader.said);
     loader.end(Signal::KILL);
@@ -72,7 +72,7 @@ fn leftovers_of_a_killed_loader_are_removed_by_the_next_loader() {
     let Some(stage) = Stage::new() else { return };
     let is_gone = kill_a_loader(&stage);
     let (code, output) = stage.load("bbr_cpu").end(Signal::TERM);
-    assert_eq!(output.contains("unregistered the algorithm that an earlier `cc load` had left"), !is_gone, "{output}");
+    assert_eq!(output.contains("removed the registration that an earlier `cc load` had left"), !is_gone, "{output}");
     assert_eq!(code, Some(0), "{output}");
     assert_eq!(stage.listed("bbr_cpu"), None);
 }
@@ -105,7 +105,7 @@ fn a_default_that_names_an_unloaded_algorithm_is_reported_with_the_fix() {
     let number = namespaces.0.number();
     for command in ["list", "status"] {
         let own = namespaces.0.output(&[&agent, "cc", command]);
-        assert!(own.contains("still the default of new connections in this network namespace"), "{own}");
+        assert!(own.contains("still the default for new connections in this network namespace"), "{own}");
         assert!(own.contains("sysctl net.ipv4.tcp_congestion_control="), "{own}");
         let elsewhere = stage.agent(&["cc", command]).out;
         assert!(elsewhere.contains(&format!("in network namespace {number}; ")), "{elsewhere}");

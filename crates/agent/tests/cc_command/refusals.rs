@@ -11,7 +11,7 @@ fn an_unprivileged_user_is_advised_to_use_sudo() {
     }
     let list = stage.agent_as_unprivileged(&["cc", "list"]);
     assert_eq!(list.code, Some(0));
-    assert!(list.out.contains("reno") && list.out.contains("only root can see"), "{}", list.out);
+    assert!(list.out.contains("reno") && list.out.contains("run this as root"), "{}", list.out);
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn names_and_files_that_are_not_algorithms_are_rejected() {
     assert_refused(&load("/proc/self/status"), 2, "broken-object", "compile it again");
     assert_refused(&load(&stage.object("bbr_cpu")), 2, "not-an-algorithm", "SEC(\".struct_ops.link\")");
     let done = stage.agent(&["cc", "load", &stage.object("fixed_window"), "--rule", "paper"]);
-    assert_refused(&done, 2, "settings-of-file", "leave out --set and --rule");
+    assert_refused(&done, 2, "settings-of-file", "omit --set and --rule");
     let done = stage.agent(&["cc", "load", "bbr_cpu", "--rule", "magic"]);
     assert_refused(&done, 2, "bad-setting", "agent-cc.md");
     assert!(done.error.contains("one of paper, schedule"), "the rules that exist: {}", done.error);
@@ -107,7 +107,7 @@ fn a_file_that_is_not_regular_is_rejected_immediately() {
 fn a_verifier_rejection_is_shown_with_the_verifier_log() {
     let Some(stage) = Stage::new() else { return };
     let done = stage.agent(&["cc", "load", &stage.object("rejected"), "--keep"]);
-    assert_refused(&done, 1, "kernel-refuses", "the last message");
+    assert_refused(&done, 1, "kernel-refuses", "its last messages");
     assert!(done.error.contains("write"), "the verifier's own reason: {}", done.error);
     assert_eq!(stage.listed("rejected"), None);
 }

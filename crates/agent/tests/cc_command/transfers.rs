@@ -224,7 +224,7 @@ fn the_system_default_does_not_keep_an_unloaded_algorithm() {
     let (code, output) = loader.end(Signal::INT);
     assert_eq!(code, Some(0), "{output}");
     assert_eq!(setting(&here), before, "{output}");
-    assert!(output.contains(&format!("net.ipv4.tcp_congestion_control was bbr_cpu: now {before}")), "{output}");
+    assert!(output.contains(&format!("net.ipv4.tcp_congestion_control: changed from bbr_cpu to {before}")), "{output}");
 }
 
 fn setting(namespace: &Namespace) -> String {

@@ -20,7 +20,7 @@ fn connections_opened_before_recording_are_recorded_in_all_namespaces() {
     // Connections of another cgroup are not scanned.
     let other = stage.outside(|| connect(&namespaces, "10.9.8.1"));
     let agent = stage.record(&[]);
-    assert!(agent.process.said.contains("2 were open already"), "{}", agent.process.said);
+    assert!(agent.process.said.contains("2 were already open"), "{}", agent.process.said);
     pair.download(60_000);
     pair.close_by_client();
     wait_until("both ends are gone", || agent.counter("closed") == 2);

@@ -109,7 +109,7 @@ fn lost_events_are_counted_and_shown() {
     assert!(lost > 0 && rows > 0, "{lost} {rows}");
     assert_eq!(lost + rows, 2 * OVERFLOWING as u64, "each is a row, or counted as lost");
     let shown = agent.status_text();
-    assert!(shown.contains("events that the kernel could not hand over"), "{shown}");
+    assert!(shown.contains("events dropped because the queue was full"), "{shown}");
     // Recording continues.
     connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
     agent.wait_for_closed(rows + 2);

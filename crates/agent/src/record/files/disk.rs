@@ -66,13 +66,13 @@ impl Disk {
 
     /// Writes rows as one complete file. If that fails, no part of the file remains.
     pub fn write(&mut self, rows: &[Rows], now: SystemTime) -> Result<(), String> {
-        self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write", &error))
+        self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write to", &error))
     }
 
     /// Removes files that were merged or exceed the limits, and returns the files that are due to be merged.
     pub fn due(&mut self, now: SystemTime) -> Result<Vec<Vec<Name>>, String> {
         let listing = self.keep_lock().and_then(|()| self.make_room(0));
-        let listing = listing.map_err(|error| self.trouble("cannot look after", &error))?;
+        let listing = listing.map_err(|error| self.trouble("cannot merge or remove files in", &error))?;
         if let Some((when, why)) = &self.failed {
             if when.elapsed() < MERGE_AGAIN {
                 return Err(why.clone());
@@ -89,13 +89,13 @@ impl Disk {
             Ok(()) => {
                 self.failed = None;
                 self.health.files_merged += parts.len() as u64;
-                self.make_room(0).map(drop).map_err(|error| self.trouble("cannot look after", &error))
+                self.make_room(0).map(drop).map_err(|error| self.trouble("cannot merge or remove files in", &error))
             }
             Err(Failure::GivenUp) => Ok(()),
             Err(Failure::Unreadable(name, error)) => {
                 self.aside.insert(name);
                 let path = self.settings.folder.join(name.text());
-                log::warning(&format!("records: {} cannot be read, and is not changed: {error}", path.display()));
+                log::warning(&format!("records: {} cannot be read, and is left unchanged: {error}", path.display()));
                 Ok(())
             }
             Err(Failure::Write(error)) => {
@@ -136,7 +136,7 @@ impl Disk {
             return Ok(());
         }
         self.lock = Lock::take(folder).map_err(|error| match error {
-            Error::Busy { pid, .. } => io::Error::other(format!("{} writes there now", process(pid))),
+            Error::Busy { pid, .. } => io::Error::other(format!("{} now writes to this folder", process(pid))),
             Error::Io { source, .. } | Error::Shortage { source, .. } => source,
             other => io::Error::other(other),
         })?;
@@ -182,8 +182,8 @@ fn refused(folder: &Path, error: Error) -> Problem {
             "busy",
             &folder.display().to_string(),
             format!("{} writing records here", process(pid)),
-            "one agent at a time",
-            "end that one first, or choose another folder with --out",
+            "one agent per folder",
+            "stop that agent first, or choose another folder with --out",
         ),
         Error::Io { source, .. } | Error::Shortage { source, .. } => unusable(folder, source),
         other => unusable(folder, io::Error::other(other)),
@@ -193,5 +193,5 @@ fn refused(folder: &Path, error: Error) -> Problem {
 fn unusable(folder: &Path, error: io::Error) -> Problem {
     let place = folder.display().to_string();
     let hint = format!("check ls -ld '{place}' and df -h '{place}', or choose another folder with --out");
-    Problem::failed("not-accessible", &place, error, "a folder in which files can be made", &hint)
+    Problem::failed("not-accessible", &place, error, "a writable folder", &hint)
 }

@@ -37,8 +37,8 @@ impl Key {
     /// If the file cannot be read or created, contains no key, or is readable by other users.
     pub fn open(path: &Path) -> Result<Key, Problem> {
         let failed = |error: io::Error| {
-            let hint = "choose another file with --key, or keep addresses without a key: --addresses truncated";
-            Problem::failed("key", &path.display().to_string(), error, "a file that can be read, or be made", hint)
+            let hint = "choose another file with --key, or use --addresses truncated, which needs no key";
+            Problem::failed("key", &path.display().to_string(), error, "a key file that can be read or created", hint)
         };
         let open = || files::open_regular(path, MAX_FILE_BYTES);
         let file = match open() {
@@ -51,14 +51,14 @@ impl Key {
         let metadata = file.metadata().map_err(failed)?;
         if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
             let found = format!("a file that belongs to user {}", metadata.uid());
-            let hint = format!("have a new one created: rm '{}'; addresses then hash to other numbers", path.display());
-            return Err(Problem::refused("key", &path.display().to_string(), found, "a file of root's", &hint));
+            let hint = format!("to have a new key created: rm '{}'; addresses then hash to different numbers", path.display());
+            return Err(Problem::refused("key", &path.display().to_string(), found, "a file owned by root or by this user", &hint));
         }
         let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
-            let found = format!("permissions for other users than its owner (mode {:04o})", mode & 0o7777);
+            let found = format!("permissions for users other than the owner (mode {:04o})", mode & 0o7777);
             let place = path.display();
-            let hint = format!("chmod 600 '{place}'; if others may have read it, have a new one created: rm '{place}'");
+            let hint = format!("chmod 600 '{place}'; if others may have read the key, have a new one created: rm '{place}'");
             return Err(Problem::refused("key", &path.display().to_string(), found, "mode 0600", &hint));
         }
         let mut text = Vec::new();
@@ -66,7 +66,7 @@ impl Key {
         let text = String::from_utf8_lossy(&text);
         let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= MIN_BYTES).ok_or_else(|| {
             let expected = format!("at least {} hexadecimal digits", 2 * MIN_BYTES);
-            let hint = format!("have a new one created: rm '{}'; addresses then hash to other numbers", path.display());
+            let hint = format!("to have a new key created: rm '{}'; addresses then hash to different numbers", path.display());
             Problem::refused("key", &path.display().to_string(), "no key", &expected, &hint)
         })?;
         Ok(Key::of(&bytes))

@@ -48,12 +48,12 @@ impl Settings {
         }
         if self.rotate < self.flush {
             let found = format!("{:?}, shorter than --flush ({:?})", self.rotate, self.flush);
-            return refused("--rotate", found, "as long as --flush, or longer", "--rotate 1h");
+            return refused("--rotate", found, "at least as long as --flush", "--rotate 1h");
         }
         if self.max_bytes / 2 < self.rotate_bytes {
             let (max, rotate) = (self.max_bytes, self.rotate_bytes);
             let found = format!("{max} bytes, less than two files of --rotate-size ({rotate} bytes)");
-            let hint = format!("free space, or make files smaller: --max-size {max} --rotate-size {}", max / 4);
+            let hint = format!("raise --max-size, or make files smaller: --max-size {max} --rotate-size {}", max / 4);
             return refused("--max-size", found, "space for two files of --rotate-size", &hint);
         }
         Ok(())

@@ -40,7 +40,7 @@ impl Writer {
         waiting.files(disk.health());
         let shared = Arc::clone(&waiting);
         let worker = Builder::new().name("records".to_owned()).spawn(move || work(disk, &shared)).map_err(|error| {
-            Problem::failed("threads", "this process", error, "to be allowed another thread", "check ulimit -u")
+            Problem::failed("threads", "this process", error, "permission to start another thread", "check ulimit -u")
         })?;
         let next = Instant::now() + flush;
         Ok(Writer { folder, piles: Default::default(), waiting, worker: Some(worker), flush, next })
@@ -86,7 +86,7 @@ impl Writer {
         health.rows_waiting += self.piles.iter().map(Pile::len).sum::<usize>() as u64;
         if self.worker.as_ref().is_none_or(JoinHandle::is_finished) {
             health.trouble =
-                Some("the thread that writes records has ended: this is a bug of thalweg-agent".to_owned());
+                Some("the thread that writes records has exited: this is a bug in thalweg-agent".to_owned());
         }
         health
     }
@@ -101,7 +101,7 @@ impl Writer {
         if joined && rows_waiting == 0 {
             return Ok(());
         }
-        let why = trouble.unwrap_or_else(|| "the thread that wrote them has ended early".to_owned());
+        let why = trouble.unwrap_or_else(|| "the writer thread exited early".to_owned());
         Err(Problem::failed(
             "rows-lost",
             &self.folder.display().to_string(),

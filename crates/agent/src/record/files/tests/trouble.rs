@@ -109,7 +109,7 @@ fn a_recreated_directory_locked_by_another_agent_is_not_used() {
     wait_until("it is noticed", &writer, |health| health.trouble.is_some());
     (0..3).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
-    assert!(writer.health().trouble.unwrap().contains("writes there now"), "{:?}", writer.health());
+    assert!(writer.health().trouble.unwrap().contains("now writes to this folder"), "{:?}", writer.health());
     let problem = writer.finish().unwrap_err();
     assert!(problem.found.starts_with("3 rows"), "{problem}");
     other.finish().unwrap();
