@@ -200,7 +200,7 @@ def test_a_reload_or_sighup_does_not_stop_the_service(systemd: Systemd, unit: st
     main = systemd.show("MainPID", unit)
     systemd.run("systemctl", "reload", unit)
     systemd.run("systemctl", "kill", "--signal=HUP", unit)
-    wait_until(lambda: systemd.said().count("SIGHUP: settings are read again") >= 1)
+    wait_until(lambda: systemd.said().count("SIGHUP: reloading the settings") >= 1)
     systemd.carry(10)
     assert (systemd.show("ActiveState", unit), systemd.show("MainPID", unit)) == ("active", main)
     if unit == TUNE:

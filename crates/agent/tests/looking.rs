@@ -85,11 +85,9 @@ fn the_status_is_shown_as_text_and_complete_as_json() {
     let fake = FakeAgent::start();
     let shown = run(&["status"], &fake.socket());
     assert_eq!(shown.status.code(), Some(0));
-    for part in [
-        "since         2023-11-14 22:13:20 UTC (12s)\n",
-        "1,500 opened",
-        "7 events dropped because the queue was full",
-    ] {
+    for part in
+        ["since         2023-11-14 22:13:20 UTC (12s)\n", "1,500 opened", "7 events dropped because the queue was full"]
+    {
         assert!(text(&shown.stdout).contains(part), "{part}: {}", text(&shown.stdout));
     }
     let json = run(&["status", "--json"], &fake.socket());

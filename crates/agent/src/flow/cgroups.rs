@@ -85,13 +85,17 @@ impl Recorded {
             Some(path) => mount.join(path.strip_prefix("/").unwrap_or(path)),
         };
         let refused = |found: String| {
-            let hint =
-                format!("cgroups are the folders below {}; for a service: systemctl show -p ControlGroup NAME", mount.display());
+            let hint = format!(
+                "cgroups are the folders below {}; for a service: systemctl show -p ControlGroup NAME",
+                mount.display()
+            );
             let place = wanted.unwrap_or(mount).display().to_string();
             Problem::refused("no-cgroup", &place, found, "a cgroup v2 folder", &hint)
         };
         let path = path.canonicalize().map_err(|error| refused(error.to_string()))?;
-        let Ok(below) = path.strip_prefix(mount) else { return Err(refused("a folder outside of cgroup v2".to_owned())) };
+        let Ok(below) = path.strip_prefix(mount) else {
+            return Err(refused("a folder outside of cgroup v2".to_owned()));
+        };
         let level = below.components().count() as u64;
         let folder = File::open(&path).map_err(|error| refused(error.to_string()))?;
         let metadata = folder.metadata().map_err(|error| refused(error.to_string()))?;

@@ -151,7 +151,7 @@ mod tests {
         for count in [1, 3, SLOTS - 1, SLOTS, 5, SLOTS, SLOTS] {
             let written: Vec<u64> = (number..number + count).collect();
             for event in &written {
-                assert!(writer.write(*event, lengths[*event as usize % 3]), "there is room: {event}");
+                assert!(writer.write(*event, lengths[*event as usize % 3]), "the queue has space: {event}");
             }
             assert_eq!(taken(&mut events), written);
             assert!(taken(&mut events).is_empty(), "each is taken once");

@@ -209,7 +209,7 @@ mod tests {
         assert!(share(0, 9) < 0.001, "{}", share(0, 9));
         assert!((share(11, 19) - 0.5).abs() < 0.02, "{}", share(11, 19));
         assert!((share(0, 30) - 1.0 / 6.0).abs() < 0.01, "{}", share(0, 30));
-        assert_eq!(off_cpu.share(5_000_000, 5_100_000), None, "ten alarms tell nothing");
+        assert_eq!(off_cpu.share(5_000_000, 5_100_000), None, "ten timers are too few");
         assert_eq!(OffCpu::default().share(0, 1_000_000), None);
     }
 
@@ -221,7 +221,7 @@ mod tests {
         }
         assert!(off_cpu.points().len() <= POINTS);
         let share = off_cpu.share(0, 7_200_000_000).unwrap();
-        assert!(share < 0.01, "of the hour before nothing is known: {share}");
+        assert!(share < 0.01, "the hour before is not kept: {share}");
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         let off_cpu = Arc::new(OffCpu::default());
         let watch = Watch::start(&off_cpu).unwrap();
         while off_cpu.points().back().is_none_or(|point| point.alarms < MIN_ALARMS + 1) {
-            assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "the kernel does not tell");
+            assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "the kernel reports no run delays");
             thread::yield_now();
         }
         drop(watch);

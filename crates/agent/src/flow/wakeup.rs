@@ -114,7 +114,7 @@ mod tests {
             for _ in 0..100 {
                 let before = rounds.load(Ordering::Relaxed);
                 wakeup.wake_for(LONG);
-                assert!(rounds.load(Ordering::Relaxed) > before, "a whole round lies in between");
+                assert!(rounds.load(Ordering::Relaxed) > before, "a complete cycle lies in between");
             }
             is_over.store(true, Ordering::Relaxed);
         });

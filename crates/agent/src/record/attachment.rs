@@ -79,12 +79,12 @@ impl<'a> Attachment<'a> {
                 false
             }
             CgroupState::Same => self.attach_again(None, "another process detached the program", extension),
-            CgroupState::Replaced(other) => self.attach_again(Some(other), "it was removed and created again", extension),
+            CgroupState::Replaced(other) => {
+                self.attach_again(Some(other), "it was removed and created again", extension)
+            }
             CgroupState::Removed(why) => {
                 let place = self.cgroup.path.display();
-                self.report(format!(
-                    "cgroup {place} was removed ({why}); recording resumes when it is created again"
-                ));
+                self.report(format!("cgroup {place} was removed ({why}); recording resumes when it is created again"));
                 self.let_go(extension);
                 self.watch();
                 false

@@ -107,8 +107,9 @@ impl Opened {
         extension: &dyn Extension,
     ) -> Result<Opened, Problem> {
         let off_cpu = Arc::new(OffCpu::default());
-        let wakeup = Wakeup::new()
-            .map_err(|error| Problem::failed("files", "this process", error, "permission to open another file", "check ulimit -n"))?;
+        let wakeup = Wakeup::new().map_err(|error| {
+            Problem::failed("files", "this process", error, "permission to open another file", "check ulimit -n")
+        })?;
         let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
         let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&off_cpu), wakeup, extension.tuning()));
         let metrics = Arc::new(Metrics::new());

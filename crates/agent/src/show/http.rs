@@ -29,7 +29,12 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
         Err(Problem::refused(code, "--listen", format!("{listen}: {found}"), expected, hint))
     };
     let Ok(address) = listen.parse::<SocketAddr>() else {
-        return refused("listen", "not an address with a port", "an IP address and a port", &format!("--listen {DEFAULT}"));
+        return refused(
+            "listen",
+            "not an address with a port",
+            "an IP address and a port",
+            &format!("--listen {DEFAULT}"),
+        );
     };
     if !address.ip().to_canonical().is_loopback() {
         return refused(
@@ -61,7 +66,10 @@ impl Server {
         let failed = |error: io::Error| {
             let hint = match error.kind() {
                 ErrorKind::AddrInUse => {
-                    format!("find the process that uses it: sudo ss -ltnp 'sport = :{}'; or choose another port", address.port())
+                    format!(
+                        "find the process that uses it: sudo ss -ltnp 'sport = :{}'; or choose another port",
+                        address.port()
+                    )
                 }
                 _ => format!("--listen {DEFAULT}, or --no-metrics"),
             };

@@ -78,7 +78,11 @@ impl Metrics {
                 steps(2, 10),
                 cc,
             ),
-            closed: counter("connections_closed", "Recorded connections that have closed, by type of close.", &["cc", "close"]),
+            closed: counter(
+                "connections_closed",
+                "Recorded connections that have closed, by type of close.",
+                &["cc", "close"],
+            ),
             cpu_limited: counter("connections_cpu_limited", "Closed BBR connections that were short of CPU.", cc),
             sent: counter("sent_bytes", "Payload sent on closed connections, including retransmissions.", cc),
             acked: counter("acked_bytes", "Payload acknowledged on closed connections.", cc),
@@ -113,14 +117,22 @@ fn recording(snapshot: &Snapshot) -> Registry {
     counter("connections_joined", "Connections that were open before recording began.", counters.joined);
     counter("connections_unsampled", "Connections that were not recorded because of --sample.", counters.unsampled);
     counter("lost_events", "Events dropped because the event queue was full.", counters.lost_events);
-    counter("lost_connections", "Connections that were not recorded because kernel memory was short.", counters.lost_connections);
+    counter(
+        "lost_connections",
+        "Connections that were not recorded because kernel memory was short.",
+        counters.lost_connections,
+    );
     counter("lost_rows", "Rows dropped because they could not be written for too long.", writer.rows_lost);
     counter("written_rows", "Rows written to complete files.", writer.rows_written);
     counter("removed_files", "Record files deleted to make space for newer ones.", writer.files_removed);
     counter("clock_steps", "Steps of the wall clock while recording.", counters.clock_steps);
     counter("reattached", "Number of times that the BPF program was attached again.", counters.reattached);
     let attached = if snapshot.not_attached.is_some() { 0.0 } else { 1.0 };
-    gauge("thalweg_attached", "1 while connections are recorded, otherwise 0; `thalweg-agent status` shows the reason.", attached);
+    gauge(
+        "thalweg_attached",
+        "1 while connections are recorded, otherwise 0; `thalweg-agent status` shows the reason.",
+        attached,
+    );
     let reload_failed = if snapshot.reload_trouble.is_some() { 1.0 } else { 0.0 };
     gauge(
         "thalweg_reload_failing",
@@ -132,7 +144,11 @@ fn recording(snapshot: &Snapshot) -> Registry {
     gauge("thalweg_record_files", "Complete record files.", writer.files as f64);
     gauge("thalweg_record_files_bytes", "Total size of the complete record files.", writer.bytes as f64);
     let failing = if writer.trouble.is_some() { 1.0 } else { 0.0 };
-    gauge("thalweg_write_failing", "1 while records cannot be written; `thalweg-agent status` shows the reason.", failing);
+    gauge(
+        "thalweg_write_failing",
+        "1 while records cannot be written; `thalweg-agent status` shows the reason.",
+        failing,
+    );
     gauge(
         "thalweg_sampled_one_in",
         "Sampling ratio: one in N connections is recorded.",
@@ -147,8 +163,7 @@ fn recording(snapshot: &Snapshot) -> Registry {
     if let Some(bytes) = usage.maps_bytes {
         gauge("thalweg_ebpf_maps_bytes", "Memory of the BPF maps in the kernel.", bytes as f64);
     }
-    let cpu =
-        registered(&registry, Counter::new("process_cpu_seconds_total", "CPU time that the process has used."));
+    let cpu = registered(&registry, Counter::new("process_cpu_seconds_total", "CPU time that the process has used."));
     cpu.inc_by(usage.cpu_us as f64 / 1e6);
     rows(&registry, counters);
     programs(&registry, &snapshot.programs);
@@ -171,10 +186,12 @@ fn rows(registry: &Registry, counters: &Counters) {
 
 /// Registers the kernel's measurements of the programs; without kernel measurements it has no samples.
 fn programs(registry: &Registry, programs: &[Program]) {
-    let runs =
-        Opts::new("thalweg_ebpf_runs_total", "Runs of each BPF program; only with kernel.bpf_stats_enabled.");
+    let runs = Opts::new("thalweg_ebpf_runs_total", "Runs of each BPF program; only with kernel.bpf_stats_enabled.");
     let runs = registered(registry, IntCounterVec::new(runs, &["program"]));
-    let seconds = Opts::new("thalweg_ebpf_run_seconds_total", "Run time of each BPF program; only with kernel.bpf_stats_enabled.");
+    let seconds = Opts::new(
+        "thalweg_ebpf_run_seconds_total",
+        "Run time of each BPF program; only with kernel.bpf_stats_enabled.",
+    );
     let seconds = registered(registry, prometheus::CounterVec::new(seconds, &["program"]));
     for program in programs {
         runs.with_label_values(&[&program.name]).inc_by(program.runs);

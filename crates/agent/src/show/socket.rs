@@ -246,9 +246,13 @@ fn exchange(path: &Path, request: &Request) -> io::Result<String> {
 fn unanswered(path: &Path, error: &io::Error) -> Problem {
     let place = path.display().to_string();
     match error.kind() {
-        ErrorKind::PermissionDenied => {
-            Problem::missing("no-right", &place, "a socket that only root may use", "root", "put sudo before the command")
-        }
+        ErrorKind::PermissionDenied => Problem::missing(
+            "no-right",
+            &place,
+            "a socket that only root may use",
+            "root",
+            "put sudo before the command",
+        ),
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => Problem::failed(
             "not-recording",
             &place,

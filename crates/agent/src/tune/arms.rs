@@ -40,9 +40,9 @@ impl Offer {
         let others = self.available.iter().filter(|name| !arms.contains(name));
         let reason = |name: &str| {
             if is_named {
-                "`arms` does not name it"
+                "not listed in `arms`"
             } else if NEED_ECN.contains(&name) {
-                "it needs ECN along the whole path, and no prefix has data_center = true"
+                "it needs ECN along the whole path, and no override has data_center = true"
             } else {
                 "only root may choose it (net.ipv4.tcp_allowed_congestion_control)"
             }
@@ -73,21 +73,21 @@ impl Offer {
                 }
                 name => format!("if this kernel has it: sudo modprobe tcp_{name}"),
             };
-            let expected = format!("one of {}, which are available", self.available.join(", "));
+            let expected = format!("one of the available algorithms: {}", self.available.join(", "));
             return Err(Problem::refused("unknown-arm", place, format!("`{unknown}`"), &expected, &how));
         }
         let (found, default) = (names.join(", "), &self.default);
-        let expected = format!("two to {MAX_ARMS} algorithms, the system's default {default} among them, each once");
+        let expected = format!("two to {MAX_ARMS} different algorithms, including the system's default {default}");
         let is_twice = names.iter().enumerate().any(|(at, name)| names[..at].contains(name));
         if names.len() == 1 && names[0] == self.default {
-            let hint =
-                "sudo modprobe tcp_bbr, or name those that only root may choose with --arms: thalweg-agent cc list";
-            return Err(Problem::missing("one-arm", place, format!("{found} alone"), &expected, hint));
+            let hint = "sudo modprobe tcp_bbr, or name algorithms that only root may choose with --arms (see \
+                        `thalweg-agent cc list`)";
+            return Err(Problem::missing("one-arm", place, format!("only {found}"), &expected, hint));
         }
         if names.len() > MAX_ARMS || !names.contains(default) || is_twice {
             let other = self.available.iter().find(|name| *name != default).map_or("bbr", String::as_str);
             let other = if default == "bbr" { other } else { "bbr" };
-            let hint = format!("--arms {default},{other}; the default is the one for held-out connections");
+            let hint = format!("--arms {default},{other}; held-out connections keep the default");
             return Err(Problem::refused("bad-arms", place, found, &expected, &hint));
         }
         Ok(names)
@@ -127,7 +127,7 @@ mod tests {
             "{left_out:?}"
         );
         let named = offer().left_out(&["cubic".to_owned(), "bbr".to_owned()], true);
-        assert_eq!(named[0], "reno: `arms` does not name it");
+        assert_eq!(named[0], "reno: not listed in `arms`");
         assert_eq!(named.len(), 3);
     }
 

@@ -120,10 +120,10 @@ impl Chooser {
         let (setup, stay) = engine.setup.again(&self.options, &Offer::look()?)?;
         let mut lines = setup.lines();
         if let Some(differs) = engine.change(setup, now(), kernel)? {
-            lines.push(format!("the learned state has other settings ({differs}): learning starts over"));
+            lines.push(format!("the learned state was created with other settings ({differs}): learning starts over"));
         }
         if !stay.is_empty() {
-            log::warning(&format!("not changed, because it needs a restart: {}", stay.join(", ")));
+            log::warning(&format!("these settings change only after a restart: {}", stay.join(", ")));
         }
         Ok(lines)
     }
@@ -156,7 +156,8 @@ fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Resu
         let aside = state.set_aside(now())?;
         let aside = aside.display();
         log::warning(&format!(
-            "the learned state has other settings ({differs}): it is kept in {aside}, and learning starts over"
+            "the learned state was created with other settings ({differs}): it is kept in {aside}, and learning starts \
+             over"
         ));
     }
     Ok(())

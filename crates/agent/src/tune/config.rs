@@ -164,7 +164,7 @@ impl Config {
         };
         toml::from_str(&text).map_err(|error| {
             let hint = if is_policy(&error) {
-                format!("this seems to be a policy file: --policy {}", path.display())
+                format!("this looks like a policy file; use --policy {}", path.display())
             } else {
                 "docs/reference/agent-tune.md lists the keys".to_owned()
             };
@@ -189,8 +189,8 @@ impl OverrideKeys {
                 "bad-prefix",
                 &place,
                 error.why,
-                "a prefix such as 192.0.2.0/24, of at most 32 bits, or 2001:db8::/48, of at most 128",
-                "write the address with its own length: an IPv6 address has a colon",
+                "an IPv4 prefix such as 192.0.2.0/24, or an IPv6 prefix such as 2001:db8::/48",
+                "the length is at most 32 for IPv4 and 128 for IPv6, and the bits after it are zero",
             )
         })?;
         let what = match (self.keep, &self.cc, self.data_center) {
@@ -200,9 +200,15 @@ impl OverrideKeys {
                 Override::Arm(arms.find(name).ok_or_else(|| unknown_arm(&place, name, arms))?)
             }
             _ => {
-                let expected = "one of keep = true, cc = \"NAME\" and data_center = true";
+                let expected = "exactly one of keep = true, cc = \"NAME\" or data_center = true";
                 let found = "none or several of them";
-                return Err(Problem::refused("bad-override", &place, found, expected, "name each prefix once"));
+                return Err(Problem::refused(
+                    "bad-override",
+                    &place,
+                    found,
+                    expected,
+                    "set one of them for each prefix",
+                ));
             }
         };
         Ok((prefix, what))
@@ -212,8 +218,8 @@ impl OverrideKeys {
 /// Returns the error for an arm that does not exist.
 pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
     let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
-    let expected = format!("one of the arms {}", names.join(", "));
-    Problem::refused("unknown-arm", place, format!("`{name}`"), &expected, "name it with --arms, or remove it")
+    let expected = format!("one of the arms: {}", names.join(", "));
+    Problem::refused("unknown-arm", place, format!("`{name}`"), &expected, "add it to --arms, or remove it")
 }
 
 /// Reads a text file.
@@ -223,7 +229,7 @@ pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
 pub fn read(path: &Path) -> Result<String, Problem> {
     files::read_text(path, files::SMALL).map_err(|error| {
         let place = path.display().to_string();
-        Problem::refused("cannot-read", &place, error, "a file in TOML", &format!("ls -l {place}"))
+        Problem::refused("cannot-read", &place, error, "a readable TOML file", &format!("check ls -l {place}"))
     })
 }
 

@@ -127,7 +127,7 @@ impl DecisionEngine {
         self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
             Some(guard) => guard.restore_from(learned),
-            None => Err("another default, which is not among the arms"),
+            None => Err("the default is not among the arms"),
         }
     }
 
@@ -320,7 +320,9 @@ impl DecisionEngine {
         }
         let name = self.setup.arms.arm(arm).name.clone();
         let reason =
-            "the kernel did not let it be set for a connection; after it is there again, restart this agent".to_owned();
+            "the kernel refused to set it for a connection; restart the agent once the algorithm is available \
+             again"
+                .to_owned();
         let event = PolicyEvent { at: now, prefix: None, change: Change::LeftOut { arm: name }, reason };
         self.log.add(None, None, true, event);
         self.all_written = Time::ZERO;

@@ -75,9 +75,9 @@ pub struct Arm {
     pub rtt_min_us: Option<u64>,
     /// Largest delivery rate.
     pub delivery_rate_max_bps: Option<u64>,
-    /// Retransmissions among these segments.
+    /// Data segments sent.
     pub segments: u64,
-    /// Retransmissions among these.
+    /// Retransmissions among these segments.
     pub retransmits: u64,
 }
 
@@ -140,9 +140,11 @@ fn note(destination: &Destination) -> String {
     let mut parts = Vec::new();
     match destination.decision.as_str() {
         "loopback" | "private" | "link_local" => {
-            parts.push(format!("left alone without --private ({})", destination.decision));
+            parts.push(format!("left alone, because --private is not set ({})", destination.decision));
         }
-        "no_chances" => parts.push("left alone: the namespace's default is not among the algorithms".to_owned()),
+        "no_chances" => {
+            parts.push("left alone, because the namespace's default is not among the algorithms".to_owned())
+        }
         _ => {}
     }
     if let Some(override_text) = &destination.said {
@@ -153,7 +155,7 @@ fn note(destination: &Destination) -> String {
     }
     if let Some(difference) = &destination.difference {
         parts.push(format!(
-            "chosen ones were {difference}, compared with those held out{}",
+            "connections with a chosen algorithm were {difference}, compared with held-out ones{}",
             destination.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
         ));
     }

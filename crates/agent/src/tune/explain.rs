@@ -139,11 +139,11 @@ impl DecisionEngine {
         let sentence = match decision {
             Decision::Override(around, Override::Arm(arm)) => self.overridden(around, arm),
             Decision::Override(around, _) => {
-                format!("Its connections are left alone because of the override of {around}: keep = true.")
+                format!("Its connections are left alone because of the override for {around}: keep = true.")
             }
             Decision::Range(Range { prefix: range, what, .. }) => format!(
-                "Its connections are left alone and keep their default, because {range} is not chosen for without \
-                 --private ({what})."
+                "Its connections are left alone and keep their default, because {range} ({what}) is excluded unless \
+                 --private is set."
             ),
             Decision::NoChances => self.without_chances(netns),
             Decision::Draw => guard.map(|guard| self.drawn(guard, prefix, now)).unwrap_or_default(),
@@ -153,9 +153,9 @@ impl DecisionEngine {
 
     fn overridden(&self, around: Prefix, arm: ArmId) -> String {
         let name = &self.setup.arms.arm(arm).name;
-        let why = format!("because of the override of {around}: cc = \"{name}\"");
+        let why = format!("because of the override for {around}: cc = \"{name}\"");
         if self.setup.is_dry_run {
-            return format!("In a dry run nothing is set. All of its connections would get {name} {why}.");
+            return format!("Dry run: nothing is set. All of its connections would get {name} {why}.");
         }
         let refused = self.decisions.get(&(Reason::Refused, Some(arm))).copied().unwrap_or(0);
         let refused = match refused {
@@ -180,7 +180,7 @@ impl DecisionEngine {
 
     fn drawn(&self, guard: &Guard, prefix: Prefix, now: Time) -> String {
         let sentence = self.without_some(guard, prefix, now).unwrap_or_else(|| guard.explain(prefix, now).sentence);
-        if self.setup.is_dry_run { format!("In a dry run nothing is set. {sentence}") } else { sentence }
+        if self.setup.is_dry_run { format!("Dry run: nothing is set. {sentence}") } else { sentence }
     }
 
     /// Names the algorithm that connections get if an algorithm of the policy cannot be set; `None` if all can be set.
@@ -191,7 +191,7 @@ impl DecisionEngine {
             if self.left_out.contains(&arm) {
                 Some(format!("{} is left out, because the kernel has refused to set it", name(arm)))
             } else if !self.setup.may_use(name(arm), prefix) {
-                Some(format!("{} is left out, because it needs ECN (an override with data_center = true)", name(arm)))
+                Some(format!("{} is left out, because it needs ECN, and no override has data_center = true", name(arm)))
             } else {
                 None
             }
@@ -208,7 +208,7 @@ impl DecisionEngine {
         let weights = self.shown_weights(guard, prefix, Direction::In, now);
         let (most, default) = (weights.most(), guard.arms().arm(guard.arms().default()).name.as_str());
         Some(format!(
-            "{} gets {} of new connections: {}. {} are held out with {default}.",
+            "{} gets {} of new connections: {}. {} are held out and keep {default}.",
             name(most),
             percent(weights.probability(most)),
             out.join(", and "),
@@ -228,7 +228,7 @@ impl DecisionEngine {
                     .map(|range| format!("{} (left alone, {})", range.prefix, range.what)),
             );
         }
-        if parts.is_empty() { String::new() } else { format!(" Within it there are exceptions: {}.", parts.join(", ")) }
+        if parts.is_empty() { String::new() } else { format!(" Exceptions within it: {}.", parts.join(", ")) }
     }
 
     /// Returns the text of an override.
@@ -257,12 +257,14 @@ fn phrase(reason: &str) -> String {
         Some(Reason::Treated) => "drawn".to_owned(),
         Some(Reason::HeldOut) => "held out".to_owned(),
         Some(Reason::Override) => "set by an override".to_owned(),
-        Some(Reason::Application) => "left alone, an application had set TCP_CONGESTION".to_owned(),
-        Some(Reason::Route) => "left alone, a route sets the algorithm".to_owned(),
-        Some(Reason::Loopback | Reason::Private | Reason::LinkLocal) => "left alone without --private".to_owned(),
+        Some(Reason::Application) => "left alone, because an application had set TCP_CONGESTION".to_owned(),
+        Some(Reason::Route) => "left alone, because a route sets the algorithm".to_owned(),
+        Some(Reason::Loopback | Reason::Private | Reason::LinkLocal) => {
+            "left alone, because --private was not set".to_owned()
+        }
         Some(Reason::Keep) => "left alone by an override".to_owned(),
-        Some(Reason::NoChances) => "left alone, their network namespace had no probabilities".to_owned(),
-        Some(Reason::Refused) => "kept their default, since the kernel refused the chosen algorithm".to_owned(),
+        Some(Reason::NoChances) => "left alone, because their network namespace had no probabilities".to_owned(),
+        Some(Reason::Refused) => "kept their default, because the kernel refused the chosen algorithm".to_owned(),
         Some(Reason::Undecided) | None => "unknown".to_owned(),
     }
 }

@@ -108,16 +108,15 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
         machine,
         "net.ipv4.tcp_slow_start_after_idle",
         &|value| value == 0,
-        "After an idle time a connection begins with its initial window again: persistent connections start each \
-         answer slowly.",
+        "After an idle period, a connection starts from its initial window again, so persistent connections begin each \
+         response slowly.",
         "0",
     ));
     checks.push(number(
         machine,
         "net.ipv4.tcp_notsent_lowat",
         &|value| value <= 4 * LOWAT_BYTES,
-        "Unsent data in the kernel can no longer be queued behind more urgent data (HTTP/2, HTTP/3 proxies), \
-         and takes memory.",
+        "Unsent data in the kernel takes memory, and delays more urgent data that is written after it (HTTP/2).",
         &LOWAT_BYTES.to_string(),
     ));
     checks.push(number(
@@ -132,7 +131,7 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
         machine,
         "net.core.bpf_jit_enable",
         &|value| value > 0,
-        "Programs in eBPF take several times as long without the compiler.",
+        "eBPF programs take several times as long without the JIT compiler.",
         "1",
     ));
     checks.extend(cpu(machine));
@@ -146,11 +145,11 @@ fn algorithms(machine: &dyn Machine) -> Vec<Check> {
         name: "algorithms",
         found: Some(format!("{}; default {}", offer.available.join(", "), offer.default)),
         is_good: has_bbr,
-        why: "Loss-based algorithms fall behind on lossy and shallow paths; without a BBR there is little to choose \
-              from."
+        why: "Loss-based algorithms are slow on paths with random loss or small buffers; without BBR there is little \
+              to choose from."
             .to_owned(),
         how: (!has_bbr).then(|| {
-            "sudo modprobe tcp_bbr; to have it after each start: echo tcp_bbr | sudo tee \
+            "sudo modprobe tcp_bbr; to load it at each boot: echo tcp_bbr | sudo tee \
                                  /etc/modules-load.d/tcp_bbr.conf"
                 .to_owned()
         }),
@@ -187,7 +186,7 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
         name,
         is_good,
         why: format!(
-            "Half of the largest {what} holds payload: {} {verb}, so that over 100 ms no connection is faster than \
+            "Half of the largest {what} holds payload: {} {verb}, so at an RTT of 100 ms no connection is faster than \
              {rate}bit/s, whatever its algorithm.",
             bytes(window)
         ),
@@ -198,8 +197,8 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
 
 /// Checks the queue disciplines. BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
 fn queues(machine: &dyn Machine) -> Vec<Check> {
-    let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has \
-               its own, which costs CPU on a server with many, and packets leave less evenly.";
+    let why = "BBR paces its packets. fq does that for all connections with one timer; without fq, each connection has \
+               its own timer, which costs CPU on a server with many connections and paces less evenly.";
     let default = machine.setting("net.core.default_qdisc");
     let qdiscs = machine.disciplines().filter(|qdiscs| !qdiscs.is_empty());
     match qdiscs {
@@ -207,8 +206,8 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
             let others: Vec<&(String, String)> = qdiscs.iter().filter(|(_, kind)| kind != "fq").collect();
             let how = others.first().map(|(device, _)| {
                 format!(
-                    "sudo tc qdisc replace dev {device} root fq (below an mq: for each queue); for interfaces to \
-                         come: sudo sysctl -w net.core.default_qdisc=fq"
+                    "sudo tc qdisc replace dev {device} root fq (below mq: for each queue); for new interfaces: sudo \
+                     sysctl -w net.core.default_qdisc=fq"
                 )
             });
             let names: Vec<String> = qdiscs.iter().map(|(device, kind)| format!("{device} {kind}")).collect();
@@ -223,9 +222,7 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
         None => {
             let is_good = default.as_deref().is_none_or(|kind| kind == "fq");
             let how = (!is_good).then(|| {
-                "sudo sysctl -w net.core.default_qdisc=fq; it applies to interfaces that come \
-                                          up later (tc qdisc show)"
-                    .to_owned()
+                "sudo sysctl -w net.core.default_qdisc=fq; it applies to interfaces that come up later".to_owned()
             });
             vec![Check { name: "net.core.default_qdisc", found: default, is_good, why: why.to_owned(), how }]
         }
@@ -250,9 +247,12 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
             100.0 * share
         )),
         is_good,
-        why: "Where a hypervisor has others run, stock BBR falls behind for good; bbr_cpu does not.".to_owned(),
-        how: (!is_good)
-            .then(|| "sudo thalweg-agent cc load bbr_cpu --keep; thalweg doctor --live measures it".to_owned()),
+        why: "While the hypervisor runs other guests, stock BBR loses rate that it does not regain; bbr_cpu keeps its \
+              rate."
+            .to_owned(),
+        how: (!is_good).then(|| {
+            "sudo thalweg-agent cc load bbr_cpu --keep; `thalweg doctor --live` measures the effect".to_owned()
+        }),
     })
 }
 
@@ -267,7 +267,7 @@ pub fn guide(machine: &dyn Machine, json: bool) -> String {
         let mark = match (&check.found, check.is_good) {
             (None, _) => "-",
             (_, true) => "good",
-            (_, false) => "look",
+            (_, false) => "check",
         };
         let found = check.found.as_deref().unwrap_or("this kernel does not have it");
         writeln!(text, "{mark:<5} {}: {found}", check.name).expect("a string grows");
@@ -280,7 +280,7 @@ pub fn guide(machine: &dyn Machine, json: bool) -> String {
     }
     let open = checks.iter().filter(|check| !check.is_good).count();
     let last = match open {
-        0 => "nothing of this keeps connections slow\n".to_owned(),
+        0 => "no setting to check; nothing was changed\n".to_owned(),
         1 => "1 setting to check; nothing was changed\n".to_owned(),
         n => format!("{n} settings to check; nothing was changed\n"),
     };

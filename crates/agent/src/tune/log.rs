@@ -67,7 +67,7 @@ impl Log {
         let event = &logged.event;
         if event.at.since(self.window) >= WINDOW {
             if self.left_out > 0 {
-                let line = format!("and {} more destinations prefer another algorithm", self.left_out);
+                let line = format!("{} more destinations prefer another algorithm", self.left_out);
                 self.lines.push((Level::Info, line));
             }
             (self.window, self.written, self.left_out) = (event.at, 0, 0);
@@ -173,10 +173,10 @@ mod tests {
         let lines = log.take_lines();
         assert_eq!((lines.len(), lines[100].0), (101, Level::Warning));
         log.add(Some(7), None, true, event(64, preferred()));
-        assert_eq!(log.take_lines()[0].1, "and 4900 more destinations prefer another algorithm");
+        assert_eq!(log.take_lines()[0].1, "4900 more destinations prefer another algorithm");
         assert_eq!(log.last(usize::MAX).len(), 1_000);
         let (some, none): (Vec<_>, Vec<_>) = log.counts().into_iter().partition(|(_, count)| *count > 0);
         assert_eq!(some, [("preferred", 5_001), ("withdrawn", 1)]);
-        assert_eq!(none.len(), KINDS.len() - 2, "none happened yet, and all are told: {none:?}");
+        assert_eq!(none.len(), KINDS.len() - 2, "kinds that have not occurred count 0: {none:?}");
     }
 }

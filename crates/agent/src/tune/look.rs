@@ -32,7 +32,13 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
         Look::Explain { prefix, json, socket } => {
             prefix_of(prefix).map_err(|found| {
                 let expected = "an address or a prefix such as 192.0.2.0/24 or 2001:db8::/48";
-                Problem::refused("bad-prefix", "tune explain", found, expected, "thalweg-agent tune status lists some")
+                Problem::refused(
+                    "bad-prefix",
+                    "tune explain",
+                    found,
+                    expected,
+                    "`thalweg-agent tune status` lists the known destinations",
+                )
             })?;
             let answer = ask(socket, &Request::Explain { prefix: prefix.clone() })?;
             print(&shown::<Explained>(socket, answer, *json, Explained::text)?)
@@ -53,9 +59,14 @@ fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {
         _ => problem,
     })?;
     if answer.get("tuning") == Some(&Value::Bool(false)) {
-        let (place, hint) =
-            (socket.display().to_string(), "stop it, and start one that chooses: sudo thalweg-agent tune");
-        return Err(Problem::failed("not-tuning", &place, "an agent that only records", "one that chooses", hint));
+        let (place, hint) = (socket.display().to_string(), "stop it, then start the tuner: sudo thalweg-agent tune");
+        return Err(Problem::failed(
+            "not-tuning",
+            &place,
+            "an agent that only records",
+            "an agent that runs `tune`",
+            hint,
+        ));
     }
     Ok(answer)
 }

@@ -54,9 +54,9 @@ const FIRST: [u8; 4] = [0; 4];
 fn refusal(what: impl Display, error: impl Display) -> Problem {
     Problem::failed(
         "kernel-map",
-        "the kernel's side of tune",
-        format!("{what} that it does not take: {error}"),
-        "memory for it",
+        "the BPF maps of tune",
+        format!("{what}, which the kernel refuses: {error}"),
+        "kernel memory for the entry",
         "check `free` and the agent's memory limit",
     )
 }
@@ -68,10 +68,10 @@ impl TuneKernel for Maps {
             let lengths: Vec<String> = lengths.iter().map(|length| format!("/{length}")).collect();
             return Err(Problem::failed(
                 "prefix-length",
-                "the kernel's side of tune",
+                "the BPF maps of tune",
                 format!("probabilities for {}", key.prefix),
                 &format!("prefixes of the supported lengths: {}", lengths.join(", ")),
-                "report it: this is a bug of thalweg-agent",
+                "please report it: this is a bug in thalweg-agent",
             ));
         }
         let written = self.rows.update(&wire::key(key), &wire::row(row, &self.slots), MapFlags::ANY);

@@ -15,11 +15,10 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
         registered(&registry, Gauge::new(format!("thalweg_tune_{name}"), about)).set(value);
     };
     let options = |name: &str, about: &str| Opts::new(format!("thalweg_tune_{name}"), about);
-    let closed =
-        options("connections_total", "Connections that have closed, by congestion control and by who chose it.");
+    let closed = options("connections_total", "Closed connections, by congestion control and by assignment.");
     let closed = registered(&registry, IntCounterVec::new(closed, &["cc", "assignment"]));
     let preferring =
-        options("destinations_preferring", "Destinations most of whose new connections get a congestion control.");
+        options("destinations_preferring", "Destinations for which most new connections get this congestion control.");
     let preferring = registered(&registry, IntGaugeVec::new(preferring, &["cc"]));
     let mut preferred: BTreeMap<&str, i64> = BTreeMap::new();
     let mut destinations = 0;
@@ -42,25 +41,28 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
         let count = preferred.get(what.name.as_str()).copied().unwrap_or(0);
         preferring.with_label_values(&[what.name.as_str()]).set(count);
     }
-    let changes = options("changes_total", "Changes of the choices, by kind.");
+    let changes = options("changes_total", "Changes of the decisions, by kind.");
     let changes = registered(&registry, IntCounterVec::new(changes, &["change"]));
     for (kind, count) in engine.log.counts() {
         changes.with_label_values(&[kind]).inc_by(count);
     }
     differences(engine, &registry);
-    gauge("destinations", "Destinations that are known.", f64::from(destinations));
+    gauge("destinations", "Known destinations.", f64::from(destinations));
     gauge("cpu_limited", "1 while the host is short of CPU.", f64::from(u8::from(engine.host.is_cpu_limited)));
-    gauge("dry_run", "1 if nothing is set.", f64::from(u8::from(engine.setup.is_dry_run)));
-    gauge("left_out", "Algorithms that could not be set, and are not chosen any more.", engine.left_out.len() as f64);
+    gauge("dry_run", "1 in a dry run, in which no algorithm is set.", f64::from(u8::from(engine.setup.is_dry_run)));
+    gauge(
+        "left_out",
+        "Algorithms that the kernel refused to set, and that are no longer chosen.",
+        engine.left_out.len() as f64,
+    );
     let failing = f64::from(u8::from(is_state_failing || engine.trouble.is_some()));
-    gauge("failing", "1 while the kernel or the disk rejects decisions or learned state.", failing);
+    gauge("failing", "1 if the kernel has rejected a decision, or while the learned state cannot be written.", failing);
     registry.gather()
 }
 
 /// Registers the decisions of the BPF program. Every reason has a value from the start.
 fn decisions(engine: &DecisionEngine, registry: &Registry) {
-    let about = "Connections that were opened, by the decision about their congestion control, and the one that \
-                 was chosen.";
+    let about = "Opened connections, by the decision about their congestion control and by the one that was chosen.";
     let options = Opts::new("thalweg_tune_decisions_total", about);
     let decisions = registered(registry, IntCounterVec::new(options, &["reason", "cc"]));
     for reason in Reason::ALL {
@@ -77,8 +79,8 @@ fn decisions(engine: &DecisionEngine, registry: &Registry) {
 
 /// Registers the gain of chosen over held-out connections, for the agent's own network namespace.
 fn differences(engine: &DecisionEngine, registry: &Registry) {
-    let about = "Gain of chosen connections over those held out, as a difference of logarithms: 0.1 is a tenth of \
-                 the time or the rate.";
+    let about = "Gain of connections with a chosen algorithm over held-out ones, as a difference of natural \
+                 logarithms: 0.1 is about 10 % of the time or the rate.";
     let options = Opts::new("thalweg_tune_reward_difference", about);
     let gauge = registered(registry, GaugeVec::new(options, &["ip_version", "value"]));
     let Some(guard) = engine.namespaces.get(&engine.own).and_then(|namespace| namespace.guard.as_ref()) else { return };

@@ -242,12 +242,12 @@ mod tests {
     fn one_of_several_overlapping_connections_of_a_peer_is_counted() {
         let mut outcomes = outcomes();
         let tiny = RecordEvent { acked_bytes: 500, ..closed(1_000, 20_000) };
-        assert_eq!(group_of(&mut outcomes, &tiny), Some(Group::Treated), "it is too small to matter to anybody");
+        assert_eq!(group_of(&mut outcomes, &tiny), Some(Group::Treated), "it carried too few bytes to exclude others");
         assert_eq!(group_of(&mut outcomes, &closed(2_000, 30_000)), Some(Group::Treated));
         assert_eq!(group_of(&mut outcomes, &closed(3_000, 40_000)), Some(Group::Untouched));
         assert_eq!(group_of(&mut outcomes, &closed(30_000, 40_000)), Some(Group::Treated));
         let other = RecordEvent { netns: 6, ..closed(3_000, 41_000) };
-        assert_eq!(group_of(&mut outcomes, &other), Some(Group::Treated), "another namespace's is another peer");
+        assert_eq!(group_of(&mut outcomes, &other), Some(Group::Treated), "the same address in another namespace is another peer");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::show::words::count;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Formats counts by reason: `2 by an override, 5 left alone (private 3, route 2)`.
+/// Formats counts by reason: `2 set by an override, 5 left alone (private 3, route 2)`.
 pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
     for (name, connections) in reasons {
@@ -16,7 +16,7 @@ pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut parts =
         vec![format!("{} chosen", count(of(Reason::Treated))), format!("{} held out", count(of(Reason::HeldOut)))];
     if of(Reason::Override) > 0 {
-        parts.push(format!("{} by an override", count(of(Reason::Override))));
+        parts.push(format!("{} set by an override", count(of(Reason::Override))));
     }
     let left_alone: Vec<(&Reason, &u64)> = sums.iter().filter(|(reason, _)| reason.is_left_alone()).collect();
     if !left_alone.is_empty() {

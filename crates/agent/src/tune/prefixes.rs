@@ -36,8 +36,8 @@ const MAX_LINE: u64 = 1 << 16;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-const EXPECTED: &str = "CSV with a heading that names `network`, or RouteViews' lines: address, length, AS";
-const HINT: &str = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE";
+const EXPECTED: &str = "CSV with a column `network`, or lines of RouteViews: address, length, AS";
+const HINT: &str = "for example the heading network,asn,country and the row 192.0.2.0/24,64496,DE";
 
 /// Reads a table or the tables in a folder; only the `wanted` columns are kept.
 ///
@@ -49,7 +49,7 @@ pub fn read(place: &Path, wanted: &BTreeSet<String>, tree: &Tree) -> Result<Plac
         reader.file(&file)?;
     }
     if reader.networks == 0 {
-        return Err(wrong(place, None, "it names no network"));
+        return Err(wrong(place, None, "no networks"));
     }
     Ok(reader.places)
 }
@@ -132,7 +132,7 @@ impl Heading {
         let names: Vec<String> =
             fields(line.trim_start_matches('\u{feff}')).iter().map(|name| name.trim().to_lowercase()).collect();
         let Some(network) = names.iter().position(|name| name == "network") else {
-            return Err(wrong(file, Some(1), "its heading names no `network`"));
+            return Err(wrong(file, Some(1), "no column `network` in the heading"));
         };
         let countries =
             if names.iter().any(|name| name == GEONAME) { countries_beside(file)? } else { BTreeMap::new() };
@@ -153,7 +153,7 @@ impl Heading {
     fn row(&self, line: &str) -> Result<(String, Vec<String>), String> {
         let mut fields = fields(line);
         if fields.len() != self.fields {
-            return Err(format!("{} fields, and the heading has {}", fields.len(), self.fields));
+            return Err(format!("{} fields; the heading has {}", fields.len(), self.fields));
         }
         let value = |(column, &at): (&String, &usize)| {
             let text = fields[at].trim();
@@ -248,7 +248,7 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.0.read(buffer)?;
         if self.0.limit() == 0 {
-            return Err(io::Error::other(format!("more than {MAX_UNPACKED} bytes, unpacked")));
+            return Err(io::Error::other(format!("more than {MAX_UNPACKED} bytes after decompression")));
         }
         Ok(count)
     }
@@ -265,12 +265,12 @@ fn line(text: &mut dyn BufRead) -> io::Result<Option<String>> {
     }
     let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     line.truncate(end);
-    String::from_utf8(line).map(Some).map_err(|_| io::Error::other("bytes that are not UTF-8 text"))
+    String::from_utf8(line).map(Some).map_err(|_| io::Error::other("invalid UTF-8"))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
     let place = path.display().to_string();
-    Problem::refused("cannot-read", &place, error, "a table of networks", &format!("ls -l {place}"))
+    Problem::refused("cannot-read", &place, error, "a readable table of networks", &format!("check ls -l {place}"))
 }
 
 fn wrong(path: &Path, line: Option<usize>, why: &str) -> Problem {
@@ -339,12 +339,12 @@ mod tests {
     #[test]
     fn a_malformed_prefix_table_is_rejected_with_its_line() {
         let refusal = |text: &str| table(&[("t.csv", text)], "t.csv", &["as"]).unwrap_err().to_string();
-        assert!(refusal("net,as\n").contains("t.csv, line 1: found its heading names no `network`"));
+        assert!(refusal("net,as\n").contains("t.csv, line 1: found no column `network` in the heading"));
         assert!(
             refusal("network,as\n10.0.0.0/8,1\n10.0.0.1/8,2\n").contains("line 3: found `10.0.0.1/8`: bits behind")
         );
         assert!(refusal("network,as\n10.0.0.0/8\n").contains("line 2: found 1 fields"));
-        assert!(refusal("network,as\n").contains("names no network"));
+        assert!(refusal("network,as\n").contains("found no networks"));
         assert_eq!(table(&[], "none.csv", &[]).unwrap_err().code, "cannot-read");
     }
 }

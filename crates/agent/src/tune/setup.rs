@@ -293,7 +293,7 @@ fn objective(config: &Config, place: &str) -> Result<Objective, Problem> {
     };
     if objective.medium_from > objective.long_from {
         let found = format!("medium_from {}, long_from {}", objective.medium_from, objective.long_from);
-        return Err(refused(&format!("{place}: objective"), found, "medium_from no larger than long_from"));
+        return Err(refused(&format!("{place}: objective"), found, "medium_from of at most long_from"));
     }
     Ok(objective)
 }
@@ -406,7 +406,7 @@ fn weights(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem>
     }
     if wishes.iter().all(|wish| *wish == 0.0) {
         let (found, expected) = ("no probabilities", "a probability above 0 for at least one arm");
-        let hint = "in the file behind --config: [static] and below it bbr = 1";
+        let hint = "in the --config file, set for example bbr = 1 in the section [static]";
         return Err(Problem::refused("no-weights", "--policy static", found, expected, hint));
     }
     Ok(Chosen::Static(wishes))
@@ -441,8 +441,8 @@ fn rules(
     let attributes = Attributes { tree: guard.tree.clone(), host, places };
     Rules::from_value(arms.clone(), value, Arc::new(attributes)).map_err(|error| {
         let expected = "a policy that this agent can apply";
-        let hint = "columns of a table of networks (as, country ...): --prefixes FILE; values of this server (pop \
-                    ...): [host] in the file of --config";
+        let hint = "network columns (as, country, ...) come from --prefixes FILE; values of this host (pop, ...) from \
+                    [host] in the --config file";
         Problem::refused("bad-policy", &place, error, expected, hint)
     })
 }

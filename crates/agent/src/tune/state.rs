@@ -92,7 +92,7 @@ impl State {
     pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
         let place = path.display().to_string();
         let failed = |error: io::Error| {
-            let (expected, hint) = ("a path where root may create a file", "--state FILE names another one");
+            let (expected, hint) = ("a path where root may create a file", "choose another file with --state FILE");
             Problem::failed("state", &place, error, expected, hint)
         };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -104,7 +104,7 @@ impl State {
         let lock = lock.map_err(failed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             let (expected, hint) =
-                ("a file for each agent that chooses", "end the other one, or name another: --state FILE");
+                ("a separate file for each agent", "stop the other agent, or choose another file with --state FILE");
             Problem::failed("state-in-use", &place, "another agent that uses it", expected, hint)
         })?;
         // Removes the temporary file of a killed agent.
@@ -138,7 +138,7 @@ impl State {
         let seconds = now.as_micros() / 1_000_000;
         let aside = self.path.with_file_name(format!("{}.{seconds}", file_name(&self.path)));
         fs::rename(&self.path, &aside).map_err(|error| {
-            let (place, expected) = (self.path.display().to_string(), "a file that can be moved aside");
+            let (place, expected) = (self.path.display().to_string(), "a file that can be renamed");
             Problem::failed("state", &place, error, expected, &format!("sudo mv {place} {place}.old"))
         })?;
         Ok(aside)
@@ -150,7 +150,7 @@ impl State {
             return;
         }
         if let Some(thread) = self.writing.take() {
-            let written = thread.join().unwrap_or_else(|_| Err("the thread that writes has panicked".to_owned()));
+            let written = thread.join().unwrap_or_else(|_| Err("the writer thread panicked".to_owned()));
             let pause = written.as_ref().map_or(EVERY, |(_, bytes)| Duration::from_secs(bytes / BYTES_PER_SECOND));
             self.due = Instant::now() + pause.max(EVERY);
             self.note(written.map(|(us, _)| us));
@@ -183,7 +183,7 @@ impl State {
         write(&self.path, &self.boot, namespaces(engine)).map(drop).map_err(|error| {
             let place = self.path.display().to_string();
             let hint = "the learned state since the last write is lost; df -h shows whether the disk is full";
-            Problem::failed("state", &place, error, "a file that can be written", hint)
+            Problem::failed("state", &place, error, "a writable file", hint)
         })
     }
 
@@ -234,8 +234,8 @@ fn read(text: &str, boot: &str) -> Result<Learned, String> {
     let header: Header = serde_json::from_str(text).map_err(form)?;
     match header.format {
         Some(FORMAT) => {}
-        Some(other) => return Err(format!("format {other}, which this version does not know")),
-        None => return Err("an invalid state file: its key format is missing".to_owned()),
+        Some(other) => return Err(format!("format {other}, which this version does not support")),
+        None => return Err("an invalid state file: its key `format` is missing".to_owned()),
     }
     let all: In = serde_json::from_str(text).map_err(form)?;
     let is_same_boot = all.boot == boot && !boot.is_empty();

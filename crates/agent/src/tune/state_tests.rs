@@ -51,9 +51,12 @@ fn a_damaged_state_file_is_an_error_and_is_not_modified() {
     let mut flipped = bytes.clone();
     flipped[middle] = 0xff;
     let newer = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into_bytes();
-    for (bytes, part) in
-        [(torn, "EOF"), (flipped, "invalid UTF-8"), (newer, "format 9"), (b"{}".to_vec(), "its key `format` is missing")]
-    {
+    for (bytes, part) in [
+        (torn, "EOF"),
+        (flipped, "invalid UTF-8"),
+        (newer, "format 9"),
+        (b"{}".to_vec(), "its key `format` is missing"),
+    ] {
         fs::write(&path, &bytes).unwrap();
         let error = State::open(&path).unwrap_err();
         assert_eq!(error.code, "bad-state");

@@ -63,7 +63,7 @@ impl Extension for Tuner {
     }
 
     fn opening_word(&self) -> &'static str {
-        if self.choice.is_dry { "tuning (a dry run: nothing is set) and recording" } else { "tuning and recording" }
+        if self.choice.is_dry { "tuning (dry run: nothing is set) and recording" } else { "tuning and recording" }
     }
 
     fn opening_lines(&self) -> Vec<String> {

@@ -123,7 +123,7 @@ impl Namespace {
         match &self.name {
             Some(name) => format!(" ({name})"),
             None if self.own => String::new(),
-            None => " of another network namespace".to_owned(),
+            None => " (not the agent's own)".to_owned(),
         }
     }
 }
@@ -232,13 +232,13 @@ impl Closed {
 impl Status {
     /// Formats the status as text for a terminal.
     pub fn text(&self) -> String {
-        let mut text = format!("tuning{}\n", if self.dry_run { ", but in a dry run: nothing is set" } else { "" });
+        let mut text = format!("tuning{}\n", if self.dry_run { " (dry run: nothing is set)" } else { "" });
         let mut line = |name: &str, what: String| writeln!(text, "  {name:<13} {what}").expect("a string grows");
         line("policy", format!("{}, {} held out", self.policy, percent(self.holdout)));
         let left_out = if self.left_out.is_empty() {
             String::new()
         } else {
-            format!("; {} cannot be set, and is left out", self.left_out.join(", "))
+            format!("; refused by the kernel and left out: {}", self.left_out.join(", "))
         };
         line("algorithms", self.arms.join(", ") + &left_out);
         line("opened", parts(self.decided.iter().map(|decided| (decided.reason.as_str(), decided.connections))));
@@ -246,22 +246,30 @@ impl Status {
             line("closed", format!("{}: {}", closed.cc, closed.parts()));
         }
         if self.cpu_limited {
-            line("CPU", "short: algorithms that need a whole one are left out".to_owned());
+            line("CPU", "short of CPU: algorithms that need a dedicated CPU are left out".to_owned());
         }
         for entry in &self.namespaces {
             let what = match &entry.default {
                 Some(default) if entry.active => {
                     format!("default {default}, destinations: {}", count(entry.destinations))
                 }
-                Some(default) => format!("nothing is chosen, its default {default} is not among the algorithms"),
-                None => "nothing is chosen, its default is unknown".to_owned(),
+                Some(default) => {
+                    format!("nothing is chosen, because its default {default} is not among the algorithms")
+                }
+                None => "nothing is chosen, because its default is unknown".to_owned(),
             };
             line("netns", format!("{}{}: {what}", entry.netns, entry.label()));
             for closed in entry.closed.iter().filter(|_| self.namespaces.len() > 1) {
                 line("", format!("closed {}: {}", closed.cc, closed.parts()));
             }
             for comparison in &entry.differences {
-                line("", format!("to {} chosen ones were {}", comparison.prefix, comparison.difference));
+                line(
+                    "",
+                    format!(
+                        "to {}, connections with a chosen algorithm were {}",
+                        comparison.prefix, comparison.difference
+                    ),
+                );
             }
         }
         for entry in &self.overrides {
@@ -278,12 +286,16 @@ impl Status {
         }
         let shown = self.destinations.len() as u64;
         if shown > 0 {
-            writeln!(text, "\n{shown} of {} destinations, the latest first\n", count(self.destinations_known))
-                .expect("a string grows");
+            writeln!(
+                text,
+                "\n{shown} of {} destinations, most recently active first\n",
+                count(self.destinations_known)
+            )
+            .expect("a string grows");
             text += &table(&self.destinations, self.namespaces.len() > 1);
         }
         if !self.changes.is_empty() {
-            text += "\nchanges, the latest first\n";
+            text += "\nchanges, latest first\n";
             for change in &self.changes {
                 let is_own = self.namespaces.iter().any(|entry| entry.own && Some(entry.netns) == change.netns);
                 let place = if is_own { String::new() } else { change.place() };

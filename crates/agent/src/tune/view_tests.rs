@@ -46,8 +46,8 @@ fn the_status_shows_the_selection_per_destination_and_its_effect() {
     let text = status.text();
     for part in [
         "tuning\n  policy        bayes, 5.0 % held out\n",
-        "  opened        41 chosen, 20 held out, 2 by an override, 4 left alone (route 1, private 3)\n",
-        "  closed        bbr: 40 chosen, 0 held out, 4 by an override, 1 left alone (application 1)\n",
+        "  opened        41 chosen, 20 held out, 2 set by an override, 4 left alone (route 1, private 3)\n",
+        "  closed        bbr: 40 chosen, 0 held out, 4 set by an override, 1 left alone (application 1)\n",
         "  closed        reno: 0 chosen, 0 held out, 2 left alone (private 2)\n",
         "  override      10.0.0.0/8: keep\n",
         "  netns         8 of another network namespace: default bbr, destinations: 1\n                closed bbr: 0 \
@@ -82,9 +82,9 @@ fn an_override_takes_precedence_over_the_policy_reason() {
     let config = "dry_run = true\n[[override]]\nprefix = \"192.0.2.0/24\"\ncc = \"bbr\"\n";
     let engine = learned(config);
     let sentence = |to: &str| engine.explain(prefix(to), at(200.0)).explained[0].sentence.clone();
-    assert!(sentence("192.0.2.0/24").contains("would get bbr because of the override of 192.0.2.0/24"));
-    assert!(sentence("203.0.113.0/24").starts_with("In a dry run nothing is set. "));
-    assert!(engine.status(1, at(200.0)).text().starts_with("tuning, but in a dry run: nothing is set\n"));
+    assert!(sentence("192.0.2.0/24").contains("would get bbr because of the override for 192.0.2.0/24"));
+    assert!(sentence("203.0.113.0/24").starts_with("Dry run: nothing is set. "));
+    assert!(engine.status(1, at(200.0)).text().starts_with("tuning (dry run: nothing is set)\n"));
 }
 
 /// Returns the explanation of an address in the agent's own namespace.
@@ -107,10 +107,10 @@ fn explain_reports_addresses_excluded_in_the_kernel_whether_seen_or_not() {
         (
             "10.9.9.9",
             "private",
-            "10.9.9.9/32: Its connections are left alone and keep their default, because 10.0.0.0/8 is",
+            "10.9.9.9/32: Its connections are left alone and keep their default, because 10.0.0.0/8 (",
         ),
         ("100.64.7.1", "private", "RFC 6598"),
-        ("127.0.0.1", "loopback", "without --private"),
+        ("127.0.0.1", "loopback", "unless --private is set"),
         ("::1", "loopback", "::/127"),
         ("169.254.3.3", "link_local", "169.254.0.0/16"),
         ("fe80::1", "link_local", "fe80::/10"),
@@ -137,16 +137,19 @@ fn overrides_are_explained_per_address_and_listed_as_exceptions_of_a_prefix() {
                   [[override]]\nprefix = \"192.0.2.8/32\"\nkeep = true\n";
     let (decision, text) = explained(config, "10.9.9.9");
     assert_eq!(decision, "override", "an override of a private address counts: {text}");
-    assert!(text.contains("get cubic because of the override of 10.0.0.0/8") && text.ends_with(" 100 % 0 %"), "{text}");
+    assert!(
+        text.contains("get cubic because of the override for 10.0.0.0/8") && text.ends_with(" 100 % 0 %"),
+        "{text}"
+    );
     assert_eq!(explained(config, "192.0.2.7").0, "override");
     let (decision, text) = explained(config, "192.0.2.8");
-    assert!(decision == "keep" && text.contains("override of 192.0.2.8/32: keep = true"), "{text}");
+    assert!(decision == "keep" && text.contains("override for 192.0.2.8/32: keep = true"), "{text}");
     let (decision, text) = explained(config, "192.0.2.9");
     assert!(decision == "treated" && text.contains("bbr gets 100 %"), "{text}");
     let text = explained(config, "192.0.2.0/24").1;
-    assert!(text.contains("exceptions: 192.0.2.7/32 (cubic), 192.0.2.8/32 (keep)"), "{text}");
+    assert!(text.contains("Exceptions within it: 192.0.2.7/32 (cubic), 192.0.2.8/32 (keep)"), "{text}");
     let text = explained(config, "100.0.0.0/8").1;
-    assert!(text.contains("exceptions: 100.64.0.0/10 (left alone"), "{text}");
+    assert!(text.contains("Exceptions within it: 100.64.0.0/10 (left alone"), "{text}");
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn explain_covers_inactive_namespaces_and_closed_connections() {
         "  closed: 40 with bbr, drawn\n  closed: 20 with cubic, held out\n",
         "network namespace 9\n192.0.2.9/32: Its connections are left alone, because reno, the default of its network \
          namespace, is not",
-        "  closed: 1 with reno, left alone, their network namespace had no probabilities\n",
+        "  closed: 1 with reno, left alone, because their network namespace had no probabilities\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

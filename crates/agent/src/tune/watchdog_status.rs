@@ -52,12 +52,12 @@ impl WatchdogStatus {
     /// Returns the status as lines of text.
     pub fn text(&self) -> String {
         let chooses = match self.chooses_for_us {
-            Some(0) => "the kernel does not choose any more".to_owned(),
-            Some(us) => format!("the kernel still chooses, with the last probabilities, for another {}", age(us)),
-            None => "for how long the kernel still chooses is unknown".to_owned(),
+            Some(0) => "the kernel no longer chooses algorithms".to_owned(),
+            Some(us) => format!("the kernel chooses algorithms with the last probabilities for another {}", age(us)),
+            None => "it is unknown how long the kernel continues to choose algorithms".to_owned(),
         };
         let head = format!(
-            "the agent was killed: {chooses}\n  watchdog      process {} holds its programs, and exits then\n",
+            "the agent was killed: {chooses}\n  watchdog      process {} holds the BPF programs until then\n",
             self.pid
         );
         match &self.decided {

@@ -53,8 +53,11 @@ fn a_second_loader_is_rejected_and_the_first_stays() {
 fn kill_a_loader(stage: &Stage) -> bool {
     let loader = stage.load("bbr_cpu");
     let takes_back = stage.kernel() >= (6, 4);
-    let expected =
-        if takes_back { ("linked", "until this process exits") } else { ("kept", "Linux before 6.4 keeps the algorithm") };
+    let expected = if takes_back {
+        ("linked", "until this process exits")
+    } else {
+        ("kept", "Linux before 6.4 keeps the algorithm")
+    };
     assert_eq!(stage.registered("bbr_cpu").expect("it is registered")["state"], expected.0);
     assert!(loader.said.contains(expected.1), "{}", loader.said);
     loader.end(Signal::KILL);

@@ -51,14 +51,22 @@ impl Key {
         let metadata = file.metadata().map_err(failed)?;
         if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
             let found = format!("a file that belongs to user {}", metadata.uid());
-            let hint = format!("to have a new key created: rm '{}'; addresses then hash to different numbers", path.display());
-            return Err(Problem::refused("key", &path.display().to_string(), found, "a file owned by root or by this user", &hint));
+            let hint =
+                format!("to have a new key created: rm '{}'; addresses then hash to different numbers", path.display());
+            return Err(Problem::refused(
+                "key",
+                &path.display().to_string(),
+                found,
+                "a file owned by root or by this user",
+                &hint,
+            ));
         }
         let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
             let found = format!("permissions for users other than the owner (mode {:04o})", mode & 0o7777);
             let place = path.display();
-            let hint = format!("chmod 600 '{place}'; if others may have read the key, have a new one created: rm '{place}'");
+            let hint =
+                format!("chmod 600 '{place}'; if others may have read the key, have a new one created: rm '{place}'");
             return Err(Problem::refused("key", &path.display().to_string(), found, "mode 0600", &hint));
         }
         let mut text = Vec::new();
@@ -66,7 +74,8 @@ impl Key {
         let text = String::from_utf8_lossy(&text);
         let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= MIN_BYTES).ok_or_else(|| {
             let expected = format!("at least {} hexadecimal digits", 2 * MIN_BYTES);
-            let hint = format!("to have a new key created: rm '{}'; addresses then hash to different numbers", path.display());
+            let hint =
+                format!("to have a new key created: rm '{}'; addresses then hash to different numbers", path.display());
             Problem::refused("key", &path.display().to_string(), "no key", &expected, &hint)
         })?;
         Ok(Key::of(&bytes))
