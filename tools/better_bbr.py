@@ -59,10 +59,10 @@ Row = dict[str, str]
 
 def main() -> int:
     """Write the files, or compare them with the existing ones."""
-    parser = argparse.ArgumentParser(description="Make files of the study better-bbr.")
+    parser = argparse.ArgumentParser(description="Write files of the study better-bbr.")
     parser.add_argument("what", choices=("paths", "search"))
     parser.add_argument("runs", nargs="?", type=Path, help="directory of the searches")
-    parser.add_argument("--check", action="store_true", help="compare the paths with the files, and write nothing")
+    parser.add_argument("--check", action="store_true", help="compare the paths with the files; write nothing")
     options = parser.parse_args()
     if options.what == "search":
         return _search(options.runs or ROOT / "runs" / "better-bbr")
@@ -70,7 +70,7 @@ def main() -> int:
     stale = [name for name, wanted in files.items() if not options.check or _read(STUDY / name) != wanted]
     for name in stale:
         if options.check:
-            print(f"studies/better-bbr/{name} is out of date; python tools/better_bbr.py paths", file=sys.stderr)
+            print(f"studies/better-bbr/{name} is out of date; run: python tools/better_bbr.py paths", file=sys.stderr)
         else:
             (STUDY / name).write_text(files[name], encoding="utf-8")
     return 1 if options.check and stale else 0

@@ -111,7 +111,7 @@ def crate_violations(metadata: Mapping[str, Any]) -> Iterator[str]:
             if name.startswith("thalweg-"):
                 ours = name.removeprefix("thalweg-")
                 if ours not in RUST[crate]:
-                    may = ", ".join(sorted(RUST[crate])) or "none of our crates"
+                    may = ", ".join(sorted(RUST[crate])) or "no other crate of the workspace"
                     yield f"crates/{crate}/Cargo.toml: `{crate}` uses `{ours}`, but may use only: {may}"
             elif crate in PURE and name not in PURE_DEPENDENCIES:
                 yield f"crates/{crate}/Cargo.toml: `{crate}` is pure, and `{name}` is not in PURE_DEPENDENCIES"
@@ -130,7 +130,7 @@ def module_violations(crates: Path) -> Iterator[str]:
     for crate in sorted(RUST):
         if cycle := rust_modules.cycle(crates / crate / "src"):
             names = ", ".join(f"`{'::'.join(module) or 'lib'}`" for module in cycle)
-            yield f"crates/{crate}/src: {names} use one another; move what they share to a module below them"
+            yield f"crates/{crate}/src: {names} use each other; move their shared code to a lower module"
 
 
 def python_violations(package: Path) -> Iterator[str]:
@@ -165,7 +165,7 @@ def main() -> int:
     for violation in violations:
         print(violation, file=sys.stderr)
     if not violations:
-        print(f"layers: {len(metadata['packages'])} crates and {len(PYTHON)} Python layers use only what is below them")
+        print(f"layers: {len(metadata['packages'])} crates and {len(PYTHON)} Python layers use only lower layers")
     return 1 if violations else 0
 
 

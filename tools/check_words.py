@@ -107,10 +107,10 @@ def violations(listed: Sequence[Pattern], files: dict[str, list[str]]) -> Iterat
         matches = list(uses(pattern, files))
         if len(matches) > pattern.limit:
             more = len(matches) - pattern.limit
-            yield f"`{pattern.name}`: {more} more than the {pattern.limit} left to rewrite; write {pattern.instead}"
+            yield f"`{pattern.name}`: {more} uses above the limit of {pattern.limit}; write {pattern.instead}"
             yield from (f"    {use.file}:{use.line}: {use.text[:100]}" for use in matches[:MAX_SHOWN])
         elif len(matches) < pattern.limit:
-            yield f"`{pattern.name}`: {len(matches)} uses are left, fewer than {pattern.limit}: check_words.py --lower"
+            yield f"`{pattern.name}`: {len(matches)} uses, below the limit {pattern.limit}; run: check_words.py --lower"
 
 
 def lower(listed: Sequence[Pattern], files: dict[str, list[str]], file: Path = FILE) -> None:
@@ -134,7 +134,7 @@ def main() -> int:
     for message in problems:
         print(message, file=sys.stderr)
     if not problems:
-        print(f"words: {len(listed)} patterns, {sum(pattern.limit for pattern in listed)} uses left to rewrite")
+        print(f"words: {len(listed)} patterns, {sum(pattern.limit for pattern in listed)} tolerated uses")
     return 1 if problems else 0
 
 

@@ -3,7 +3,7 @@
     python tools/cpu_bars.py                 on the simulator: a minute
     python tools/cpu_bars.py --engine vm     in guests, in real time: most of an hour, as root
     python tools/cpu_bars.py --engine kernel --only whole     a dedicated CPU with this machine's own kernel
-    ... --only 10/20 --json FILE
+    ... --only 10/20 --out FILE
 
 Runs scenarios/cpu with each slice and period, three times each (nine times on a dedicated CPU, where a difference of a
 tenth must be detected), takes medians, and reports which of these limits are met:
@@ -50,10 +50,12 @@ Point = dict[str, float]
 
 def main() -> None:
     """Measure, and report which limits are met."""
-    parser = argparse.ArgumentParser(description="How far is bbr_cpu from cubic and bbr?")
+    parser = argparse.ArgumentParser(description="Compare bbr_cpu with cubic and bbr, on a shared and a dedicated CPU.")
     parser.add_argument("--engine", default="sim", help="engine to use (default: sim)")
-    parser.add_argument("--only", action="append", metavar="SLICE/PERIOD", help="only this; `whole`: a whole CPU")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="give a key another value")
+    parser.add_argument(
+        "--only", action="append", metavar="SLICE/PERIOD", help="run only this; `whole`: a dedicated CPU"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a scenario key")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for the measurements")
     chosen = parser.parse_args()
     wanted = chosen.only or [*CELLS, "whole"]
@@ -107,7 +109,7 @@ class Runner:
             this = (pl.col("experiment") == experiment) & (pl.col("repetition") == repetition)
             rows = flows.filter(this)
             if rows["untrustworthy"].is_not_null().any():
-                print(f"  {cc}: repetition {repetition} is not to be trusted, and counts all the same", flush=True)
+                print(f"  {cc}: repetition {repetition} is untrustworthy, but counts nevertheless", flush=True)
             repetitions.setdefault(cc, []).append(_repetition(rows, queue.filter(this)["backlog_bytes"]))
         return {
             cc: {key: median(values[key] for values in several) for key in several[0]}
@@ -151,7 +153,7 @@ def loaded() -> Iterator[None]:
     assert loader.stdout
     try:
         if not loader.stdout.readline():
-            sys.exit("cpu_bars: bbr_cpu is not in this machine's kernel; the loader's output is above")
+            sys.exit("cpu_bars: bbr_cpu could not be loaded; the loader's output is above")
         yield
     finally:
         loader.terminate()

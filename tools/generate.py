@@ -66,7 +66,7 @@ def main() -> int:
     """Write or check the files."""
     if sys.argv[1:] == ["--check"]:
         for file in (files := stale()):
-            print(f"stale: {file.relative_to(ROOT)}; to write it again: make generate", file=sys.stderr)
+            print(f"stale: {file.relative_to(ROOT)}; run: make generate", file=sys.stderr)
         return 1 if files else 0
     if sys.argv[1:]:
         print(__doc__, file=sys.stderr)

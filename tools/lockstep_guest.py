@@ -41,7 +41,7 @@ def why_not(kernel: GuestKernel | None, programs: list[Path]) -> str | None:
     if reason := guest.why_not(kernel):
         return reason
     absent = [str(program) for program in programs if not program.exists()]
-    return f"there is no {', '.join(absent)}: make setup lockstep" if absent else None
+    return f"{', '.join(absent)} missing; run: make setup lockstep" if absent else None
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Record the DCTCP of a guest's kernel, for crates/cc/tests/lockstep.")
     parser.add_argument("--scene", metavar="NAME", help="record only this scene")
     parser.add_argument("--out", type=Path, default=RECORDINGS, metavar="DIR", help="folder of recordings")
-    parser.add_argument("--recorder", type=Path, default=RECORDER, metavar="FILE", help="thalweg-lockstep")
+    parser.add_argument("--recorder", type=Path, default=RECORDER, metavar="FILE", help="the program thalweg-lockstep")
     parser.add_argument("--engine", type=Path, default=ENGINE, metavar="FILE", help="the engine that runs the scenes")
     chosen = parser.parse_args()
     kernel = guests.current()

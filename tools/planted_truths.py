@@ -96,9 +96,11 @@ class Trial:
 def main() -> int:
     """Compute the results and the table."""
     parser = argparse.ArgumentParser(description="Test the advice on planted truths.")
-    parser.add_argument("--truth", choices=[*ROWS], action="append", help="this one alone; the others' numbers stay")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of each truth; those of {SEEDS} are kept")
-    parser.add_argument("--table", action="store_true", help="write the table again, from the numbers that are there")
+    parser.add_argument("--truth", choices=[*ROWS], action="append", help="run only this truth; keep the other results")
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help=f"seeds per truth; results are stored only with {SEEDS}"
+    )
+    parser.add_argument("--table", action="store_true", help="write the table from the stored results")
     chosen = parser.parse_args()
     if not chosen.table:
         wanted = chosen.truth or [*ROWS]
@@ -270,18 +272,19 @@ def table(results: Mapping[str, Any]) -> str:
         "Truth",
         "Transfers per algorithm",
         "Parts and metrics judged",
-        "Intervals that hold the truth",
-        "Named",
-        "Of them falsely, mean of the seeds",
+        "Intervals that contain the truth",
+        "Verdicts that name an algorithm",
+        "False among these, mean over seeds",
         "Real differences found",
-        "Everything together",
+        "Verdict on the total",
     )
     lines = [f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
     for truth, result in results.items():
         share = sum(result["false_shares"]) / len(result["false_shares"])
         part = f"{result['found'] / result['real']:.0%}" if result["real"] else ""
-        real = f"{result['found']:,} of {result['real']:,} ({part})" if result["real"] else "none to find"
-        overall = ", ".join(f"{verdict}: {count}" for verdict, count in result.get("whole", {}).items()) or "not asked"
+        real = f"{result['found']:,} of {result['real']:,} ({part})" if result["real"] else "none planted"
+        verdicts = ", ".join(f"{verdict}: {count}" for verdict, count in result.get("whole", {}).items())
+        overall = verdicts or "not computed"
         cells = (truth, f"{result['least']:,}", f"{result['looks']:,}", f"{result['within'] / result['looks']:.1%}",
                  f"{result['named']:,}", f"{share:.1%}", real, overall)  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")

@@ -48,8 +48,8 @@ Document = dict[str, Any]
 
 def main() -> int:
     """Generate the table, or check a part of it."""
-    parser = argparse.ArgumentParser(description="Make the table of outcomes that policies are played against.")
-    parser.add_argument("--check", action="store_true", help="run one cell of each kind, and compare")
+    parser = argparse.ArgumentParser(description="Generate the table of outcomes from which policies are simulated.")
+    parser.add_argument("--check", action="store_true", help="run a cell of each kind of path, and compare it")
     chosen = parser.parse_args()
     population = json.loads((DATA / "population.json").read_text(encoding="utf-8"))
     if chosen.check:
@@ -224,7 +224,7 @@ def check(population: Mapping[str, Any]) -> int:
                 stale.append(kind["name"])
     for name in stale:
         print(
-            f"outcomes.json: `{name}` differs from the simulator's present result; python tools/policy_outcomes.py",
+            f"outcomes.json: `{name}` differs from the simulator's result; run: python tools/policy_outcomes.py",
             file=sys.stderr,
         )
     return 1 if stale else 0

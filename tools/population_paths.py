@@ -37,14 +37,14 @@ HEADER = "path.rate,path.rtt,path.buffer,path.loss"
 def main() -> int:
     """Write the files, or compare them with the existing ones."""
     parser = argparse.ArgumentParser(description="Draw paths from the population of `thalweg policy simulate`.")
-    parser.add_argument("--check", action="store_true", help="compare with the files, and write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the files; write nothing")
     options = parser.parse_args()
     paths = draw(json.loads(POPULATION.read_text(encoding="utf-8"))["kinds"])
     files = {"paths.csv": text(paths), "paths-quick.csv": text(paths[:QUICK_COUNT])}
     stale = [name for name, wanted in files.items() if not options.check or _read(STUDY / name) != wanted]
     for name in stale:
         if options.check:
-            print(f"studies/bbr1-bbr3/{name} is out of date; python tools/population_paths.py", file=sys.stderr)
+            print(f"studies/bbr1-bbr3/{name} is out of date; run: python tools/population_paths.py", file=sys.stderr)
         else:
             (STUDY / name).write_text(files[name], encoding="utf-8")
     return 1 if options.check and stale else 0

@@ -70,7 +70,7 @@ def kernel_machine(machine: Path) -> Path:
 
 def test_missing_rust_is_reported_with_its_source(machine: Path) -> None:
     message = stopped(machine, "system")
-    assert "cannot go on: cargo (Rust) is missing" in message
+    assert "cannot continue: cargo (Rust) is missing" in message
     assert "do this: install Rust" in message
 
 
@@ -117,7 +117,7 @@ def test_requirements_of_kernel_tests_are_reported_together(kernel_machine: Path
     for name in ("unshare", "nsenter", "iperf3"):
         (kernel_machine / name).unlink()
     message = stopped(kernel_machine, "kernel")
-    assert "cannot go on: unshare nsenter iperf3 missing" in message
+    assert "cannot continue: missing: unshare nsenter iperf3" in message
     assert "do this: sudo apt-get install util-linux iperf3\n" in message
 
 
@@ -131,7 +131,7 @@ def test_skipped_tests_are_listed_at_the_end(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert completed(kernel_machine, "kernel") == ""
     message = completed(kernel_machine, "left-out")
-    assert "no kernel in virtual time is built" in message
+    assert "the kernel of 'uml' is not built" in message
     assert "you are not root" in message
     assert "user namespaces" not in message, "this user may make them"
 
@@ -139,15 +139,15 @@ def test_skipped_tests_are_listed_at_the_end(kernel_machine: Path) -> None:
 def test_prometheus_is_required_only_in_ci(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert completed(kernel_machine, "prometheus") == ""
-    assert "Prometheus is missing: the queries of the dashboard" in completed(kernel_machine, "left-out")
-    assert "cannot go on: Prometheus is missing" in stopped(kernel_machine, "prometheus", THALWEG_CI="1")
+    assert "Prometheus is missing: the dashboard's queries" in completed(kernel_machine, "left-out")
+    assert "cannot continue: Prometheus is missing" in stopped(kernel_machine, "prometheus", THALWEG_CI="1")
 
 
 def test_the_benchmarked_web_server_is_required_only_in_ci(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert completed(kernel_machine, "nginx") == ""
-    assert "nginx is missing: the measuring" in completed(kernel_machine, "left-out")
-    assert "cannot go on: nginx is missing" in stopped(kernel_machine, "nginx", THALWEG_CI="1")
+    assert "nginx is missing: the benchmark" in completed(kernel_machine, "left-out")
+    assert "cannot continue: nginx is missing" in stopped(kernel_machine, "nginx", THALWEG_CI="1")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_modules_of_a_crate_may_not_form_a_cycle(tmp_path: Path, one: str, other
         "crates/store/src/rows.rs": f"{other}\npub struct Rows;\n",
     }
     (violation,) = check_layers.module_violations(write(tmp_path, files) / "crates")
-    assert violation.startswith("crates/store/src: `rows`, `stored` use one another")
+    assert violation.startswith("crates/store/src: `rows`, `stored` use each other")
 
 
 def test_a_module_may_use_its_parent_or_its_child_but_not_both(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_module_may_use_its_parent_or_its_child_but_not_both(tmp_path: Path) -
     assert not list(check_layers.module_violations(root / "crates"))
     write(root, {"crates/cc/src/bbr/mod.rs": "mod window;\nuse window::Recovery;\npub struct Bbr(Recovery);\n"})
     (violation,) = check_layers.module_violations(root / "crates")
-    assert violation.startswith("crates/cc/src: `bbr`, `bbr::window` use one another")
+    assert violation.startswith("crates/cc/src: `bbr`, `bbr::window` use each other")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_a_changed_draw_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr("sys.argv", ["population_paths.py", "--check"])
     monkeypatch.setattr(population_paths, "SEED", 1)
     assert population_paths.main() == 1
-    assert "paths.csv is out of date; python tools/population_paths.py" in capsys.readouterr().err
+    assert "paths.csv is out of date; run: python tools/population_paths.py" in capsys.readouterr().err
 
 
 def test_path_kinds_occur_with_their_shares() -> None:

@@ -41,12 +41,12 @@ def messages(listed: Path, **files: str) -> list[str]:
 
 def test_a_use_above_the_limit_is_reported_with_a_replacement(listed: Path) -> None:
     first, *places = messages(listed, a_rs="// Nobody knows.\n// ok\n// nobody else", b_md='"""Give it')
-    assert first == "`nobody`: 1 more than the 1 left to rewrite; write the subject"
+    assert first == "`nobody`: 1 uses above the limit of 1; write the subject"
     assert places == ["    a.rs:1: // Nobody knows.", "    a.rs:3: // nobody else"]
 
 
 def test_a_limit_that_is_too_high_is_refused_and_can_be_lowered(listed: Path) -> None:
-    assert messages(listed) == ["`nobody`: 0 uses are left, fewer than 1: check_words.py --lower"]
+    assert messages(listed) == ["`nobody`: 0 uses, below the limit 1; run: check_words.py --lower"]
     check_words.lower(check_words.patterns(listed), {}, listed)
     assert [pattern.limit for pattern in check_words.patterns(listed)] == [0, 0]
     assert messages(listed) == []
@@ -54,7 +54,7 @@ def test_a_limit_that_is_too_high_is_refused_and_can_be_lowered(listed: Path) ->
 
 def test_a_pattern_of_one_kind_of_file_and_an_allowed_file_are_respected(listed: Path) -> None:
     lines = messages(listed, a_py='def f():\n    """Give it."""\n# nobody', accounts_md="nobody nobody")
-    assert lines[0].startswith("`Give`: 1 more than the 0 left")
+    assert lines[0].startswith("`Give`: 1 uses above the limit of 0")
     assert len(lines) == 2
 
 
