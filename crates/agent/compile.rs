@@ -19,7 +19,7 @@ pub fn compile(folder: &str, names: &[&str]) {
     let package = env!("CARGO_PKG_NAME");
     let clang = std::env::var("CLANG").ok().or_else(find_clang).unwrap_or_else(|| {
         eprintln!("{package}: clang is missing; it compiles the programs in bpf/");
-        eprintln!("  do this: sudo apt-get install clang-19     (or set CLANG to where it is)");
+        eprintln!("  do this: sudo apt-get install clang-19     (or set CLANG to its path)");
         exit(1)
     });
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets OUT_DIR"));

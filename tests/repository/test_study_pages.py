@@ -140,7 +140,7 @@ def test_an_interval_in_a_different_unit_than_its_value_has_its_unit(study: Stud
 
 def test_the_page_of_a_study_without_results_says_so(study: Study) -> None:
     (study.folder / "found.json").unlink()
-    assert "Nothing was recorded yet." in study_pages.page(study)
+    assert "No results are recorded yet." in study_pages.page(study)
     assert "[Alone](mine.md)" in study_pages.front([study])
 
 

@@ -11,12 +11,12 @@ HEAD = """# Exit codes of `thalweg`
 """
 
 TAIL = """
-Results go to standard output, everything else (progress, warnings, errors) to standard error. When a reader of standard
-output closes it early, as `head` does, `thalweg` ends in silence.
+Results go to standard output, everything else (progress, warnings, errors) to standard error. If standard output is
+closed early, as by `head`, `thalweg` exits without a message.
 
-The program below it, `thalweg-engine`, has its own codes: 0 all experiments are there; 1 an experiment failed; 2 bad
-usage, a bad plan, or a run directory of another plan; 3 the run directory cannot be written; 75 a
-resource of the machine is used up; 130 interrupted.
+The program that runs the experiments, `thalweg-engine`, has its own codes: 0 all experiments are complete; 1 an
+experiment failed; 2 invalid usage, an invalid plan, or a run directory of another plan; 3 the run directory cannot be
+written; 75 a resource of the machine is exhausted; 130 interrupted.
 """
 
 

@@ -12,8 +12,8 @@ HEAD = """# Keys of a scenario
 
 A scenario is a TOML file ([guide](../guide/scenarios.md)). Editors complete its keys with
 [the JSON Schema](../schema/scenario.schema.json). `thalweg check` rejects keys that the chosen engine does not support.
-The tables `[search]` and `[fuzz]` are described in [searches](searches.md). The column *Value* has the kind of a value
-and its default, if it has one.
+The tables `[search]` and `[fuzz]` are described in [searches](searches.md). The column *Value* shows the kind of
+a value and its default, if there is one.
 
 Quantities are texts with a unit:
 
@@ -24,7 +24,7 @@ Quantities are texts with a unit:
 | time | `"45ms"`, `"0.5s"` | `ns`, `us`, `ms`, `s`, `min` |
 | time or rtt | `"10ms"`, `"1rtt"` | a time, or multiples of path.rtt |
 | buffer | `"0.5bdp"`, `"100kB"`, `"240packets"` | bandwidth-delay products, a size, or packets |
-| size or unlimited | `"30MB"`, `"unlimited"` | a size, or no end |
+| size or unlimited | `"30MB"`, `"unlimited"` | a size, or no limit |
 | arrival rate | `"20/s"`, `"10Mbps"` | arrivals per second, or the load that they offer |
 """
 

@@ -103,7 +103,7 @@ def _together(studies: Sequence[Study]) -> Iterator[str]:
     if not studies or any(seconds is None for each in took.values() for seconds in each):
         return
     quick, full = (duration(sum(filter(None, each))) for each in took.values())
-    yield f"On the simulator all of them together took {quick} with `--quick`, and {full} without, on two cores."
+    yield f"On the simulator, all studies together took {quick} with `--quick`, and {full} without, on two cores."
     yield ""
 
 
@@ -116,9 +116,9 @@ def _hint(engines: Mapping[str, Found]) -> str:
 def _made(study: Study) -> Iterator[str]:
     engines = _engines(study)
     if not engines:
-        yield "Nothing was recorded yet."
+        yield "No results are recorded yet."
         return
-    yield "| Engine | Version of its results | Experiments | Took |"
+    yield "| Engine | Result version | Experiments | Time |"
     yield "| --- | --- | ---: | ---: |"
     for name, of_engine in engines.items():
         size, recorded = _best(of_engine)
