@@ -238,7 +238,7 @@ mod tests {
         let off_cpu = Arc::new(OffCpu::default());
         let watch = Watch::start(&off_cpu).unwrap();
         while off_cpu.points().back().is_none_or(|point| point.alarms < MIN_ALARMS + 1) {
-            assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "the kernel reports no run delays");
+            assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "no run delays");
             thread::yield_now();
         }
         drop(watch);

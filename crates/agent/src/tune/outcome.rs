@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(group_of(&mut outcomes, &closed(3_000, 40_000)), Some(Group::Untouched));
         assert_eq!(group_of(&mut outcomes, &closed(30_000, 40_000)), Some(Group::Treated));
         let other = RecordEvent { netns: 6, ..closed(3_000, 41_000) };
-        assert_eq!(group_of(&mut outcomes, &other), Some(Group::Treated), "the same address in another namespace is another peer");
+        assert_eq!(group_of(&mut outcomes, &other), Some(Group::Treated), "another namespace, another peer");
     }
 
     #[test]
