@@ -97,7 +97,7 @@ fn no_bbr(found: String) -> Problem {
 /// If the kernel has no BBR.
 pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     if has_bbr(btf) {
-        return Ok("in the kernel".to_owned());
+        return Ok("built in or loaded".to_owned());
     }
     let modules = format!("/lib/modules/{}/modules.dep", requirements::release());
     match fs::read_to_string(&modules) {

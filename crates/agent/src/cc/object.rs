@@ -72,7 +72,7 @@ fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
         return Problem::missing(
             "other-bbr",
             "this kernel's BBR",
-            "a state that lacks members of BBR version 1 (it may be version 2 or 3)",
+            "a state that lacks some members of BBR version 1 (it may be version 2 or 3)",
             "BBR version 1, as in all Linux releases",
             "boot the distribution's own kernel",
         );

@@ -207,7 +207,7 @@ impl OverrideKeys {
                     &place,
                     found,
                     expected,
-                    "set one of them for each prefix",
+                    "set exactly one of them in each [[override]]",
                 ));
             }
         };

@@ -151,7 +151,7 @@ fn note(destination: &Destination) -> String {
         parts.push(format!("override: {override_text}"));
     }
     if let Some(until) = destination.withdrawn_until_us {
-        parts.push(format!("the default is restored until {}", moment(until)));
+        parts.push(format!("withdrawn: the default is used until {}", moment(until)));
     }
     if let Some(difference) = &destination.difference {
         parts.push(format!(

@@ -288,7 +288,7 @@ impl Explained {
                 text += "  closed: none since the agent started\n";
             }
             if let Some(until) = destination.withdrawn_until_us.filter(|_| destination.decision != "treated") {
-                writeln!(text, "  the default is restored until {}", moment(until)).expect("a string grows");
+                writeln!(text, "  withdrawn: the default is used until {}", moment(until)).expect("a string grows");
             }
             text.push('\n');
             if !destination.arms.is_empty() {

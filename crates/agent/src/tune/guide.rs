@@ -247,9 +247,9 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
             100.0 * share
         )),
         is_good,
-        why: "While the hypervisor runs other guests, stock BBR loses rate that it does not regain; bbr_cpu keeps its \
-              rate."
-            .to_owned(),
+        why:
+            "While the hypervisor runs other guests, stock BBR loses throughput and does not recover it; bbr_cpu does."
+                .to_owned(),
         how: (!is_good).then(|| {
             "sudo thalweg-agent cc load bbr_cpu --keep; `thalweg doctor --live` measures the effect".to_owned()
         }),

@@ -62,7 +62,7 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
 
 /// Registers the decisions of the BPF program. Every reason has a value from the start.
 fn decisions(engine: &DecisionEngine, registry: &Registry) {
-    let about = "Opened connections, by the decision about their congestion control and by the one that was chosen.";
+    let about = "Opened connections, by decision and by chosen congestion control.";
     let options = Opts::new("thalweg_tune_decisions_total", about);
     let decisions = registered(registry, IntCounterVec::new(options, &["reason", "cc"]));
     for reason in Reason::ALL {
