@@ -191,7 +191,8 @@ impl DecisionEngine {
             if self.left_out.contains(&arm) {
                 Some(format!("{} is left out, because the kernel has refused to set it", name(arm)))
             } else if !self.setup.may_use(name(arm), prefix) {
-                Some(format!("{} is left out, because it needs ECN, and no override has data_center = true", name(arm)))
+                let what = "it needs ECN, and no override for this prefix has data_center = true";
+                Some(format!("{} is left out, because {what}", name(arm)))
             } else {
                 None
             }
