@@ -21,7 +21,7 @@
 /* In a separate section, like the settings. */
 const volatile struct tune_settings tune SEC(".rodata.tune") = {};
 
-ARRAY(heart, 1, struct tune_heart);
+ARRAY(heartbeat, 1, struct tune_heartbeat);
 
 /* Rows of destinations. When the map is full, the least recently used ones are evicted. */
 struct {
@@ -339,9 +339,9 @@ static __always_inline void leave_client(struct flow *flow)
 		__sync_fetch_and_add(&client->open, -1);
 }
 
-static __always_inline bool is_alive(const struct tune_heart *heart, u64 now_us)
+static __always_inline bool is_alive(const struct tune_heartbeat *latest, u64 now_us)
 {
-	return now_us < heart->beat_us + heart->grace_us;
+	return now_us < latest->last_us + latest->grace_us;
 }
 
 /* Returns whether the connection's algorithm differs from an arm. */
@@ -395,21 +395,21 @@ static __always_inline void count_decision(u32 flags)
 static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
 {
 	u32 only = 0, word = ~0U, drawn, reason, flags = 0;
-	struct tune_heart *beats;
+	struct tune_heartbeat *latest;
 	struct tune_key peer;
 	bool has_ecn = false;
 	u64 now_us;
 
 	now_us = tp->tcp_mstamp;
-	beats = bpf_map_lookup_elem(&heart, &only);
+	latest = bpf_map_lookup_elem(&heartbeat, &only);
 	/* Without recent heartbeats of the daemon, no algorithm is chosen. */
-	if (!beats || !is_alive(beats, now_us))
+	if (!latest || !is_alive(latest, now_us))
 		return 0;
 	reason = chosen_already(tp);
 	if (reason)
 		return as_flags(reason, NO_ARM);
 	peer_of(&peer, tp);
-	if (beats->overrides)
+	if (latest->overrides)
 		word = override_of(&peer);
 	if (word == TUNE_KEEP)
 		return as_flags(RECORD_KEEP, NO_ARM);
@@ -440,15 +440,15 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
  */
 static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
-	struct tune_heart *beats;
+	struct tune_heartbeat *latest;
 	struct tune_key peer;
 	u32 only = 0, drawn;
 	struct tcp_sock *tp;
 	u64 now_us;
 
-	beats = bpf_map_lookup_elem(&heart, &only);
+	latest = bpf_map_lookup_elem(&heartbeat, &only);
 	now_us = bpf_ktime_get_ns() / 1000;
-	if (!beats || !beats->overrides || !is_alive(beats, now_us))
+	if (!latest || !latest->overrides || !is_alive(latest, now_us))
 		return 0;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp) {

@@ -183,8 +183,8 @@ static __always_inline void fill_kept(struct record_event *event, const struct f
 #pragma unroll
 	for (int mark = 0; mark < RECORD_MARKS; mark++)
 		event->acked_after_bytes[mark] = flow->acked_after_bytes[mark];
-	event->bbr_looks = flow->bbr_looks;
-	event->bbr_short_looks = flow->bbr_short_looks;
+	event->bbr_samples = flow->bbr_samples;
+	event->bbr_short_samples = flow->bbr_short_samples;
 }
 
 /* Returns whether events of the connection have an RTT histogram. */
@@ -278,7 +278,7 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 		fill_histogram(event, flow);
 	event->kind = RECORD_CLOSE;
 	fill_connection(event, tp, flow, now, state);
-	fill_last_transfer(event, flow, &flow->look);
+	fill_last_transfer(event, flow, &flow->last);
 	submit(&reserved);
 }
 

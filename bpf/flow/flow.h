@@ -55,7 +55,7 @@ enum flow_flag {
 	FLOW_JOINED = RECORD_JOINED,
 	FLOW_BLIND = RECORD_BLIND,
 	FLOW_IN_TRANSFER = 16, /* the transfer that `begin` starts has sent data */
-	FLOW_IS_OVER = 32,     /* the last transfer has ended, at `look` */
+	FLOW_IS_OVER = 32,     /* the last transfer has ended, at `last` */
 	FLOW_IS_COMPLETE = 64, /* all bytes of that transfer are acknowledged */
 	FLOW_IS_NEW = 128,     /* no data has been acknowledged since the opening */
 	/* Bits 8 to 16 hold the decision about its algorithm: RECORD_CHOICE. */
@@ -76,10 +76,10 @@ struct flow {
 	u32 flags;
 	u32 netns;
 	u32 handshake_rtt_us;
-	u32 walk; /* number of the last scan that found the connection; 0 if none has */
+	u32 scan; /* number of the last scan that found the connection; 0 if none has */
 
 	/* Counters at the last call, and the number of bytes up to which ACKs cause no call. */
-	struct sums look;
+	struct sums last;
 	u64 covered_bytes;
 
 	/* Counters at the start of the transfer. `at_us`: 0 if unknown. */
@@ -101,8 +101,8 @@ struct flow {
 	u32 rate_max_packets;
 	u32 rate_max_interval_us;
 	u32 bbr_inflight_bytes; /* bytes in flight, smoothed; 0: no sample */
-	u32 bbr_looks;
-	u32 bbr_short_looks;
+	u32 bbr_samples;
+	u32 bbr_short_samples;
 	u32 unused;
 
 	/*
@@ -204,17 +204,17 @@ static __always_inline void sum_up(struct sums *sums, struct tcp_sock *tp, u32 f
 }
 
 /* Stores the counters of a call. The next ACK of data that is sent after it causes the next call. */
-static __always_inline void look(struct flow *flow, struct tcp_sock *tp, const struct sums *now)
+static __always_inline void sample(struct flow *flow, struct tcp_sock *tp, const struct sums *now)
 {
-	flow->look = *now;
+	flow->last = *now;
 	flow->covered_bytes = now->acked_bytes + (u32)(tp->snd_nxt - tp->snd_una);
 }
 
 /* Returns how long the send queue was empty since the last sample: the time that was not busy, in whole jiffies. */
 static __always_inline u64 idle_us(const struct flow *flow, const struct sums *now)
 {
-	u32 passed = now->jiffies - flow->look.jiffies;
-	u32 busy = now->busy - flow->look.busy;
+	u32 passed = now->jiffies - flow->last.jiffies;
+	u32 busy = now->busy - flow->last.busy;
 
 	return passed > busy ? (u64)(passed - busy) * settings.jiffy_us : 0;
 }
@@ -232,12 +232,12 @@ struct pause {
 
 static __always_inline void find_pause(struct pause *pause, const struct flow *flow, const struct sums *now, u64 to_us)
 {
-	u64 before = flow->look.at_us;
+	u64 before = flow->last.at_us;
 
 	pause->idle_us = idle_us(flow, now);
 	pause->to_us = to_us < before ? before : to_us > now->at_us ? now->at_us : to_us;
 	/* All data was acknowledged at the last sample, so the idle period begins there. */
-	if (flow->look.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
+	if (flow->last.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
 		pause->from_us = before;
 	else
 		pause->from_us = pause->to_us - pause->idle_us;
@@ -264,16 +264,16 @@ static __noinline int note_marks(struct flow *flow, const struct sums *now, cons
 #pragma unroll
 	for (u32 mark = 0; mark < RECORD_MARKS; mark++) {
 		u64 at = flow->opened_us + mark_us(mark);
-		struct sums *look = &flow->look;
+		struct sums *last = &flow->last;
 
 		if (mark < flow->marks || now->at_us < at)
 			continue;
 		if (!pause->idle_us)
 			flow->acked_after_bytes[mark] =
-				between(at, look->at_us, look->acked_bytes, now->at_us, now->acked_bytes);
+				between(at, last->at_us, last->acked_bytes, now->at_us, now->acked_bytes);
 		else
 			flow->acked_after_bytes[mark] =
-				between(at, look->at_us, look->acked_bytes, pause->from_us, pause->acked_bytes);
+				between(at, last->at_us, last->acked_bytes, pause->from_us, pause->acked_bytes);
 		flow->marks = mark + 1;
 	}
 	return 0;
@@ -455,13 +455,13 @@ static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 	if (flow->bbr_inflight_bytes)
 		inflight = flow->bbr_inflight_bytes - flow->bbr_inflight_bytes / 4 + inflight / 4;
 	flow->bbr_inflight_bytes = inflight;
-	flow->bbr_looks++;
+	flow->bbr_samples++;
 	min_rtt_us = bbr->min_rtt_us;
 	if (min_rtt_us <= BURST_US)
 		return 0;
 	wanted = (bbr_bw(bbr) * (min_rtt_us - BURST_US) >> BBR_BW_SHIFT) * tp->mss_cache;
 	if (inflight < wanted)
-		flow->bbr_short_looks++;
+		flow->bbr_short_samples++;
 	return 0;
 }
 

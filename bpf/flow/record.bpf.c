@@ -74,10 +74,10 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 	if (!flow)
 		return;
 	flow->flags |= choice;
-	flow->look.at_us = flow->opened_us;
-	flow->look.jiffies = bpf_jiffies64();
+	flow->last.at_us = flow->opened_us;
+	flow->last.jiffies = bpf_jiffies64();
 	/* Retransmissions of the handshake do not belong to a transfer. */
-	flow->look.retransmits = flow->begin.retransmits = tp->total_retrans;
+	flow->last.retransmits = flow->begin.retransmits = tp->total_retrans;
 	cc_name(tp, flow->cc_at_open);
 	flow->handshake_rtt_us = tp->srtt_us >> 3;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | calls);
@@ -88,15 +88,15 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
 				   const struct pause *pause)
 {
-	u32 retransmits = now->retransmits - flow->look.retransmits;
-	u32 busy = now->busy - flow->look.busy;
+	u32 retransmits = now->retransmits - flow->last.retransmits;
+	u32 busy = now->busy - flow->last.busy;
 	u64 since = (now->at_us - pause->to_us) / settings.jiffy_us;
-	struct sums edge = flow->look;
+	struct sums edge = flow->last;
 
 	/* Retransmissions since the last sample belong to the transfer that has ended, new data to the next one. */
 	edge.at_us = pause->from_us;
 	edge.acked_bytes = pause->acked_bytes;
-	edge.sent_bytes += now->retransmitted_bytes - flow->look.retransmitted_bytes;
+	edge.sent_bytes += now->retransmitted_bytes - flow->last.retransmitted_bytes;
 	edge.retransmitted_bytes = now->retransmitted_bytes;
 	edge.segments += retransmits;
 	edge.retransmits += retransmits;
@@ -153,7 +153,7 @@ static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp
 	judge(flow, tp);
 	advance(flow, tp, now, resumed_us);
 	note_rtt_of_transfer(flow, tp, rtt_us);
-	look(flow, tp, now);
+	sample(flow, tp, now);
 }
 
 /* Stores the marks that a connection passed in its final idle period. */
@@ -172,7 +172,7 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 
 	if (is_all_acked) {
 		/* The time of the last ACK, because nothing was sent since. */
-		end_us = tp->delivered_mstamp > flow->look.at_us ? tp->delivered_mstamp : flow->look.at_us;
+		end_us = tp->delivered_mstamp > flow->last.at_us ? tp->delivered_mstamp : flow->last.at_us;
 		if (is_mark_due(flow, now))
 			pass_last_marks(flow, now, end_us);
 		flow->flags |= FLOW_IS_COMPLETE;
@@ -180,8 +180,8 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 		/* The first packet after an idle period may not be acknowledged yet. */
 		advance(flow, tp, now, tp->delivered_mstamp);
 	}
-	flow->look = *now;
-	flow->look.at_us = end_us;
+	flow->last = *now;
+	flow->last.at_us = end_us;
 	flow->flags |= FLOW_IS_OVER;
 }
 
@@ -190,7 +190,7 @@ static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, con
 {
 	/* All bytes acknowledged since the last sample were acknowledged at that time. */
 	if (is_mark_due(flow, now))
-		pass_last_marks(flow, now, flow->look.at_us);
+		pass_last_marks(flow, now, flow->last.at_us);
 	emit_close(tp, flow, now, state);
 }
 
@@ -296,9 +296,9 @@ int record_flows(struct bpf_sock_ops *ctx)
 }
 
 /* Purposes of a scan, as bits. A scan that shows all connections writes samples, and no interim rows. */
-enum { WALK_SHOWS_ALL = 1 };
+enum { SCAN_SHOWS_ALL = 1 };
 
-struct walk {
+struct scan {
 	u32 purpose;
 	u32 number; /* number of the scan, from 1 on */
 	u32 is_complete; /* whether it has covered all network namespaces */
@@ -306,7 +306,7 @@ struct walk {
 	u64 cgroup; /* id of the recorded cgroup, which changes if the cgroup is removed and recreated */
 };
 
-ARRAY(walk, 1, struct walk);
+ARRAY(scan, 1, struct scan);
 
 /* Buffer for an event of a scan, which is too large for the stack. One scan runs at a time. */
 PERCPU_ARRAY(scratch, 1, struct record_event);
@@ -354,7 +354,7 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 
 	if (!flow)
 		return NULL;
 	sum_up(&now, tp, flags, state, now_us);
-	look(flow, tp, &now);
+	sample(flow, tp, &now);
 	flow->begin = now;
 	/* A transfer may be in progress, whose start is unknown. */
 	flow->begin.at_us = 0;
@@ -367,12 +367,12 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 
 }
 
 SEC("iter/tcp")
-int record_walk(struct bpf_iter__tcp *ctx)
+int record_scan(struct bpf_iter__tcp *ctx)
 {
 	u64 now_us = bpf_ktime_get_ns() / 1000;
 	struct sock_common *common = ctx->sk_common;
 	struct record_event *event;
-	struct walk *this_walk;
+	struct scan *this_scan;
 	struct tcp_sock *tp;
 	struct place place;
 	struct pause pause;
@@ -390,20 +390,20 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	state = sock_of(tp)->__sk_common.skc_state;
 	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT && !has_sent_fin(state))
 		return 0;
-	this_walk = bpf_map_lookup_elem(&walk, &only);
+	this_scan = bpf_map_lookup_elem(&scan, &only);
 	event = bpf_map_lookup_elem(&scratch, &only);
-	if (!this_walk || !event)
+	if (!this_scan || !event)
 		return 0;
-	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, this_walk->cgroup, state, now_us);
+	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, this_scan->cgroup, state, now_us);
 	/* `opened_us` is 0 while another CPU initialises the connection. */
 	if (!flow || !flow->opened_us)
 		return 0;
-	flow->walk = this_walk->number;
+	flow->scan = this_scan->number;
 	flow->rtt_min_us = smallest_rtt_us(flow, tp);
 	/* Another program may have overwritten the callback flags. */
 	if (!(flow->flags & FLOW_BLIND) && (tp->bpf_sock_ops_cb_flags & CALLS) != CALLS && !ask_for_calls(tp))
 		flow->flags |= FLOW_BLIND;
-	shows_all = this_walk->purpose & WALK_SHOWS_ALL;
+	shows_all = this_scan->purpose & SCAN_SHOWS_ALL;
 	is_due = !shows_all && now_us - flow->row_us >= settings.interim_us;
 	if (!is_due && !shows_all && !(flow->flags & FLOW_BLIND))
 		return 0;
@@ -411,7 +411,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	sum_up(&now, tp, flow->flags, state, now_us);
 	find_pause(&pause, flow, &now, tp->snd_una == tp->write_seq ? now_us : tp->delivered_mstamp);
 	pass_marks(flow, &now, &pause);
-	event->kind = is_due ? RECORD_INTERIM : RECORD_LOOK;
+	event->kind = is_due ? RECORD_INTERIM : RECORD_SNAPSHOT;
 	fill_connection(event, tp, flow, &now, state);
 	fill_histogram(event, flow);
 	/* If the buffer is full, the kernel repeats the call for the same connection. */
@@ -430,19 +430,19 @@ struct {
 } namespaces SEC(".maps");
 
 /* A connection counts as closed if this number of consecutive scans do not find it. */
-#define WALKS_MISSED 2
+#define SCANS_MISSED 2
 
 /* Returns whether a tracked connection has closed, by the result of the last scan. */
-static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
+static __always_inline bool is_gone(struct flow *flow, const struct scan *last)
 {
 	u32 *visited, netns;
 
 	/* The connection may have opened during that scan: the scan after the next decides. */
-	if (!flow->walk) {
-		flow->walk = last->number;
+	if (!flow->scan) {
+		flow->scan = last->number;
 		return false;
 	}
-	if (last->number - flow->walk < WALKS_MISSED)
+	if (last->number - flow->scan < SCANS_MISSED)
 		return false;
 	/* Complete scans find the connection if it is open; its namespace may no longer exist. */
 	if (flow->flags & FLOW_BLIND && last->is_complete)
@@ -467,12 +467,12 @@ static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 	__builtin_memset(event, 0, sizeof(*event));
 	event->kind = RECORD_GONE;
 	event->connection = cookie;
-	event->end_us = flow->look.at_us;
+	event->end_us = flow->last.at_us;
 	event->transfer = flow->transfer;
 	event->netns = flow->netns;
 	event->cc_at_open[0] = flow->cc_at_open[0];
 	event->cc_at_open[1] = flow->cc_at_open[1];
-	fill_kept(event, flow, &flow->look);
+	fill_kept(event, flow, &flow->last);
 	fill_histogram(event, flow);
 	submit(&reserved);
 	return true;
@@ -480,7 +480,7 @@ static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 
 /* State of a search for closed connections. */
 struct search {
-	struct walk last;
+	struct scan last;
 	u32 unreported; /* number of closed connections that did not fit into the queue */
 };
 
@@ -525,7 +525,7 @@ int record_search(void *unused)
 {
 	struct search search = {};
 	u32 only = 0;
-	struct walk *last = bpf_map_lookup_elem(&walk, &only);
+	struct scan *last = bpf_map_lookup_elem(&scan, &only);
 
 	if (!last)
 		return 0;

@@ -184,7 +184,7 @@ static __always_inline struct flow *take_place(u64 cookie)
 }
 
 /*
- * Frees a slot. `walk` is reset so that a search does not take the slot's next connection for closed; `opened_us` is
+ * Frees a slot. `scan` is reset so that a search does not take the slot's next connection for closed; `opened_us` is
  * reset so that a scan skips the slot until that connection is initialised.
  */
 static __always_inline void leave(const struct place *place, u64 cookie)
@@ -193,7 +193,7 @@ static __always_inline void leave(const struct place *place, u64 cookie)
 		bpf_map_delete_elem(&more_flows, &cookie);
 		return;
 	}
-	place->flow->walk = 0;
+	place->flow->scan = 0;
 	place->flow->opened_us = 0;
 	*(volatile u64 *)place->cookie = 0;
 }

@@ -24,7 +24,7 @@
 enum record_kind {
 	RECORD_CLOSE,    /* a closed connection */
 	RECORD_INTERIM,  /* an open connection, for an interim row */
-	RECORD_LOOK,     /* an open connection, for a client that asked for its state */
+	RECORD_SNAPSHOT, /* an open connection, for a client that asked for its state */
 	RECORD_TRANSFER, /* a transfer on a connection that stays open */
 	RECORD_GONE,     /* a closed connection whose close the kernel did not report: its last sample */
 };
@@ -137,8 +137,8 @@ struct record_event {
 	 * Number of BBR samples in PROBE_BW, and of those with less in flight than a sender that is not off CPU keeps
 	 * in flight.
 	 */
-	u32 bbr_looks;
-	u32 bbr_short_looks;
+	u32 bbr_samples;
+	u32 bbr_short_samples;
 	u32 last_is_complete;
 	u32 last_segments;
 	u32 last_retransmits;

@@ -27,8 +27,8 @@ struct tune_settings {
 };
 
 /* The daemon's heartbeat, and data that can change while the programs run. */
-struct tune_heart {
-	u64 beat_us;   /* time of the last heartbeat, CLOCK_MONOTONIC */
+struct tune_heartbeat {
+	u64 last_us;   /* time of the last heartbeat, CLOCK_MONOTONIC */
 	u64 grace_us;  /* without a heartbeat for this time, no algorithm is chosen */
 	u64 overrides; /* number of overrides */
 };

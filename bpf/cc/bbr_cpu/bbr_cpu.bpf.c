@@ -86,7 +86,7 @@ static __always_inline u32 is_held_back(const struct tcp_sock *tp)
 	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
 }
 
-static __always_inline void look(struct sock *sk, const struct rate_sample *rs, struct rule_input *in)
+static __always_inline void read_input(struct sock *sk, const struct rate_sample *rs, struct rule_input *in)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -165,7 +165,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 
 	if (!counters)
 		return;
-	look(sk, rs, &in);
+	read_input(sk, rs, &in);
 	in.prior_cwnd = prior_cwnd;
 	flow->bbr_pacing_rate = in.pacing_rate_bytes_per_s;
 	rule_step(rule, &rule_version_1, &flow->rule, &in, &out);

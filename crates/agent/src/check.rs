@@ -125,7 +125,7 @@ fn needs() -> Vec<Need> {
         needs.push(Need::of("struct_ops", &["cc"], "congestion control in eBPF", cc::check_struct_ops(btf)));
         needs.push(Need::of("BBR", &["cc"], "BBR, which bbr_cpu, bbr_tuned and bbr_auto need", cc::find_bbr(btf)));
     }
-    let arms = Offer::look().and_then(|offer| offer.arms(None, false)).map(|names| names.join(", "));
+    let arms = Offer::read().and_then(|offer| offer.arms(None, false)).map(|names| names.join(", "));
     needs.push(Need::of(
         "algorithms",
         &["tune"],

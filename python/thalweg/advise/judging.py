@@ -18,7 +18,7 @@ from thalweg.advise.answers import rollout
 from thalweg.advise.answers.answer import Age, Answer, Caution, Part, Since, Sized
 from thalweg.advise.answers.headline import headline
 from thalweg.advise.counting import counts, keys, parts, prefixes
-from thalweg.advise.counting import overview as looking
+from thalweg.advise.counting import overview as overviews
 from thalweg.advise.counting import places as locating
 from thalweg.advise.counting import rows as reading
 from thalweg.advise.counting.arms import GROUPS, TREATMENT
@@ -99,7 +99,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
         )
     more = list(dict.fromkeys([*of_records, *([unit] if unit else [])]))
     rows = reading.rows(engine, files.files, more)
-    overview = looking.overview(engine, rows.all, question)
+    overview = overviews.overview(engine, rows.all, question)
     comparable = sampling.comparable_rows(engine, rows.all, question, overview)
     places = locating.places(engine, comparable, table, chosen, unit)
     if not places.n:
@@ -149,7 +149,7 @@ class _Findings:
     """Cautions about the times at which the arms ran."""
 
 
-def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -> _Findings:
+def _count(samples: _Samples, lived: reading.Rows, overview: overviews.Overview) -> _Findings:
     """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the
     other queries.
     """
@@ -194,7 +194,7 @@ def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | 
 
 
 def _assemble(
-    samples: _Samples, files: FoundFiles, overview: looking.Overview, findings: _Findings, asked: Question
+    samples: _Samples, files: FoundFiles, overview: overviews.Overview, findings: _Findings, asked: Question
 ) -> Answer:
     """Assemble the answer, with its cautions."""
     question, judged = samples.question, findings.parts
@@ -340,7 +340,7 @@ def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
     return numbered.partition_by("portion", maintain_order=True)
 
 
-def _nothing(question: Question, overview: looking.Overview) -> ThalwegError:
+def _nothing(question: Question, overview: overviews.Overview) -> ThalwegError:
     hints = {
         "ab": "thalweg records shows the content of the files",
         "before-after": "check that --at is within the records",

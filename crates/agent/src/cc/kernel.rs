@@ -20,7 +20,7 @@ impl StructOpsKernel {
     ///
     /// # Errors
     /// If a required feature or permission is missing; the error names the first one.
-    pub fn look() -> Result<StructOpsKernel, Problem> {
+    pub fn probe() -> Result<StructOpsKernel, Problem> {
         requirements::check_version()?;
         check_rights()?;
         let btf = requirements::read_btf()?;

@@ -34,7 +34,7 @@ pub fn list(json: bool) -> Result<String, Problem> {
     let default = settings::default().map_err(settings::unreadable)?;
     // A kernel without struct_ops has no registrations.
     let ebpf: Option<Vec<String>> = kernel::check_rights().is_ok().then(|| {
-        let registered = StructOpsKernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
+        let registered = StructOpsKernel::probe().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
         registered.into_iter().filter(Registered::is_registered).map(|algorithm| algorithm.name).collect()
     });
     let algorithms = available.into_iter().map(|name| Algorithm {

@@ -75,7 +75,7 @@ fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm
         check_no_settings(what, settings)?;
     }
     requirements::check_files(FILES_OF_CC)?;
-    let kernel = StructOpsKernel::look()?;
+    let kernel = StructOpsKernel::probe()?;
     let algorithm = match built_in {
         Some(built_in) => built_in.open(&kernel, settings)?,
         None => open_file(Path::new(what))?,

@@ -34,8 +34,8 @@ struct Algorithm {
 /// If the kernel does not support eBPF algorithms, or this process lacks the permission to list them.
 pub fn status(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
-    let kernel = StructOpsKernel::look()?;
-    let algorithms = Registered::all(&kernel).iter().map(look).collect();
+    let kernel = StructOpsKernel::probe()?;
+    let algorithms = Registered::all(&kernel).iter().map(algorithm).collect();
     let status = Status { algorithms, stale_defaults: stale_defaults()? };
     if json {
         return Ok(format!("{:#}\n", serde_json::to_value(&status).expect("plain values")));
@@ -47,7 +47,7 @@ pub fn status(json: bool) -> Result<String, Problem> {
     Ok(stale + &status.algorithms.iter().map(text).collect::<String>())
 }
 
-fn look(registered: &Registered) -> Algorithm {
+fn algorithm(registered: &Registered) -> Algorithm {
     let state = match registered.state {
         State::Linked { .. } => "linked",
         State::Kept => "kept",

@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// # Errors
 /// If no eBPF algorithm of this name is registered, or another process holds it.
 pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
-    let kernel = StructOpsKernel::look()?;
+    let kernel = StructOpsKernel::probe()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
     leave_default(name, None, print)?;
     let holders = registered.holders();

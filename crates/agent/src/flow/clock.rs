@@ -28,7 +28,7 @@ impl Clock {
     }
 
     /// Reads the clocks again. A step of the wall clock is counted, and applies to all later conversions.
-    pub fn look(&mut self) {
+    pub fn update(&mut self) {
         let (monotonic_us, unix_us) = read();
         self.set(monotonic_us, unix_us);
     }

@@ -12,7 +12,7 @@ pub const AF_INET: u32 = 2;
 const BBR_BW_SHIFT: u32 = 24;
 
 /// Minimum number of BBR samples in PROBE_BW, as in `thalweg doctor --live`.
-const BBR_LOOKS: u32 = 10;
+const MIN_BBR_SAMPLES: u32 = 10;
 
 /// Maximum off-CPU share for which BBR's probing gain of 1.25 compensates: 1 - 1/1.25. As in `doctor --live`.
 const AWAY_SHARE: f64 = 0.2;
@@ -95,7 +95,7 @@ pub fn is_paced_by_application(event: &RecordEvent) -> bool {
 /// CPU for a larger share of time than BBR can compensate, or for a smaller share while too little was in flight.
 /// `None` with too few samples in PROBE_BW, or if the connection was too short for an off-CPU share.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
-    if event.bbr_looks < BBR_LOOKS {
+    if event.bbr_samples < MIN_BBR_SAMPLES {
         return None;
     }
     let off_cpu = off_cpu.share(event.start_us, event.end_us)?;
@@ -104,7 +104,7 @@ pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if 2 * limited_jiffies > u64::from(event.busy_jiffies) {
         return Some(false);
     }
-    let is_short = 2 * u64::from(event.bbr_short_looks) >= u64::from(event.bbr_looks);
+    let is_short = 2 * u64::from(event.bbr_short_samples) >= u64::from(event.bbr_samples);
     Some(off_cpu >= AWAY_SHARE || (off_cpu >= SOME_AWAY_SHARE && is_short))
 }
 

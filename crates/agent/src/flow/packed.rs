@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_packed_sample_of_a_busy_connection_is_small() {
-        let look = RecordEvent {
+        let event = RecordEvent {
             kind: 2,
             flags: flag::JOINED | flag::BLIND,
             connection: 81_234_567,
@@ -108,11 +108,11 @@ mod tests {
             cwnd_packets: 120,
             rate_packets: 100,
             rate_interval_us: 23_456,
-            bbr_looks: 5_000,
+            bbr_samples: 5_000,
             ..RecordEvent::default()
         };
-        let packed = Packed::new(&look);
+        let packed = Packed::new(&event);
         assert!(packed.bytes() <= 140, "{} of {}", packed.bytes(), RecordEvent::BYTES);
-        assert_eq!(packed.event(), look);
+        assert_eq!(packed.event(), event);
     }
 }

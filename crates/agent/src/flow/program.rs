@@ -23,7 +23,7 @@ const PLACE: &str = "record";
 
 /// Names of the program called for connections, the iterator over connections, and the iterator over the table.
 const FLOWS: &str = "record_flows";
-const WALK: &str = "record_walk";
+const SCAN: &str = "record_scan";
 const SEARCH: &str = "record_search";
 
 /// Name of the program of bpftune that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), truncated
@@ -102,8 +102,8 @@ impl Program {
     ///
     /// # Errors
     /// If the kernel does not support it.
-    pub fn walk(&self) -> Result<Link, Problem> {
-        let program = self.object.progs_mut().find(|program| program.name() == WALK).expect("it is there");
+    pub fn scan(&self) -> Result<Link, Problem> {
+        let program = self.object.progs_mut().find(|program| program.name() == SCAN).expect("it is there");
         program.attach().map_err(|error| {
             let expected = "an iterator over TCP connections";
             Problem::failed("no-iterator", PLACE, error, expected, "report it with the output of `uname -r`")

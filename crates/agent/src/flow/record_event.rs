@@ -22,7 +22,7 @@ pub enum Kind {
     /// An open connection, for an interim row.
     Interim,
     /// A sample of an open connection, for display.
-    Look,
+    Snapshot,
     /// A transfer on a connection that stays open.
     Transfer,
     /// A connection that no longer exists, and whose close was not reported.
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Close, Kind::Interim, Kind::Look, Kind::Transfer, Kind::Gone];
+    const ALL: [Kind; 5] = [Kind::Close, Kind::Interim, Kind::Snapshot, Kind::Transfer, Kind::Gone];
 }
 
 /// Bits of [`RecordEvent::flags`].
@@ -227,8 +227,8 @@ event! {
     rate_max_interval_us: u32,
     marks: u32,
     bbr_min_rtt_us: u32,
-    bbr_looks: u32,
-    bbr_short_looks: u32,
+    bbr_samples: u32,
+    bbr_short_samples: u32,
     last_is_complete: u32,
     last_segments: u32,
     last_retransmits: u32,

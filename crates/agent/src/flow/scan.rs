@@ -24,7 +24,7 @@ const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 /// Scans the connections of all network namespaces.
 pub struct Scanner {
     program: Arc<Program>,
-    walk: Link,
+    iterator: Link,
     /// Locked during a scan: the programs can serve only one scan at a time.
     maps: Mutex<ScanMaps>,
 }
@@ -32,7 +32,7 @@ pub struct Scanner {
 /// Maps that hold the purpose of a scan and the namespaces that it has visited, for the BPF programs.
 struct ScanMaps {
     /// The purpose of the scan, its number, and whether it has visited all namespaces.
-    walk: MapHandle,
+    scan: MapHandle,
     number: u32,
     cgroup: u64,
     /// The network namespaces that the scan has visited.
@@ -43,7 +43,7 @@ impl ScanMaps {
     fn publish(&self, purpose: u32, is_complete: bool) -> io::Result<()> {
         let words = [purpose, self.number, u32::from(is_complete), 0];
         let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).chain(self.cgroup.to_ne_bytes()).collect();
-        self.walk.update(&0u32.to_ne_bytes(), &bytes, MapFlags::ANY).map_err(io::Error::other)
+        self.scan.update(&0u32.to_ne_bytes(), &bytes, MapFlags::ANY).map_err(io::Error::other)
     }
 
     fn publish_visited(&self, scanned: &Scanned) {
@@ -74,9 +74,9 @@ impl Scanner {
     /// # Errors
     /// If the kernel does not support the iterator.
     pub fn new(program: Arc<Program>, cgroup: u64) -> Result<Scanner, Problem> {
-        let maps = ScanMaps { walk: program.map("walk")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
-        let walk = program.walk()?;
-        Ok(Scanner { program, walk, maps: Mutex::new(maps) })
+        let maps = ScanMaps { scan: program.map("scan")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
+        let iterator = program.scan()?;
+        Ok(Scanner { program, iterator, maps: Mutex::new(maps) })
     }
 
     /// Sets the cgroup whose connections later scans join.
@@ -90,14 +90,14 @@ impl Scanner {
     ///
     /// # Errors
     /// If the agent's own network namespace cannot be scanned.
-    pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&RecordEvent) + Send)) -> io::Result<Scanned> {
+    pub fn scan(&self, shows_all: bool, take: &mut (dyn FnMut(&RecordEvent) + Send)) -> io::Result<Scanned> {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         maps.number = maps.number.wrapping_add(1).max(1);
         maps.publish(if shows_all { SHOWS_ALL } else { 0 }, false)?;
         // A separate thread enters the namespaces, so that the other threads stay in theirs.
         let scanned = thread::scope(|scope| {
-            let walk = thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.walk_all(take))?;
-            walk.join().unwrap_or_else(|_| Err(io::Error::other("the scan thread panicked")))
+            let thread = thread::Builder::new().name("scan".to_owned()).spawn_scoped(scope, || self.scan_all(take))?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("the scan thread panicked")))
         })?;
         if !shows_all {
             maps.publish_visited(&scanned);
@@ -119,12 +119,12 @@ impl Scanner {
         Ok(())
     }
 
-    fn walk_all(&self, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<Scanned> {
+    fn scan_all(&self, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<Scanned> {
         let mut scanned = Scanned::default();
-        read(&self.walk, take)?;
+        read(&self.iterator, take)?;
         scanned.seen.extend(thalweg_netns::own().ok().and_then(|number| u32::try_from(number).ok()));
         for namespace in thalweg_netns::others().found {
-            match namespace.enter().and_then(|()| read(&self.walk, take)) {
+            match namespace.enter().and_then(|()| read(&self.iterator, take)) {
                 Ok(()) => scanned.seen.extend(u32::try_from(namespace.number())),
                 Err(_) => scanned.missed += 1,
             }

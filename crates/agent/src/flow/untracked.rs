@@ -43,13 +43,13 @@ mod tests {
 
     #[test]
     fn the_last_sample_of_a_connection_is_kept_until_it_closes() {
-        let look = |connection: u64, end_us: u64| RecordEvent { connection, end_us, ..RecordEvent::default() };
+        let snapshot = |connection: u64, end_us: u64| RecordEvent { connection, end_us, ..RecordEvent::default() };
         let mut untracked = Untracked::default();
-        untracked.take(&look(1, 10));
-        untracked.take(&look(2, 11));
-        untracked.take(&look(1, 20));
-        assert_eq!(untracked.remove(1), Some(look(1, 20)));
+        untracked.take(&snapshot(1, 10));
+        untracked.take(&snapshot(2, 11));
+        untracked.take(&snapshot(1, 20));
+        assert_eq!(untracked.remove(1), Some(snapshot(1, 20)));
         assert_eq!((untracked.remove(1), untracked.is_empty()), (None, false));
-        assert_eq!((untracked.remove(2), untracked.is_empty()), (Some(look(2, 11)), true));
+        assert_eq!((untracked.remove(2), untracked.is_empty()), (Some(snapshot(2, 11)), true));
     }
 }

@@ -74,7 +74,7 @@ pub fn record_with(
     let mut attachment =
         Attachment::new(kernel, &observed, mount, paths, cgroup, &mut *recorder.borrow_mut().extension)?;
     let rounds = Rounds::new(&recorder, events, &waker, &kernel.scanner, observed.wakeup(), attachment.changes())?;
-    report(rounds.walk()?);
+    report(rounds.scan()?);
     log::info(&opening_words(word, writes_rows, options, &observed.snapshot()));
     announce(&mut *recorder.borrow_mut().extension);
 
@@ -190,7 +190,7 @@ fn detach(
     recorder: &RefCell<Recorder>,
 ) -> Result<Result<(), Problem>, Problem> {
     if recorder.borrow().detail == Detail::Full
-        && let Err(error) = rounds.walk_last()?
+        && let Err(error) = rounds.scan_last()?
     {
         log::warning(&format!("the last rows of open connections were not written: {error}"));
     }

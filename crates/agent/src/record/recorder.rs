@@ -58,7 +58,7 @@ impl Recorder {
         if let Some(transfer) = event.last_transfer() {
             self.row(&transfer, false);
         }
-        if event.kind() != Some(Kind::Look) {
+        if event.kind() != Some(Kind::Snapshot) {
             self.row(event, false);
         }
     }
@@ -86,8 +86,8 @@ impl Recorder {
     }
 
     /// Called when a scan of all open connections begins.
-    pub fn begin_walk(&mut self) {
-        self.clock.look();
+    pub fn begin_scan(&mut self) {
+        self.clock.update();
     }
 
     /// Called when recording ends: an open connection gets an interim row.

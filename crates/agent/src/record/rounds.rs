@@ -24,7 +24,7 @@ use thalweg_store::Problem;
 const TICK: Duration = Duration::from_millis(200);
 
 /// Number of scans per interim interval. The interim row of a connection is late by at most one scan interval.
-const WALKS_PER_INTERIM: u32 = 4;
+const SCANS_PER_INTERIM: u32 = 4;
 
 /// Minimum interval between scans.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
@@ -83,8 +83,8 @@ impl<'a> Rounds<'a> {
         signals: &Signals,
         reload: &dyn Fn(&mut Recorder),
     ) -> Result<(), Problem> {
-        let usual = (interim / WALKS_PER_INTERIM).max(MIN_SCAN_INTERVAL);
-        let mut walked = Instant::now();
+        let usual = (interim / SCANS_PER_INTERIM).max(MIN_SCAN_INTERVAL);
+        let mut scanned = Instant::now();
         self.wakeup.set_serving(true);
         while !signals.is_over() {
             self.wait()?;
@@ -94,9 +94,9 @@ impl<'a> Rounds<'a> {
             }
             let is_new = attachment.check(&mut *self.recorder.borrow_mut().extension);
             let interval = if self.recorder.borrow().untracked.is_empty() { usual } else { usual.min(flush) };
-            if is_new || walked.elapsed() >= interval {
-                walked = Instant::now();
-                if let Err(error) = self.walk()? {
+            if is_new || scanned.elapsed() >= interval {
+                scanned = Instant::now();
+                if let Err(error) = self.scan()? {
                     log::warning(&format!("open connections could not be scanned: {error}"));
                 }
             }
@@ -114,7 +114,7 @@ impl<'a> Rounds<'a> {
         // Wakeups are consumed before the events: an event that arrives during `take` sends another wakeup.
         self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
-        recorder.clock.look();
+        recorder.clock.update();
         self.events.borrow_mut().take(&mut |event| recorder.take(event));
         recorder.tick(Instant::now());
         self.wakeup.answer(requested);
@@ -126,14 +126,14 @@ impl<'a> Rounds<'a> {
     ///
     /// # Errors
     /// If the kernel's events cannot be read meanwhile.
-    pub fn walk(&self) -> Result<io::Result<Scanned>, Problem> {
-        self.recorder.borrow_mut().begin_walk();
+    pub fn scan(&self) -> Result<io::Result<Scanned>, Problem> {
+        self.recorder.borrow_mut().begin_scan();
         self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
     /// Called when recording ends: writes an interim row for every open connection. Errors are those of
-    /// [`Rounds::walk`].
-    pub fn walk_last(&self) -> Result<io::Result<Scanned>, Problem> {
+    /// [`Rounds::scan`].
+    pub fn scan_last(&self) -> Result<io::Result<Scanned>, Problem> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
@@ -149,19 +149,19 @@ impl<'a> Rounds<'a> {
         let (scanner, patient_until) = (self.scanner, Instant::now() + MAX_WAIT);
         // The closure owns the receiver: when it returns, a scan that still sends batches fails instead of blocking.
         thread::scope(move |scope| {
-            let walk = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {
+            let thread = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {
                 let mut batch = Vec::with_capacity(BATCH);
-                let walked = scanner.walk(shows_all, &mut |event| {
+                let scanned = scanner.scan(shows_all, &mut |event| {
                     batch.push(event.clone());
                     if batch.len() == BATCH {
                         let _ = sender.send(std::mem::take(&mut batch));
                     }
                 });
                 let _ = sender.send(batch);
-                walked
+                scanned
             });
-            let walk = match walk {
-                Ok(walk) => walk,
+            let thread = match thread {
+                Ok(thread) => thread,
                 Err(error) => return Ok(Err(error)),
             };
             loop {
@@ -179,7 +179,7 @@ impl<'a> Rounds<'a> {
                     self.fetch()?;
                 }
             }
-            Ok(walk.join().unwrap_or_else(|_| Err(io::Error::other("the scan thread panicked"))))
+            Ok(thread.join().unwrap_or_else(|_| Err(io::Error::other("the scan thread panicked"))))
         })
     }
 

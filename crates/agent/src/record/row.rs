@@ -249,7 +249,7 @@ fn kind_name(event: &RecordEvent) -> &'static str {
     match event.kind() {
         Some(Kind::Transfer) => "transfer",
         Some(Kind::Close | Kind::Gone) => "close",
-        Some(Kind::Interim | Kind::Look) | None => "interim",
+        Some(Kind::Interim | Kind::Snapshot) | None => "interim",
     }
 }
 

@@ -106,7 +106,7 @@ fn the_close_reason_follows_from_the_socket_error_and_the_last_state() {
     }
     assert_eq!(row(&RecordEvent { kind: Kind::Interim as u32, ..close() }).close, None);
     let untracked =
-        row_builder(Addresses::Whole).row(&RecordEvent { kind: Kind::Look as u32, ..close() }, &Clock::now(), true);
+        row_builder(Addresses::Whole).row(&RecordEvent { kind: Kind::Snapshot as u32, ..close() }, &Clock::now(), true);
     assert_eq!((untracked.kind, untracked.close), ("close", Some("unseen")));
 }
 
@@ -183,7 +183,7 @@ fn unknown_columns_of_a_connection_opened_before_recording_are_empty() {
 /// Returns a BBR connection with less than one BDP in flight in all samples.
 fn bbr() -> RecordEvent {
     // The bandwidth is one packet in 100 us, rounded down by less than 2^-24 packets per us.
-    RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
+    RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_samples: 10, bbr_short_samples: 10, ..close() }
 }
 
 #[test]
@@ -204,10 +204,10 @@ fn bbr_is_reported_short_of_cpu_if_its_machine_was_off_cpu() {
     assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is in flight for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
     // BBR with a collapsed bandwidth estimate takes the small amount in flight for a BDP.
-    let full = RecordEvent { bbr_short_looks: 4, ..bbr() };
+    let full = RecordEvent { bbr_short_samples: 4, ..bbr() };
     assert_eq!((judged(&full, 0.15), judged(&full, 0.25)), (Some(false), Some(true)));
     assert_eq!(judged(&RecordEvent { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");
-    assert_eq!(judged(&RecordEvent { bbr_looks: 9, ..bbr() }, 0.5), None);
+    assert_eq!(judged(&RecordEvent { bbr_samples: 9, ..bbr() }, 0.5), None);
     assert_eq!(judged(&RecordEvent { start_us: 2_900_000, ..bbr() }, 0.5), None, "too short to tell");
     assert_eq!(judged(&close(), 0.5), None, "another algorithm");
 }

@@ -47,12 +47,12 @@ pub struct Observed {
     reload_trouble: Mutex<Option<String>>,
     cgroups: Mutex<cgroups::Paths>,
     off_cpu: Arc<OffCpu>,
-    looks: Mutex<Looks>,
+    samples: Mutex<Samples>,
 }
 
 /// Samples of the latest scan.
 #[derive(Default)]
-struct Looks {
+struct Samples {
     at: Option<Instant>,
     /// Time of each sample, and the bytes acknowledged at that time.
     of: HashMap<u64, (u64, u64)>,
@@ -101,7 +101,7 @@ impl Observed {
             reload_trouble: Mutex::default(),
             cgroups: Mutex::new(cgroups),
             off_cpu,
-            looks: Mutex::default(),
+            samples: Mutex::default(),
         }
     }
 
@@ -154,9 +154,9 @@ impl Observed {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
         // Expired samples are dropped unless a client is reading them now, which holds the lock.
-        if let Ok(mut looks) = self.looks.try_lock() {
-            if looks.at.is_some_and(|at| at.elapsed() > FRESH) {
-                *looks = Looks::default();
+        if let Ok(mut samples) = self.samples.try_lock() {
+            if samples.at.is_some_and(|at| at.elapsed() > FRESH) {
+                *samples = Samples::default();
             }
         }
     }
@@ -217,29 +217,29 @@ impl Observable for Observed {
 
     fn open(&self, selection: &Selection) -> OpenConnections {
         let Some(kernel) = self.kernel.get() else { return OpenConnections::default() };
-        let mut looks = locked(&self.looks);
+        let mut samples = locked(&self.samples);
         let mut cgroups = locked(&self.cgroups);
         let (sender, receiver) = mpsc::sync_channel(WAITING);
-        let before = std::mem::take(&mut looks.of);
+        let before = std::mem::take(&mut samples.of);
         let (connections, now) = thread::scope(|scope| {
             let cgroups = &mut *cgroups;
-            let walk = thread::Builder::new().name("looks".to_owned()).spawn_scoped(scope, move || {
+            let thread = thread::Builder::new().name("snapshot".to_owned()).spawn_scoped(scope, move || {
                 let mut now = HashMap::new();
                 // If the scan failed, the answer holds the connections that could be listed.
-                let _ = kernel.scanner.walk(true, &mut |event| {
+                let _ = kernel.scanner.scan(true, &mut |event| {
                     now.insert(event.connection, (event.end_us, event.acked_bytes));
                     let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
-                    let goodput_bps = before.get(&event.connection).and_then(|look| goodput_bps(*look, event));
+                    let goodput_bps = before.get(&event.connection).and_then(|sample| goodput_bps(*sample, event));
                     let _ = sender.send(open(event, cgroup, goodput_bps, &self.off_cpu));
                 });
                 now
             });
             let picked = selection.pick(receiver.into_iter());
             // If the thread could not be started, the answer is empty.
-            (picked, walk.map(|walk| walk.join().unwrap_or_default()).unwrap_or_default())
+            (picked, thread.map(|thread| thread.join().unwrap_or_default()).unwrap_or_default())
         });
         let total = now.len() as u64;
-        *looks = Looks { at: Some(Instant::now()), of: now };
+        *samples = Samples { at: Some(Instant::now()), of: now };
         OpenConnections { looked_us: now_us(), total, connections }
     }
 }

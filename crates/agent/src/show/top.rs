@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// # Errors
 /// If no agent answers, or this user lacks the permission.
 pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
-    let open = look(path, sort, MAX_ROWS)?;
+    let open = fetch(path, sort, MAX_ROWS)?;
     if open.total > open.connections.len() as u64 {
         let (shown, total) = (count(open.connections.len() as u64), count(open.total));
         log::warning(&format!("showing the first {shown} of {total} connections, sorted by {}", table::heading(sort)));
@@ -45,7 +45,7 @@ pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
         signal_hook::flag::register(signal, Arc::clone(&is_over)).map_err(failed)?;
     }
     // Requested before the terminal is changed, so that an error is printed normally.
-    look(path, sort, 1)?;
+    fetch(path, sort, 1)?;
     let Some(mut terminal) = Terminal::take().map_err(failed)? else {
         return Err(Problem::refused(
             "no-terminal",
@@ -57,7 +57,7 @@ pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     };
     while !is_over.load(Ordering::Relaxed) {
         let (rows, _) = terminal.size();
-        let open = look(path, sort, rows)?;
+        let open = fetch(path, sort, rows)?;
         terminal.show(&screen(&open, sort, rows), HEADING).map_err(failed)?;
         match terminal.key(INTERVAL).map_err(failed)? {
             // q, Ctrl-C or Ctrl-D
@@ -69,7 +69,7 @@ pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     Ok(())
 }
 
-fn look(path: &Path, sort: SortBy, limit: usize) -> Result<OpenConnections, Problem> {
+fn fetch(path: &Path, sort: SortBy, limit: usize) -> Result<OpenConnections, Problem> {
     socket::understood(path, socket::ask(path, &Request::Open { sort, limit })?)
 }
 

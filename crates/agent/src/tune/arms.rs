@@ -24,7 +24,7 @@ impl Offer {
     ///
     /// # Errors
     /// If the kernel does not report them.
-    pub fn look() -> Result<Offer, Problem> {
+    pub fn read() -> Result<Offer, Problem> {
         let read = || -> io::Result<Offer> {
             Ok(Offer {
                 available: settings::available()?,

@@ -22,7 +22,7 @@ use thalweg_store::Problem;
 use thalweg_units::Time;
 
 /// Interval of the search for new network namespaces. No algorithm is chosen in a namespace before it is found.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const NAMESPACE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Makes the decisions, in the daemon's thread.
 pub struct Chooser {
@@ -30,7 +30,7 @@ pub struct Chooser {
     /// Command-line options.
     options: Options,
     /// Time of the last search for network namespaces.
-    looked: Instant,
+    scanned: Instant,
 }
 
 /// State shared by the daemon's thread and client requests.
@@ -60,7 +60,7 @@ impl Chooser {
         let engine =
             DecisionEngine::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
         let shared = Shared { engine: Mutex::new(engine), state: Mutex::default() };
-        Chooser { shared: Arc::new(shared), options, looked: Instant::now() }
+        Chooser { shared: Arc::new(shared), options, scanned: Instant::now() }
     }
 
     /// Restores the learned state, and writes the first rows and overrides.
@@ -89,8 +89,8 @@ impl Chooser {
     /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if known.
     pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         let lines = {
-            let namespaces = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
-                self.looked = Instant::now();
+            let namespaces = (self.scanned.elapsed() >= NAMESPACE_INTERVAL).then(|| {
+                self.scanned = Instant::now();
                 namespaces()
             });
             let mut engine = locked(&self.shared.engine);
@@ -117,7 +117,7 @@ impl Chooser {
     /// If the settings cannot be read; the earlier ones then stay in effect.
     pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
         let mut engine = locked(&self.shared.engine);
-        let (setup, stay) = engine.setup.again(&self.options, &Offer::look()?)?;
+        let (setup, stay) = engine.setup.again(&self.options, &Offer::read()?)?;
         let mut lines = setup.lines();
         if let Some(differs) = engine.change(setup, now(), kernel)? {
             lines.push(format!("the learned state was created with other settings ({differs}): learning starts over"));
@@ -172,7 +172,7 @@ impl Shared {
         engine
     }
 
-    fn look(&self, limit: usize) -> Status {
+    fn current(&self, limit: usize) -> Status {
         let mut status = self.engine_with_names().status(limit, now());
         if let Some(state) = locked(&self.state).as_ref() {
             status.state = Saved {
@@ -187,7 +187,7 @@ impl Shared {
 
 impl Tuning for Shared {
     fn status(&self, limit: usize) -> Value {
-        serde_json::to_value(self.look(limit)).unwrap_or_else(|error| json!({ "error": error.to_string() }))
+        serde_json::to_value(self.current(limit)).unwrap_or_else(|error| json!({ "error": error.to_string() }))
     }
 
     fn explain(&self, prefix: &str) -> Value {

@@ -16,7 +16,7 @@ pub struct FakeKernel {
     /// Overrides, in the order in which they were set.
     pub overrides: Vec<(Prefix, Override)>,
     /// Number of heartbeats.
-    pub beats: u64,
+    pub heartbeats: u64,
     /// Returned by [`TuneKernel::decisions`].
     pub decisions: Decisions,
 }
@@ -51,7 +51,7 @@ impl TuneKernel for FakeKernel {
     }
 
     fn heartbeat(&mut self) {
-        self.beats += 1;
+        self.heartbeats += 1;
     }
 
     fn decisions(&mut self) -> Option<Decisions> {

@@ -60,7 +60,7 @@ impl Machine for This {
     }
 
     fn offer(&self) -> Option<Offer> {
-        Offer::look().ok()
+        Offer::read().ok()
     }
 
     fn disciplines(&self) -> Option<Vec<(String, String)>> {

@@ -35,7 +35,7 @@ impl Maps {
             slots: Slots::of(&choice.arms),
             lengths: [choice.lengths_v4.clone(), choice.lengths_v6.clone()],
             grace_us: u64::try_from(choice.grace.max(MIN_GRACE).as_micros()).unwrap_or(u64::MAX),
-            heartbeat: program.map("heart")?,
+            heartbeat: program.map("heartbeat")?,
             rows: program.map("rows")?,
             netns_rows: program.map("netns_rows")?,
             overrides: program.map("overrides")?,

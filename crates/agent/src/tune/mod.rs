@@ -22,13 +22,13 @@ pub mod fuzzed;
 mod guide;
 pub mod kernel;
 mod log;
-mod look;
 mod maps;
 mod metrics;
 mod options;
 pub mod outcome;
 mod phrases;
 mod prefixes;
+mod query;
 mod setup;
 mod state;
 pub mod tuner;
@@ -58,13 +58,13 @@ const TOGETHER: Duration = Duration::from_secs(30);
 /// If an option is invalid, the machine lacks a feature, or another agent is running.
 pub fn tune(options: &Options, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     if let Some(what) = &options.command {
-        return look::look(what, print);
+        return query::answer(what, print);
     }
     if options.guide {
         return print(&guide::guide(&guide::This, options.json));
     }
     let signals = Signals::catch()?;
-    let setup = Setup::new(options, &Offer::look()?)?;
+    let setup = Setup::new(options, &Offer::read()?)?;
     let own = thalweg_netns::own().map_err(|error| {
         Problem::missing("no-proc", "/proc/self/ns/net", error, "this network namespace", "mount -t proc proc /proc")
     })?;

@@ -14,7 +14,7 @@ pub const DEFAULT_STATE: &str = "/var/lib/thalweg/tune.json";
 pub struct Options {
     /// Query of a running agent
     #[command(subcommand)]
-    pub command: Option<Look>,
+    pub command: Option<Query>,
     /// Check other settings of this machine that affect its connections, and change nothing
     #[arg(long)]
     pub guide: bool,
@@ -59,7 +59,7 @@ pub struct Options {
 
 /// Query of a running agent.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Look {
+pub enum Query {
     /// Show the learned state and the chosen algorithms, by destination
     Status {
         /// Print JSON

@@ -87,7 +87,7 @@ impl Setup {
         let (config, place) = read(options)?;
         let (names, left_out) = names(options, &config, offer)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let arms = Arms::named(&names, &offer.default).expect("they were looked at");
+        let arms = Arms::named(&names, &offer.default).expect("they were checked");
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 

@@ -38,7 +38,7 @@ impl WatchdogStatus {
             .collect();
         let map = |name: &str| maps.iter().find(|map| map.name() == name);
         let first = 0u32.to_ne_bytes();
-        let heartbeat = map("heart").and_then(|map| map.lookup(&first, MapFlags::ANY).ok()?);
+        let heartbeat = map("heartbeat").and_then(|map| map.lookup(&first, MapFlags::ANY).ok()?);
         let end_us = heartbeat.and_then(|bytes| Heartbeat::parse(&bytes)).map(|heartbeat| heartbeat.end_us());
         let cpus = map("decisions").and_then(|map| map.lookup_percpu(&first, MapFlags::ANY).ok()?);
         let named = |(reason, connections): (Reason, u64)| (reason.name(), connections);

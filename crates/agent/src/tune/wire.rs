@@ -98,7 +98,7 @@ pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
         .0
 }
 
-/// Encodes `struct tune_heart`.
+/// Encodes `struct tune_heartbeat`.
 pub fn heartbeat(beat_us: u64, grace_us: u64, overrides: u64) -> Vec<u8> {
     Bytes::default().u64s(&[beat_us, grace_us, overrides]).0
 }
@@ -170,7 +170,7 @@ pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
     Bytes::default().u32s(&[word]).0
 }
 
-/// The part of `struct tune_heart` that determines until when the kernel chooses.
+/// The part of `struct tune_heartbeat` that determines until when the kernel chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     beat_us: u64,
@@ -277,7 +277,7 @@ mod tests {
         for (structure, written) in [
             ("tune_settings", settings(Some((&choice, &slots)))),
             ("tune_settings", settings(None)),
-            ("tune_heart", heartbeat(1, 2, 3)),
+            ("tune_heartbeat", heartbeat(1, 2, 3)),
             ("tune_key", key(destination)),
             ("tune_row", row(&of_all, &slots)),
             ("tune_prefix", prefix(destination.prefix)),

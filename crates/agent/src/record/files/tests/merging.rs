@@ -15,7 +15,7 @@ pub fn at(s: u64) -> SystemTime {
 /// Merges all groups that are due.
 pub fn merge_due(disk: &mut Disk, now: SystemTime) {
     let folder = disk.folder().to_owned();
-    for parts in disk.due(now).expect("it can be looked at") {
+    for parts in disk.due(now).expect("it can be listed") {
         let outcome = merge(&folder, &parts, &mut || true);
         disk.merged(&parts, outcome).expect("it is merged");
     }

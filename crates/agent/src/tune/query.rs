@@ -2,7 +2,7 @@
 
 use super::chooser::prefix_of;
 use super::explain::Explained;
-use super::options::Look;
+use super::options::Query;
 use super::view::Status;
 use super::watchdog_status::WatchdogStatus;
 use crate::show::observable::Request;
@@ -16,9 +16,9 @@ use thalweg_store::Problem;
 ///
 /// # Errors
 /// If no agent answers, the agent only records, or the prefix is invalid.
-pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
-    match what {
-        Look::Status { json, limit, socket } => {
+pub fn answer(query: &Query, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+    match query {
+        Query::Status { json, limit, socket } => {
             let answer = ask(socket, &Request::Tuning { limit: *limit }).inspect_err(|problem| {
                 if problem.code == NOT_RECORDING
                     && let Some(watchdog) = WatchdogStatus::find(socket)
@@ -29,7 +29,7 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
             })?;
             print(&shown::<Status>(socket, answer, *json, Status::text)?)
         }
-        Look::Explain { prefix, json, socket } => {
+        Query::Explain { prefix, json, socket } => {
             prefix_of(prefix).map_err(|found| {
                 let expected = "an address or a prefix such as 192.0.2.0/24 or 2001:db8::/48";
                 Problem::refused(
