@@ -54,7 +54,7 @@ const MAX_FIRST_STEP: u64 = 20;
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "fast_convergence",
-        about: "whether a window that did not return to W_max leaves capacity to others (1 or 0)",
+        about: "fast convergence: whether W_max is lowered further if the window did not return to it (1 or 0)",
         default: 1.0,
         min: 0.0,
         max: 1.0,
@@ -62,7 +62,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "max_increment",
-        about: "most segments by which cwnd grows per round trip",
+        about: "maximum growth of cwnd per round trip, in segments",
         default: 16.0,
         min: 1.0,
         max: 1000.0,
@@ -70,7 +70,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "low_window",
-        about: "window in segments up to which it is Reno",
+        about: "window in segments up to which it behaves as Reno",
         default: 14.0,
         min: 0.0,
         max: 10_000.0,
@@ -94,7 +94,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "smooth_part",
-        about: "round trips that the last four segments before W_max take",
+        about: "number of round trips for the last four segments before W_max",
         default: 20.0,
         min: 4.0,
         max: 1000.0,

@@ -57,13 +57,13 @@ const AUTO_PARAMS: &[Param] = &{
 pub const CATALOG: &[Entry] = &[
     Entry {
         name: "bbr",
-        about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs in flight",
+        about: "BBRv1: paces at the measured bandwidth and keeps at most two BDPs in flight",
         params: bbr::PARAMS,
         make: |value| Box::new(Bbr::new(bbr::Settings::of(value))),
     },
     Entry {
         name: "bbr3",
-        about: "BBRv3: like BBRv1 with bounds on rate and volume that losses set, and probes every 2 to 3 s",
+        about: "BBRv3: like BBRv1, but losses bound its rate and its data in flight, and it probes every 2 to 3 s",
         params: bbr3::PARAMS,
         make: |value| {
             let bbr3 = Bbr3::new(value("variant") >= 0.5, value("ecn_low") >= 0.5);
@@ -73,25 +73,25 @@ pub const CATALOG: &[Entry] = &[
     },
     Entry {
         name: BBR_AUTO,
-        about: "BBRv1 whose probing gain follows the losses and the queueing that it measures",
+        about: "BBRv1 that adapts its probing gain to the measured loss and queueing",
         params: AUTO_PARAMS,
         make: |value| Box::new(Bbr::with_auto_gain(bbr::Settings::of(value), bbr::Response::of(value))),
     },
     Entry {
         name: "bbr_cpu",
-        about: "BBRv1 for senders that share a CPU: it sends afterwards the data that it could not send while off CPU",
+        about: "BBRv1 for senders that share a CPU: after time off CPU, it sends the data that pacing missed",
         params: bbr_cpu::PARAMS,
         make: |value| Box::new(BbrCpu::new(Bbr::new(bbr::Settings::of(value)), value("rule") < 0.5)),
     },
     Entry {
         name: "bic",
-        about: "BIC (INFOCOM 2004): after a loss, a binary search for the window at which it struck",
+        about: "BIC (INFOCOM 2004): after a loss, searches for the window at which it occurred by bisection",
         params: bic::PARAMS,
         make: |value| Box::new(Bic::new(bic_settings(value))),
     },
     Entry {
         name: "cubic",
-        about: "CUBIC (RFC 9438): after a loss, a cubic function of time back to the window at which it struck",
+        about: "CUBIC (RFC 9438): after a loss, the window returns to its previous value as a cubic function of time",
         params: cubic::PARAMS,
         make: |value| Box::new(Cubic::new(value("hystart") >= 0.5, value("beta_ecn"))),
     },
@@ -106,31 +106,32 @@ pub const CATALOG: &[Entry] = &[
     },
     Entry {
         name: "htcp",
-        about: "H-TCP (draft-leith-tcp-htcp-06): grows faster the longer the latest congestion is ago",
+        about: "H-TCP (draft-leith-tcp-htcp-06): grows faster with the time since the latest congestion event",
         params: htcp::PARAMS,
         make: |value| Box::new(Htcp::new(value("use_rtt_scaling") >= 0.5, value("use_bandwidth_switch") >= 0.5)),
     },
     Entry {
         name: "illinois",
-        about: "Illinois (2008): backs off on losses; the queueing delay sets by how much, and how fast it grows",
+        about: "Illinois (2008): reduces the window on loss; the queueing delay sets the reduction and the growth rate",
         params: illinois::PARAMS,
         make: |value| Box::new(Illinois::new(Packets(whole(value("win_thresh"))), whole(value("theta")))),
     },
     Entry {
         name: "prague",
-        about: "Prague (draft -04): like DCTCP with ECT(1), for L4S; paced, and depends little on the round-trip time",
+        about: "Prague (draft -04): like DCTCP with ECT(1), for L4S; paced, with little dependence on the round-trip \
+                time",
         params: prague::PARAMS,
         make: |value| Box::new(Prague::new(prague::Settings::of(value))),
     },
     Entry {
         name: "reno",
-        about: "Reno (RFC 5681): one segment more per round trip, half the window on a loss",
+        about: "Reno (RFC 5681): adds one segment per round trip, and halves the window on a loss",
         params: reno::PARAMS,
         make: |value| Box::new(Reno::new(value("beta_ecn"))),
     },
     Entry {
         name: "vegas",
-        about: "Vegas (JSAC 1995): keeps 2 to 4 segments in the queue, by the round-trip time",
+        about: "Vegas (JSAC 1995): keeps 2 to 4 segments in the queue, estimated from the round-trip time",
         params: vegas::PARAMS,
         make: |value| Box::new(Vegas::new(vegas_thresholds(value))),
     },

@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "use_bandwidth_switch",
-        about: "whether a throughput that has changed by more than a fifth sets the backoff to one half (1 or 0)",
+        about: "whether the window is halved on congestion if the throughput has changed by more than a fifth (1 or 0)",
         default: 1.0,
         min: 0.0,
         max: 1.0,

@@ -51,7 +51,7 @@ const RTT_LIMIT: u64 = u32::MAX as u64 / ALPHA_MAX;
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "win_thresh",
-        about: "window in segments below which it is Reno",
+        about: "window in segments below which it behaves as Reno",
         default: 15.0,
         min: 1.0,
         max: 10_000.0,
@@ -59,7 +59,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "theta",
-        about: "round trips with little delay before growth is at its fastest again",
+        about: "number of round trips with low delay before growth returns to its maximum",
         default: 5.0,
         min: 1.0,
         max: 255.0,

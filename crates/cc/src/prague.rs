@@ -45,7 +45,7 @@ const BURST_SHIFT: u32 = 12;
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "rtt_virt_min_ms",
-        about: "round-trip time in ms as which shorter ones count; 0: as they are",
+        about: "virtual RTT in ms: shorter round-trip times count as this value; 0: off",
         default: 25.0,
         min: 0.0,
         max: 50.0,
@@ -53,7 +53,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "transition_rounds",
-        about: "rounds after slow start from which on shorter round-trip times count as rtt_virt_min_ms",
+        about: "number of rounds after slow start before rtt_virt_min_ms applies",
         default: 500.0,
         min: 0.0,
         max: 1e6,
@@ -61,7 +61,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "alpha_init",
-        about: "alpha at the first mark, which halves the window in any case",
+        about: "alpha at the first mark; that mark halves the window regardless of alpha",
         default: 1.0,
         min: 0.0,
         max: 1.0,

@@ -29,7 +29,7 @@ pub enum Command {
     /// Merge run directories of one plan, such as the shards that several machines ran.
     #[command(after_help = "Example: thalweg-engine merge --out runs/whole runs/shard-1 runs/shard-2")]
     Merge {
-        /// Run directory, which is made or added to.
+        /// Run directory; created if missing, extended if it holds a part of the same run.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
         /// The run directories to merge.
@@ -38,14 +38,14 @@ pub enum Command {
     },
     /// Report the capabilities of each engine on this machine.
     Capabilities {
-        /// Print JSON, with every key that each engine honours.
+        /// Print JSON, with every scenario key that each engine supports.
         #[arg(long)]
         json: bool,
         /// Report this engine only, and do not probe the requirements of others; may be given several times.
         #[arg(long = "engine", value_name = "NAME")]
         engines: Vec<String>,
     },
-    /// Observe this machine and its connections: whether it gets its CPUs, and whether BBR is slower if it does not.
+    /// Measure whether this machine gets its CPUs, and whether BBR is slower on its connections if it does not.
     /// Prints JSON.
     Live {
         /// Duration.
@@ -55,9 +55,9 @@ pub enum Command {
     /// Simulate policies, which choose an algorithm for each destination, on a population of paths. Prints JSON.
     #[command(subcommand)]
     Policy(Policy),
-    /// Run one host of an experiment: read commands as JSON lines, answer the same way. Started by engines.
+    /// Run one host of an experiment: read commands and write events, as JSON lines. Started by engines.
     Host,
-    /// Run one program of an experiment, and terminate everything that it leaves. Started by hosts.
+    /// Run one program of an experiment, and terminate the processes that it leaves. Started by hosts.
     #[command(hide = true)]
     Supervise,
     /// Terminate processes that programs leave in network namespaces. Started by sessions.
@@ -72,7 +72,7 @@ pub enum Command {
     /// Start kernels in virtual time, or run as the first process of a guest. Started by engines.
     #[command(subcommand, hide = true)]
     Guest(Guest),
-    /// Print the declarations of scenarios, plans and tables, as JSON.
+    /// Print the schemas of scenarios, plans and tables, as JSON.
     Schema {
         /// Subject of the schema.
         subject: Subject,
@@ -121,13 +121,13 @@ pub enum Guest {
 /// Experiments to run, and options.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The plan, or a run.json, whose plan is then run again; `-` reads standard input.
+    /// The plan, or a run.json, whose plan is run again; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     pub plan: PathBuf,
-    /// The run directory. One that holds a part of the same run is completed.
+    /// The run directory. If it holds a part of the same run, the run is resumed.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Experiments at a time [default: one per CPU; one if experiments take real time].
+    /// Maximum number of concurrent experiments [default: one per CPU; one if experiments take real time].
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// Run only every N-th experiment of the plan, beginning with the I-th.
@@ -159,7 +159,7 @@ pub struct Shell {
     /// Record all packets.
     #[arg(long)]
     pub pcap: bool,
-    /// Do not show a status.
+    /// Do not show a status line.
     #[arg(long)]
     pub quiet: bool,
     /// File to write events to, a JSON object per line.

@@ -53,10 +53,13 @@ fn describe_lack(Lack { name, why, hint }: &Lack) -> Value {
 
 fn summarise(engine: &dyn Engine) -> String {
     let name = engine.name();
-    let state = engine.why_not().map_or_else(String::new, |why| format!("{name}: not on this machine: {why}\n"));
+    let state =
+        engine.why_not().map_or_else(String::new, |why| format!("{name}: unavailable on this machine: {why}\n"));
     let controllers: Vec<String> = engine.controllers().into_iter().map(|controller| controller.name).collect();
-    let lacks =
-        engine.lacks().into_iter().map(|Lack { name: cc, why, hint }| format!("{name}: no {cc}: {why}; {hint}\n"));
+    let lacks = engine
+        .lacks()
+        .into_iter()
+        .map(|Lack { name: cc, why, hint }| format!("{name}: {cc} is unavailable: {why}; {hint}\n"));
     let lacks: String = lacks.collect();
     format!("{name}: {}\n{state}{name}: congestion controls: {}\n{lacks}", engine.about(), controllers.join(", "))
 }

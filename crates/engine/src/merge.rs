@@ -12,7 +12,7 @@ pub fn merge(out: &Path, parts: &[PathBuf], output: &Output) -> Result<Exit, Pro
     if merged.missing > 0 {
         let (missing, experiments, out) = (merged.missing, merged.experiments, out.display());
         eprintln!(
-            "thalweg-engine: {missing} of {experiments} experiments are in none of these directories\n  \
+            "thalweg-engine: {missing} of {experiments} experiments are missing from these directories\n  \
              hint: thalweg-engine run --plan '{out}/run.json' --out '{out}'"
         );
     }

@@ -24,8 +24,8 @@ pub fn read(path: &Path) -> Result<Plan, Problem> {
         code: "no-plan",
         place: source.clone(),
         found: error.to_string(),
-        expected: "a plan to read".to_owned(),
-        hint: "thalweg run FILE makes a plan from a scenario and runs it".to_owned(),
+        expected: "a readable file".to_owned(),
+        hint: "thalweg run FILE creates a plan from a scenario and runs it".to_owned(),
     })?;
     let plan =
         if is_run_file(&bytes) { parse::<RunFile>(&bytes, &source)?.plan } else { parse::<Plan>(&bytes, &source)? };
@@ -52,7 +52,7 @@ fn parse<T: for<'de> Deserialize<'de>>(bytes: &[u8], source: &str) -> Result<T, 
     parsed.map_err(|(key, message)| {
         let (found, expected) = match message.split_once(", expected ") {
             Some((found, expected)) => (found.to_owned(), expected.to_owned()),
-            None => (message, "the form of a plan".to_owned()),
+            None => (message, "a plan".to_owned()),
         };
         bad(source, &key, found, expected)
     })
@@ -65,7 +65,7 @@ fn bad(source: &str, key: &str, found: impl Into<String>, expected: impl Into<St
         place: if key.is_empty() { source.to_owned() } else { format!("{source}: {key}") },
         found: found.into(),
         expected: expected.into(),
-        hint: "thalweg-engine schema plan shows the form of a plan; thalweg run FILE makes one from a scenario"
+        hint: "thalweg-engine schema plan prints the schema of a plan; thalweg run FILE creates one from a scenario"
             .to_owned(),
     }
 }
@@ -81,7 +81,7 @@ fn check(plan: &Plan, source: &str) -> Result<(), Problem> {
         check_traces(experiment, plan, &key, source)?;
         check_sweep(experiment, &plan.experiments[0], &key, source)?;
         if let Some(first) = numbers.insert((experiment.experiment, experiment.repetition), index) {
-            let found = format!("experiment {} and repetition {} again", experiment.experiment, experiment.repetition);
+            let found = format!("another experiment {}, repetition {}", experiment.experiment, experiment.repetition);
             return Err(bad(source, &key, found, format!("numbers that experiments[{first}] does not have")));
         }
     }

@@ -50,9 +50,9 @@ pub fn shell(options: &arguments::Shell, output: &Output) -> Result<ExitCode, Pr
         return Err(Problem::refused(
             "other-run",
             &path,
-            "a session that has ended",
-            "a new folder",
-            "use another --out",
+            "a finished session",
+            "a new directory",
+            "choose another directory with --out",
         ));
     }
     let mut order = order(options, place.experiment(), directory.path());
@@ -82,7 +82,7 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
     match engine.carries() {
         Programs::None => {
             let expected = "kernel or uml";
-            return Err(Problem::refused("no-programs", "engine", engine.name(), expected, "name one with --engine"));
+            return Err(Problem::refused("no-programs", "engine", engine.name(), expected, "choose one with --engine"));
         }
         Programs::Commands if is_shell => {
             let found = "no command: an interactive shell cannot run in virtual time";
@@ -98,7 +98,7 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
         1 => Ok(()),
         count => {
             let found = format!("{count} experiments");
-            Err(Problem::refused("many-experiments", "plan", found, "one", "thalweg shell FILE makes such a plan"))
+            Err(Problem::refused("many-experiments", "plan", found, "one", "thalweg shell FILE creates such a plan"))
         }
     }
 }

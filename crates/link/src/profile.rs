@@ -72,10 +72,10 @@ impl Profile {
 pub(crate) fn find<'a>(name: &str, traces: &'a plan::Traces) -> Result<&'a plan::Profile, LinkError> {
     let place = format!("profiles.{name}");
     let Some(profile) = traces.profiles.get(name) else {
-        let hint = "put the profile into the plan under that name";
+        let hint = "add a profile of this name to the plan's `profiles`";
         return Err(LinkError::new("profile-missing", "profile", name, "the name of a profile", hint));
     };
-    let hint = "write the points in order of time, the first at 0, and a period after the last one";
+    let hint = "write the points in order of time, the first at 0, with a period beyond the last one";
     let is_ordered = profile.points.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns);
     if profile.points.first().is_none_or(|first| first.at_ns != Time::ZERO) || !is_ordered {
         return Err(LinkError::new(

@@ -115,7 +115,7 @@ pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> R
     );
     let mut writer = Writer { text: &mut text, left: BTreeMap::new() };
     for event in events {
-        let call = event.call().ok_or_else(|| format!("an event of an unknown kind: {}", event.call))?;
+        let call = event.call().ok_or_else(|| format!("unknown kind of event: {}", event.call))?;
         writer.text.push_str(call.name());
         given(&mut writer, &origin, header.algorithm, call, event);
         writer.text.push_str(" >");
@@ -137,13 +137,15 @@ fn check(events: &[LockstepEvent]) -> Result<(), String> {
         }
         // Calls are numbered where they are reported. A mismatch shows a call that the program did not receive.
         if event.ca_state != state {
-            return Err(format!("before call {number} the state of recovery has changed without a call"));
+            return Err(format!("the recovery state changed before call {number} without a call"));
         }
         if event.call() == Some(Call::SetState) {
             state = event.arg;
         }
         if event.jiffies != event.jiffies_after {
-            return Err(format!("the coarse clock ticked in the middle of call {number}: what it read is not known"));
+            return Err(format!(
+                "the coarse clock ticked during call {number}: the value that the call read is unknown"
+            ));
         }
     }
     Ok(())

@@ -60,8 +60,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
-        return Err("found: not root; expected: root, for it registers congestion controllers\n  \
-                    do this: sudo make lockstep"
+        return Err("found a user other than root, expected root, because it registers congestion controls\n  \
+                    hint: sudo make lockstep"
             .to_owned());
     }
     let is_stopped = Arc::new(AtomicBool::new(false));
@@ -116,7 +116,7 @@ fn record(
         match write(&events) {
             Ok(text) => return Ok(text),
             Err(reason) if attempt == ATTEMPTS => return Err(format!("{}: {reason}", scene.name)),
-            Err(reason) => eprintln!("{} {}: again, for {reason}", algorithm.name(), scene.name),
+            Err(reason) => eprintln!("{} {}: recording again: {reason}", algorithm.name(), scene.name),
         }
         attempt += 1;
     }

@@ -51,7 +51,7 @@ impl Registered {
         let link = object
             .maps_mut()
             .find(|map| map.map_type() == MapType::StructOps)
-            .ok_or_else(|| format!("{name}: the program registers nothing"))?
+            .ok_or_else(|| format!("{name}: the program registers no congestion control"))?
             .attach_struct_ops()
             .map_err(|error| refused("register", error))?;
         Ok(Registered { object, _link: link })
@@ -68,7 +68,8 @@ impl Registered {
         algorithm: Algorithm,
         is_stopped: &AtomicBool,
     ) -> Result<Vec<LockstepEvent>, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| format!("a temporary directory cannot be created: {error}"))?;
         let plan = folder.path().join("plan.json");
         let json = serde_json::to_vec(&scene.plan(algorithm)).expect("a plan is JSON");
         std::fs::write(&plan, json).map_err(|error| format!("{}: {error}", plan.display()))?;
@@ -104,7 +105,9 @@ impl Registered {
             return Err(format!("{lost} events were lost: the recording has gaps"));
         }
         let events = events.into_inner().into_iter().collect::<Option<Vec<LockstepEvent>>>();
-        events.ok_or_else(|| "an event has an unexpected length: the program and its reader differ".to_owned())
+        events.ok_or_else(|| {
+            "an event has an unexpected length: the program and its reader have different versions".to_owned()
+        })
     }
 
     fn lost(&self) -> Result<u64, String> {
@@ -140,13 +143,9 @@ impl Engine {
 
     /// Returns the result of the engine; `None` while it runs.
     fn result(&mut self) -> Result<Option<Result<(), String>>, String> {
-        let status = self.0.try_wait().map_err(|error| format!("the engine cannot be waited for: {error}"))?;
+        let status = self.0.try_wait().map_err(|error| format!("waiting for the engine failed: {error}"))?;
         Ok(status.map(|status| {
-            if status.success() {
-                Ok(())
-            } else {
-                Err(format!("the engine has failed ({status}); its reason is above"))
-            }
+            if status.success() { Ok(()) } else { Err(format!("the engine failed ({status}); see its error above")) }
         }))
     }
 }

@@ -70,7 +70,7 @@ pub fn default_cc(number: u64) -> io::Result<String> {
     if own()? == number {
         return read_default();
     }
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "no process is in that network namespace");
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "no process runs in this network namespace");
     let namespace = others().found.into_iter().find(|other| other.number == number).ok_or_else(missing)?;
     namespace.within(read_default)
 }

@@ -71,7 +71,7 @@ pub struct Experiment {
     pub duration_ns: Option<Span>,
     /// Time between two samples; 0: no samples.
     pub sample_interval_ns: Span,
-    /// Each start of a connection is delayed by a random time between 0 and this.
+    /// Each start of a connection is delayed by a random time between 0 and this value.
     pub start_jitter_ns: Span,
     /// Round-trip time of the empty path.
     pub rtt_ns: Span,
@@ -147,7 +147,7 @@ pub enum SweepValue {
 pub struct Link {
     /// Rate at which packets leave the queue.
     pub capacity: Capacity,
-    /// Capacity of the queue, without the packet being sent.
+    /// Capacity of the queue, excluding the packet being sent.
     pub buffer: Buffer,
     /// Queue discipline.
     pub queue: Queue,
@@ -157,7 +157,7 @@ pub struct Link {
     pub duplicate: Probability,
     /// Propagation delay of this direction.
     pub delay_ns: Span,
-    /// A further random delay between 0 and this; packets stay in order, unless they may be reordered.
+    /// Additional random delay between 0 and this value; packets stay in order unless they may be reordered.
     pub jitter_ns: Span,
     /// Whether packets whose delay varies may overtake one another.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -175,7 +175,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub aggregation: Option<Aggregation>,
-    /// One in this number of acknowledgements of a connection is forwarded; absent or null: all are.
+    /// Only one in this number of a connection's acknowledgements is forwarded; absent or null: all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub ack_thinning: Option<u32>,
@@ -312,7 +312,7 @@ pub struct Host {
     pub sndbuf_max_bytes: Bytes,
     /// Limit of a connection's receive buffer.
     pub rcvbuf_max_bytes: Bytes,
-    /// Every packet leaves after a random delay between 0 and this, in order.
+    /// Every packet leaves after a random delay between 0 and this value, in order.
     pub delay_jitter_ns: Span,
     /// Restriction of its CPU; absent or null: it has a CPU whenever it needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -97,7 +97,7 @@ pub struct Path {
     /// Round-trip time of an empty path, half in each direction. Required unless a preset sets it.
     #[schemars(extend("format" = "time"))]
     pub rtt: Option<String>,
-    /// Capacity of the bottleneck's queue without the packet being sent: `"0.5bdp"` (of the first rate, or a trace's
+    /// Capacity of the bottleneck's queue, excluding the packet being sent: `"0.5bdp"` (of the first rate, or a trace's
     /// mean rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines
     /// without a `limit`; those that count packets count 1500 bytes as one.
     #[serde(default = "one_bdp")]
@@ -106,7 +106,7 @@ pub struct Path {
     /// Queue discipline: a name, or a table with `name` and tc's parameters.
     #[serde(default)]
     pub queue: Queue,
-    /// Token bucket in front of the queue: packets beyond it are dropped.
+    /// Token bucket in front of the queue: packets that exceed it are dropped.
     pub policer: Option<Policer>,
     /// Packets leave together, as in Wi-Fi, LTE and DOCSIS. For the other direction, see [path.reverse].
     pub aggregation: Option<Aggregation>,
@@ -166,8 +166,7 @@ pub struct Reverse {
     pub policer: Option<Policer>,
     /// Packets leave together.
     pub aggregation: Option<Aggregation>,
-    /// One in this number of acknowledgements of a connection is forwarded, as modems and Wi-Fi access points thin them
-    /// out.
+    /// Only one in this number of a connection's acknowledgements is forwarded, as by modems and Wi-Fi access points.
     #[schemars(range(min = 1, max = 1000))]
     pub ack_thinning: Option<u32>,
     /// Random loss before its queue.
@@ -436,7 +435,7 @@ pub struct Flow {
     #[serde(default)]
     pub cc_params: BTreeMap<String, f64>,
     /// Whether segments leave spread out at the pacing rate even if the algorithm does not pace, as below Linux's queue
-    /// discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
+    /// discipline `fq`: at 1.2 times cwnd per round trip, and in early slow start at twice cwnd.
     #[serde(default)]
     pub paced: bool,
     /// Whether the connection negotiates ECN (RFC 3168). Default: as in Linux, only algorithms that need ECN do.
@@ -525,11 +524,11 @@ pub enum ProgramSends {
 pub enum ProgramReady {
     /// When a socket is bound to its port.
     Name(ProgramReadyName),
-    /// Another sign.
+    /// Another condition.
     Table(ProgramReadyTable),
 }
 
-/// Signs without parameters that a server is ready.
+/// Conditions without parameters for a server to be ready.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramReadyName {
@@ -537,7 +536,7 @@ pub enum ProgramReadyName {
     Listening,
 }
 
-/// Another sign that a server is ready; exactly one of the two.
+/// Another condition for a server to be ready; exactly one of the two keys.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramReadyTable {
@@ -603,7 +602,7 @@ pub struct Repeat {
     pub sizes: Option<Vec<String>>,
 }
 
-/// Processes of arrival.
+/// Arrival processes.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
@@ -691,8 +690,8 @@ pub enum EngineLink {
 pub enum EngineTraffic {
     /// The generator of thalweg.
     Builtin,
-    /// iperf3, which makes every flow without `program`: as `program = {server = "iperf3 -s -p {port}", client =
-    /// "iperf3 -c {server} -p {port} -C {cc} -n {size}", sends = "client"}`.
+    /// iperf3, which generates every flow without `program`, as with `program = {server = "iperf3 -s -p {port}", client
+    /// = "iperf3 -c {server} -p {port} -C {cc} -n {size}", sends = "client"}`.
     Iperf3,
 }
 

@@ -58,7 +58,7 @@ pub struct Arms {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArmsError {
     /// The system's default is not in the list.
-    #[error("the arms {found} lack the system's default `{default}`; add it, since the hold-out keeps it")]
+    #[error("the arms {found} lack the system's default `{default}`; add it, because held-out connections use it")]
     NoDefault {
         /// The names in the list.
         found: String,
@@ -66,10 +66,10 @@ pub enum ArmsError {
         default: String,
     },
     /// An arm is listed twice.
-    #[error("the arm `{0}` is named twice; name it once")]
+    #[error("the arm `{0}` is listed twice; list it once")]
     Twice(String),
     /// The list has too many arms.
-    #[error("{0} arms, and at most {MAX_ARMS} are supported; remove some")]
+    #[error("found {0} arms, expected at most {MAX_ARMS}; remove some")]
     TooMany(usize),
 }
 

@@ -45,7 +45,7 @@ pub enum Change {
         /// End of the withdrawal.
         until: Time,
     },
-    /// The policy chooses again after a withdrawal.
+    /// The policy resumes choosing after a withdrawal.
     Resumed,
     /// Fewer connections are held out, because the others are significantly better.
     HoldoutShrunk,
@@ -68,13 +68,13 @@ impl fmt::Display for Change {
             Change::Preferred { from: Some(from), to } => write!(out, "prefers {to} to {from}"),
             Change::Preferred { from: None, to } => write!(out, "prefers {to}"),
             Change::PathChanged => out.write_str("starts over"),
-            Change::Withdrawn { .. } => out.write_str("puts the default back"),
-            Change::Resumed => out.write_str("chooses again"),
+            Change::Withdrawn { .. } => out.write_str("restores the default"),
+            Change::Resumed => out.write_str("resumes choosing"),
             Change::HoldoutShrunk => out.write_str("holds out fewer connections"),
             Change::HoldoutRestored => out.write_str("holds out the initial share of connections again"),
-            Change::LeftOut { arm } => write!(out, "leaves out {arm}"),
-            Change::CpuLimited => out.write_str("leaves out algorithms that need a whole CPU"),
-            Change::CpuFree => out.write_str("takes all algorithms into account again"),
+            Change::LeftOut { arm } => write!(out, "excludes {arm}"),
+            Change::CpuLimited => out.write_str("excludes algorithms that need a whole CPU"),
+            Change::CpuFree => out.write_str("considers all algorithms again"),
         }
     }
 }

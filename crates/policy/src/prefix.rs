@@ -104,7 +104,7 @@ impl FromStr for Prefix {
         let length: u8 = length.parse().map_err(|_| error("its length is not a number"))?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
         if length > bits {
-            return Err(error("its length is more than the address has"));
+            return Err(error("its length exceeds the number of address bits"));
         }
         let host = Prefix::of(address, u8::MAX);
         if host.family.bits() != bits {
@@ -112,7 +112,7 @@ impl FromStr for Prefix {
         }
         let prefix = host.cut(length);
         if prefix.address() != address {
-            return Err(error("bits behind its length are set"));
+            return Err(error("address bits beyond its length are set"));
         }
         Ok(prefix)
     }

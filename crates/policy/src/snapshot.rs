@@ -52,7 +52,7 @@ impl Snapshot {
         match header.format {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => return Err(RestoreError::Format(format)),
-            None => return Err(RestoreError::Form("it names no format".to_owned())),
+            None => return Err(RestoreError::Form("it has no format".to_owned())),
         }
         let snapshot: Snapshot = serde_json::from_str(text).map_err(form)?;
         Ok(snapshot.guard)

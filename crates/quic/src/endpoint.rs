@@ -30,7 +30,7 @@ pub struct Endpoint {
     /// Address of the server.
     #[arg(long, default_value = "127.0.0.1")]
     pub address: IpAddr,
-    /// Port of the server; a server takes a free one for 0, and prints it.
+    /// Port of the server; for 0, the server chooses a free port and prints it.
     #[arg(long, default_value_t = 4433)]
     pub port: u16,
     /// Idle timeout in seconds: time without a packet from the peer after which a connection ends.

@@ -22,7 +22,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
         return Err(Error::invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
     }
     if !experiment.hosts.contains_key("receiver") {
-        return Err(Error::invalid("hosts", "no receiver", "a host of that name"));
+        return Err(Error::invalid("hosts", "no receiver", "a host of this name"));
     }
     for (name, host) in &experiment.hosts {
         check_host(name, host)?;
@@ -52,10 +52,14 @@ pub(crate) fn too_many(found: impl ToString) -> Error {
 fn check_host(name: &str, host: &Host) -> Result<(), Error> {
     let place = |key: &str| format!("hosts.{name}.{key}");
     if host.co_tenants > 0 {
-        return Err(Error::invalid(place("co_tenants"), host.co_tenants, "0: here, only cpu makes a CPU scarce"));
+        return Err(Error::invalid(
+            place("co_tenants"),
+            host.co_tenants,
+            "0: the simulator restricts a CPU only by `cpu`",
+        ));
     }
     if let Some(qdisc) = &host.qdisc {
-        return Err(Error::invalid(place("qdisc"), qdisc, "null: a simulated host hands its packets to the path"));
+        return Err(Error::invalid(place("qdisc"), qdisc, "null: simulated hosts have no queue discipline"));
     }
     if name == "receiver" && host.second_cpu {
         return Err(Error::invalid(place("second_cpu"), true, "false: a receiver always has its CPU"));
@@ -66,13 +70,13 @@ fn check_host(name: &str, host: &Host) -> Result<(), Error> {
     }
     if cpu.slice_ns == Span::ZERO || cpu.slice_ns > cpu.period_ns || cpu.period_ns > MAX_PERIOD {
         let found = format!("{} out of {}", cpu.slice_ns, cpu.period_ns);
-        let expected = format!("a slice above 0 in a period that is at least as long, and at most {MAX_PERIOD}");
+        let expected = format!("a slice above 0, in a period that is at least as long and at most {MAX_PERIOD}");
         return Err(Error::invalid(place("cpu"), found, expected));
     }
     check_jitter_and_credit(&place, host.second_cpu, &cpu)?;
     for (key, cost) in [("cpu.per_packet_ns", cpu.per_packet_ns), ("cpu.per_ack_ns", cpu.per_ack_ns)] {
         if cost > MAX_COST {
-            return Err(Error::invalid(place(key), cost, format!("{MAX_COST} at most")));
+            return Err(Error::invalid(place(key), cost, format!("at most {MAX_COST}")));
         }
     }
     Ok(())
@@ -82,7 +86,7 @@ fn check_jitter_and_credit(place: &dyn Fn(&str) -> String, second_cpu: bool, cpu
     let longest_ppm = u128::from(cpu.period_ns.0 - cpu.slice_ns.0) * 1_000_000 / u128::from(cpu.slice_ns.0);
     let jitter = cpu.slice_jitter_ppm;
     if jitter > 1_000_000 || (!cpu.is_whole() && u128::from(jitter) > longest_ppm) {
-        let expected = "at most a million, and slices that fit into a period";
+        let expected = "at most 1000000, with slices that fit into a period";
         return Err(Error::invalid(place("cpu.slice_jitter_ppm"), jitter, expected));
     }
     let Some(credit) = cpu.credit else { return Ok(()) };
@@ -91,7 +95,7 @@ fn check_jitter_and_credit(place: &dyn Fn(&str) -> String, second_cpu: bool, cpu
     }
     for (key, ppm) in [("baseline_ppm", credit.baseline_ppm), ("load_ppm", credit.load_ppm)] {
         if ppm > 1_000_000 {
-            return Err(Error::invalid(place(&format!("cpu.credit.{key}")), ppm, "at most a million"));
+            return Err(Error::invalid(place(&format!("cpu.credit.{key}")), ppm, "at most 1000000"));
         }
     }
     if credit.initial_ns > credit.max_ns {
@@ -108,10 +112,10 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         return Err(Error::invalid(place("host"), &flow.host, format!("one of {}", hosts.join(", "))));
     }
     if let Some(file) = &flow.cc_file {
-        return Err(Error::invalid(place("cc_file"), &file.path, "null: the simulator has algorithms of its own"));
+        return Err(Error::invalid(place("cc_file"), &file.path, "null: the simulator has only built-in algorithms"));
     }
     if flow.program.is_some() {
-        return Err(Error::invalid(place("program"), "programs", "null: the simulator has traffic of its own"));
+        return Err(Error::invalid(place("program"), "programs", "null: the simulator cannot run programs"));
     }
     thalweg_cc::build(&flow.cc, &flow.cc_params)
         .map_err(|error| Error::invalid(place(&error.place()), error.found(), error.expected()))?;
@@ -121,7 +125,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         }
     }
     if flow.load.is_invalid() {
-        return Err(Error::invalid(place("load"), "nothing to send", "at least one byte each time"));
+        return Err(Error::invalid(place("load"), "a load of 0 bytes", "at least one byte per transfer"));
     }
     check_limit(flow, experiment)?;
     let is_instant = |gap: Span| gap == Span::ZERO;
@@ -150,7 +154,7 @@ fn is_endless(flow: &Flow) -> bool {
 
 /// Checks that the link can deliver packets, for experiments that end only when their flows complete.
 fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
-    let expected = "something that lets packets through, since only that ends the experiment (or a duration)";
+    let expected = "a link that delivers packets, since no duration ends the experiment";
     let is_lost = match link.loss {
         Loss::Bernoulli { ratio } => ratio.as_f64() >= 1.0,
         Loss::GilbertElliott { r, loss_bad, loss_good, .. } => {
@@ -158,7 +162,7 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
         }
     };
     if is_lost {
-        return Err(Error::invalid(format!("{name}.loss"), "a loss of everything", expected));
+        return Err(Error::invalid(format!("{name}.loss"), "a loss of all packets", expected));
     }
     match &link.capacity {
         Capacity::Steps { steps } if steps.last().is_some_and(|step| step.rate_bps == Rate::ZERO) => {
@@ -177,8 +181,8 @@ fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         return Ok(());
     }
     let place = format!("flows.{}.up", flow.name);
-    let expected = "a reverse link with a rate, a size, or a socket buffer that limits the flow";
-    Err(Error::invalid(place, "an unlimited load on a link without limit", expected))
+    let expected = "a rate of the reverse link, a size of the flow, or a limiting socket buffer";
+    Err(Error::invalid(place, "an unlimited load on an unlimited link", expected))
 }
 
 /// Checks that unlimited UDP leaves a part of a constant rate to TCP, for experiments that end only when TCP completes.
@@ -194,8 +198,8 @@ fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
     if udp == Rate::ZERO {
         return Ok(());
     }
-    let expected = format!("less than the link's last rate of {}, or a stop, or a duration", last.rate_bps);
-    Err(Error::invalid("background", format!("{udp} without a stop"), expected))
+    let expected = format!("less than the link's last rate of {}, a stop time, or a duration", last.rate_bps);
+    Err(Error::invalid("background", format!("{udp} without a stop time"), expected))
 }
 
 /// Checks that the plan has the traces that the links name.

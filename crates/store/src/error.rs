@@ -119,8 +119,8 @@ impl Error {
             Error::OtherRun { expected, .. } | Error::OtherPart { expected, .. } => expected.clone(),
             Error::NotARun { .. } => "a run directory, or an empty or new one".to_owned(),
             Error::BadRunFile { .. } => "the run.json of a run directory".to_owned(),
-            Error::Shortage { .. } => "enough of it for the tables of an experiment".to_owned(),
-            Error::Io { .. } => "to be allowed to read and write here".to_owned(),
+            Error::Shortage { .. } => "enough of this resource for the tables of an experiment".to_owned(),
+            Error::Io { .. } => "read and write access".to_owned(),
         }
     }
 
@@ -128,18 +128,18 @@ impl Error {
     pub fn hint(&self) -> String {
         let place = self.place();
         match self {
-            Error::Busy { pid: Some(pid), .. } => format!("wait until it is done, or stop it: kill {pid}"),
-            Error::Busy { pid: None, .. } => "wait until it is done".to_owned(),
+            Error::Busy { pid: Some(pid), .. } => format!("wait until it has finished, or stop it: kill {pid}"),
+            Error::Busy { pid: None, .. } => "wait until it has finished".to_owned(),
             Error::OtherRun { .. } => {
                 format!("choose another directory with --out, or remove this one: rm -r '{place}'")
             }
             Error::OtherPart { .. } => {
-                "merge combines runs of one plan by one version: omit this directory, or run the plan again into it"
+                "merge needs runs of one plan by one version: omit this directory, or run the plan again into it"
                     .to_owned()
             }
             Error::NotARun { .. } => "choose another directory with --out".to_owned(),
             Error::BadRunFile { .. } => {
-                "thalweg writes this file completely or not at all: name a run's directory, or a new one".to_owned()
+                "thalweg writes this file atomically: choose the directory of a run, or a new one".to_owned()
             }
             Error::Shortage { shortage: Shortage::Disk | Shortage::Quota, .. } => format!(
                 "free space (df -h '{place}' shows how much there is) and run the same command again: \
@@ -148,7 +148,9 @@ impl Error {
             Error::Shortage { shortage, .. } => {
                 format!("{}; then run the same command again: finished experiments are kept", shortage.hint())
             }
-            Error::Io { .. } => format!("check ls -ld '{place}', or choose another directory with --out"),
+            Error::Io { .. } => {
+                format!("check the permissions (ls -ld '{place}'), or choose another directory with --out")
+            }
         }
     }
 }

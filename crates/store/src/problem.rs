@@ -108,7 +108,7 @@ impl Problem {
             return self;
         }
         (self.exit, self.code) = (Exit::Exhausted, shortage.code());
-        (self.expected, self.hint) = ("enough of it".to_owned(), shortage.hint().to_owned());
+        (self.expected, self.hint) = ("enough of this resource".to_owned(), shortage.hint().to_owned());
         self.found = format!("{}: {}", shortage.what(), self.found);
         self
     }

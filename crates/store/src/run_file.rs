@@ -126,14 +126,16 @@ impl RunFile {
             return both(&|run| format!("format {}", run.format));
         }
         if (&self.engine, &self.result_version) != (&other.engine, &other.result_version) {
-            return both(&|run| format!("a run on {}, version {} of its results", run.engine, run.result_version));
+            return both(&|run| {
+                format!("a run on engine {}, version {} of its results", run.engine, run.result_version)
+            });
         }
         if self.plan.name != other.plan.name {
             return both(&|run| format!("a run of scenario `{}`", run.plan.name));
         }
         if self.plan != other.plan {
-            let found = format!("another plan of scenario `{}`, made {}", self.plan.name, self.created);
-            return Some((found, "the plan that is to be run".to_owned()));
+            let found = format!("another plan of scenario `{}`, created {}", self.plan.name, self.created);
+            return Some((found, "the same plan".to_owned()));
         }
         None
     }

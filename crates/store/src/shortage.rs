@@ -72,12 +72,12 @@ impl Shortage {
     /// Returns the actual state, as a phrase that follows "found".
     pub fn what(self) -> &'static str {
         match self {
-            Shortage::Descriptors => "as many open files as this process may have",
-            Shortage::MachineDescriptors => "as many open files as this machine may have",
+            Shortage::Descriptors => "the limit of open files of this process reached",
+            Shortage::MachineDescriptors => "the limit of open files of this machine reached",
             Shortage::Memory => "no memory left",
-            Shortage::Processes => "as many processes and threads as are allowed",
+            Shortage::Processes => "the limit of processes and threads reached",
             Shortage::Disk => "a full disk",
-            Shortage::Quota => "a used-up disk quota",
+            Shortage::Quota => "an exhausted disk quota",
         }
     }
 

@@ -12,11 +12,11 @@ table! {
     RecordRow in "records" {
         /// End of the span: UNIX time.
         key: end_us: u64,
-        /// Which connection: the kernel's cookie of its socket, unique until the machine starts again; of imports a
-        /// hash or a line number.
+        /// Identifier of the connection: the kernel's socket cookie, unique until the machine reboots; for imported
+        /// rows, a hash or a line number.
         key: connection: u64,
-        /// close (the whole connection, once it has closed), interim (the same so far; the next close or interim row of
-        /// the connection replaces it) or transfer (one object sent).
+        /// close (the whole connection, once it has closed), interim (the connection so far; its next close or interim
+        /// row replaces this one) or transfer (one object sent).
         key: kind: &'static str,
         /// Number of the transfer within the connection, from 0; empty: the row is not a transfer.
         key: transfer: Option<u64>,
@@ -60,11 +60,12 @@ table! {
         /// the administrator); else empty.
         : assignment: Option<&'static str>,
         /// The reason why a connection is untouched: application (it, or another program, set TCP_CONGESTION), route
-        /// (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the
-        /// settings leaves it alone, or names the algorithm), refused (the kernel did not set the drawn algorithm) or
-        /// no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
+        /// (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override in the
+        /// settings excludes the connection, or sets its algorithm), refused (the kernel did not set the drawn
+        /// algorithm) or no_chances (its network namespace is unknown or its default is not among the algorithms); else
+        /// empty.
         : untouched_because: Option<&'static str>,
-        /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
+        /// The algorithm that `tune` chose, or would have chosen in a dry run; for held_out connections, the default.
         : assigned_cc: Option<Rc<str>>,
         /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen
         /// (its close was not observed).
@@ -81,15 +82,15 @@ table! {
         : segments: Option<u64>,
         /// Segments that were retransmissions.
         : retransmits: Option<u64>,
-        /// Segments sent, those without payload too.
+        /// Segments sent, including those without payload.
         : segments_out: Option<u64>,
-        /// Segments received, those without payload too.
+        /// Segments received, including those without payload.
         : segments_in: Option<u64>,
-        /// Packets that were deemed lost, over the life of the connection.
+        /// Packets that the sender marked as lost, over the life of the connection.
         : lost_packets: Option<u64>,
-        /// Maximum reordering seen on the path, in packets; 3 is the kernel's initial value.
+        /// Maximum reordering detected on the path, in packets; 3 is the kernel's initial value.
         : reordering: Option<u64>,
-        /// Times that reordering was seen.
+        /// Number of times that reordering was detected.
         : reorderings: Option<u64>,
         /// Whether both ends agreed on ECN.
         : ecn: Option<bool>,
@@ -103,7 +104,7 @@ table! {
         : rtt_min_us: Option<u64>,
         /// Smoothed round-trip time at the end of the span.
         : rtt_smoothed_us: Option<u64>,
-        /// 95th percentile of the round-trip times sampled, at most one a round trip.
+        /// 95th percentile of the round-trip times sampled, with at most one sample per round trip.
         : rtt_p95_us: Option<u64>,
         /// Largest round-trip time sampled.
         : rtt_max_us: Option<u64>,
@@ -115,9 +116,9 @@ table! {
         : delivery_rate_max_bps: Option<u64>,
         /// Time with unacknowledged or unsent data. The kernel counts it in jiffies: in steps of 1 to 10 ms.
         : busy_us: Option<u64>,
-        /// Part of busy_us in which the peer's receive window limited sending; in jiffies, too.
+        /// Part of busy_us in which the peer's receive window limited sending; also counted in jiffies.
         : rwnd_limited_us: Option<u64>,
-        /// Part of busy_us in which the local send buffer limited sending; in jiffies, too.
+        /// Part of busy_us in which the local send buffer limited sending; also counted in jiffies.
         : sndbuf_limited_us: Option<u64>,
         /// Share of the round-trip samples that the application limited, from 0 to 1.
         : app_limited_share: Option<f64>,
@@ -138,12 +139,12 @@ table! {
         /// Whether BBR was short of CPU: its machine was off CPU for longer than BBR can compensate; empty: another
         /// congestion control, or too short to decide.
         : cpu_limited: Option<bool>,
-        /// (rtt_max_us - rtt_min_us) / rtt_min_us: how deep the queue on the path is at least, in BDP.
+        /// (rtt_max_us - rtt_min_us) / rtt_min_us: a lower bound of the depth of the path's queue, in BDP.
         : buffer_bdp: Option<f64>,
         /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: no transfer,
         /// or one that did not end.
         : fct_us: Option<u64>,
-        /// 8 acked_bytes / fct_us, in bits per second; empty where fct_us is.
+        /// 8 acked_bytes / fct_us, in bits per second; empty if fct_us is empty.
         : goodput_bps: Option<f64>,
     }
 }

@@ -45,7 +45,7 @@ table! {
         : acked_bytes: u64,
         /// acked_bytes over the time from start to end, in bits per second.
         : goodput_bps: f64,
-        /// Data segments sent, retransmissions included; of programs packets with payload that entered the path.
+        /// Data segments sent, retransmissions included; for programs, packets with payload that entered the path.
         : segments: u64,
         /// Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be identified.
         : retransmits: Option<u64>,
@@ -108,18 +108,18 @@ table! {
         : cwnd_packets: Option<u64>,
         /// Slow-start threshold; empty: not set yet.
         : ssthresh_packets: Option<u64>,
-        /// Segments sent, and neither acknowledged nor deemed lost; empty: as for cwnd_packets.
+        /// Segments sent, and neither acknowledged nor marked as lost; empty: as for cwnd_packets.
         : inflight_packets: Option<u64>,
         /// Pacing rate; empty: not paced.
         : pacing_rate_bps: Option<u64>,
-        /// Latest delivery-rate sample that was not limited by the application; of programs payload delivered since the
-        /// sample before.
+        /// Latest delivery-rate sample that was not limited by the application; for programs, payload delivered since
+        /// the previous sample.
         : delivery_rate_bps: Option<u64>,
         /// Smoothed round-trip time.
         : srtt_us: Option<u64>,
         /// Smallest round-trip time so far on this connection.
         : min_rtt_us: Option<u64>,
-        /// Payload bytes acknowledged so far on this connection; of programs as in flows.
+        /// Payload bytes acknowledged so far on this connection; for programs, as in flows.
         : acked_bytes: u64,
         /// Data segments sent so far, retransmissions included.
         : segments: u64,
@@ -130,7 +130,7 @@ table! {
         : marked_segments: Option<u64>,
         /// State of loss recovery: open, disorder, cwr, recovery or loss; empty: programs.
         : ca_state: Option<&'static str>,
-        /// Mean one-way delay on the path of packets delivered since the sample before; empty: no program, or no
+        /// Mean one-way delay on the path of packets delivered since the previous sample; empty: no program, or no
         /// packet. The column is absent where no flow has programs.
         : delay_us: Option<f64>,
     }
@@ -171,9 +171,9 @@ table! {
         key: link: &'static str,
         /// Time of the sample.
         key: t_us: u64,
-        /// Bytes in the queue, the packet being sent not counted.
+        /// Bytes in the queue, excluding the packet being sent.
         : backlog_bytes: u64,
-        /// Packets in the queue, the packet being sent not counted.
+        /// Packets in the queue, excluding the packet being sent.
         : backlog_packets: u64,
         /// Packets dropped so far by the queue, for any reason.
         : dropped_packets: u64,
@@ -215,7 +215,7 @@ table! {
         : fate: &'static str,
         /// Size, IP header included.
         : size_bytes: u64,
-        /// Bytes in the queue after it, the packet being sent not counted.
+        /// Bytes in the queue after it, excluding the packet being sent.
         : backlog_bytes: u64,
         /// Reason for its drop: random, policed, full (the queue's limit was reached) or early (the queue discipline
         /// dropped it below the limit); empty: it was not dropped, or the engine cannot determine it.

@@ -306,8 +306,8 @@ mod tests {
         assert_eq!(overrides[0], ("10.0.0.0/8".parse().unwrap(), Override::DataCenter));
         assert_eq!(overrides[1].1, Override::Arm(thalweg_policy::ArmId(1)));
         for (text, code, part) in [
-            ("prefix = \"192.0.2.0/48\"\nkeep = true", "bad-prefix", "its length is more than the address has"),
-            ("prefix = \"2001:db8::1/48\"\nkeep = true", "bad-prefix", "bits behind its length"),
+            ("prefix = \"192.0.2.0/48\"\nkeep = true", "bad-prefix", "its length exceeds the number of address bits"),
+            ("prefix = \"2001:db8::1/48\"\nkeep = true", "bad-prefix", "bits beyond its length"),
             ("prefix = \"::/0\"\ncc = \"vegas\"", "unknown-arm", "`vegas`"),
             ("prefix = \"::/0\"\ncc = \"bbr\"\nkeep = true", "bad-override", "several"),
             ("prefix = \"::/0\"", "bad-override", "none"),

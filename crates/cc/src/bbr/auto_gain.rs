@@ -36,10 +36,10 @@ const MAX_GAIN: u64 = 256 * 19 / 10;
 
 /// Parameters of the rule. The defaults were found by the search in studies/better-bbr.
 pub(crate) const PARAMS: [Param; 5] = [
-    param("auto_max_gain", "probing gain on a path without losses and queueing", 1.109, 1.0, 1.9),
-    param("auto_min_gain", "minimum probing gain after the path's random losses", 1.02, 1.0, 1.9),
-    param("auto_loss_response", "by how much the gain falls per share of packets that a probe loses", 6.554, 0.0, 20.0),
-    param("auto_queue_response", "by how much the gain falls per minimum RTT of queueing delay", 0.656, 0.0, 2.0),
+    param("auto_max_gain", "probing gain on a path without loss or queueing", 1.109, 1.0, 1.9),
+    param("auto_min_gain", "lower bound of the probing gain, net of random loss", 1.02, 1.0, 1.9),
+    param("auto_loss_response", "decrease of the gain per unit of a probe's excess loss ratio", 6.554, 0.0, 20.0),
+    param("auto_queue_response", "decrease of the gain per minimum RTT of queueing delay", 0.656, 0.0, 2.0),
     param("auto_weight", "weight of the latest probe in the gain", 0.2444, 0.01, 1.0),
 ];
 

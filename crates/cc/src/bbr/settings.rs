@@ -29,15 +29,15 @@ pub(crate) const PARAMS: &[Param] = &[
     number("cruise_gain", "pacing gain of ProbeBW's cruising phases (Linux: 1)", 1.0, 0.5, 1.25),
     whole(
         "cruise_phases",
-        "cruising phases from a probe's drain to the next probe, of a minimum RTT each; \
-         the bandwidth is the maximum of the last 10 round trips, or of as many as a cycle has and 2 more (Linux: 6)",
+        "number of cruising phases, each of a minimum RTT, between a probe's drain and the next probe; the bandwidth \
+         is the maximum over the last 10 round trips, or over a cycle and 2 more if that is longer (Linux: 6)",
         6.0,
         0.0,
         62.0,
     ),
     whole(
         "probe_clock",
-        "clock of the time between probes: 0 round trips (cruise_phases; Linux), 1 time (probe_interval_ms)",
+        "unit of the time between probes: 0 round trips (cruise_phases; Linux), 1 milliseconds (probe_interval_ms)",
         0.0,
         0.0,
         1.0,
@@ -45,14 +45,14 @@ pub(crate) const PARAMS: &[Param] = &[
     number(
         "probe_interval_ms",
         "time from one probe to the next with probe_clock 1, in milliseconds; \
-         the bandwidth is the maximum of the last 1.25 intervals, 10 round trips at least (Linux: none)",
+         the bandwidth is the maximum over the last 1.25 intervals, and at least 10 round trips (Linux: none)",
         2500.0,
         10.0,
         60_000.0,
     ),
     number(
         "probe_jitter",
-        "how much the time between probes varies at random, as a share of it either way (Linux: 0)",
+        "random variation of the time between probes, as a share of it in either direction (Linux: 0)",
         0.0,
         0.0,
         1.0,
@@ -76,7 +76,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     whole(
         "probe_rtt_duration_ms",
-        "how long ProbeRTT keeps cwnd low, in milliseconds (Linux: 200)",
+        "time for which ProbeRTT keeps cwnd low, in milliseconds (Linux: 200)",
         200.0,
         1.0,
         10_000.0,
@@ -89,25 +89,19 @@ pub(crate) const PARAMS: &[Param] = &[
         0.0,
         1.0,
     ),
-    number(
-        "loss_threshold",
-        "share of a round trip's packets above which losses bound cwnd; 1: never (Linux)",
-        1.0,
-        0.0,
-        1.0,
-    ),
+    number("loss_threshold", "loss ratio of a round trip above which cwnd is bounded; 1: never (Linux)", 1.0, 0.0, 1.0),
     number(
         "loss_beta",
-        "the bound after such a round trip, as a share of what was in flight; a probe raises it by a quarter per round \
-         trip (Linux: none)",
+        "bound of cwnd after a round trip with a loss ratio above loss_threshold, as a share of the data in flight; a \
+         probe raises it by a quarter per round trip (Linux: none)",
         0.7,
         0.1,
         1.0,
     ),
-    number("headroom", "share of the bound that cwnd leaves free except while probing (Linux: none)", 0.0, 0.0, 0.9),
+    number("headroom", "share of the bound that cwnd leaves unused except while probing (Linux: none)", 0.0, 0.0, 0.9),
     number(
         "aggregation_gain",
-        "cwnd allowance for ACKs in bunches, as a multiple of the largest bunch of the last 5 to 10 round trips \
+        "additional cwnd for aggregated ACKs, as a multiple of the largest aggregate of the last 5 to 10 round trips \
          (Linux: 1)",
         1.0,
         0.0,
@@ -115,7 +109,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     whole(
         "policer_detection",
-        "whether to detect a policer, and hold its rate for 48 rounds (1 or 0; Linux: 1)",
+        "whether to detect a policer, and keep to its rate for 48 rounds (1 or 0; Linux: 1)",
         1.0,
         0.0,
         1.0,

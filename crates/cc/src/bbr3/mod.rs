@@ -103,7 +103,8 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "ecn_low",
-        about: "whether BBR responds to marks as those of a shallow queue (1 or 0); only below 5 ms of round-trip time",
+        about: "whether BBR responds to CE marks as those of a queue with a shallow marking threshold (1 or 0); only \
+                at RTTs below 5 ms",
         default: 0.0,
         min: 0.0,
         max: 1.0,
@@ -111,8 +112,8 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "cpu_rule",
-        about: "response to a shared CPU: 0 none, 1 as in the 2BRobust paper, 2 data that pacing missed is \
-                sent afterwards",
+        about: "response to a shared CPU: 0 none, 1 as in the 2BRobust paper, 2 sends the data that pacing missed \
+                afterwards",
         default: 0.0,
         min: 0.0,
         max: 2.0,

@@ -54,7 +54,7 @@ impl Engine for KernelEngine {
     }
 
     fn about(&self) -> &'static str {
-        "This machine's own TCP in network namespaces: real time, real noise, the truth about this kernel."
+        "This machine's TCP in network namespaces, in real time, with the noise of a real machine."
     }
 
     fn result_version(&self) -> String {
@@ -199,8 +199,8 @@ pub(super) fn controller(name: String) -> Controller {
         "cubic" => "CUBIC with HyStart, as in this kernel.",
         "bbr" => "BBR, in the version of this kernel.",
         "bbr3" => "BBR version 3, as an eBPF program.",
-        "bbr_tuned" => "This kernel's BBR, with the parameters that it was loaded with.",
-        "bbr_auto" => "This kernel's BBR, with a probing gain that follows losses and queueing.",
+        "bbr_tuned" => "This kernel's BBR, with the parameters set when it was loaded.",
+        "bbr_auto" => "This kernel's BBR, with a probing gain that adapts to loss and queueing.",
         _ => "A congestion control of this kernel.",
     };
     Controller { about: about.to_owned(), name, params: Vec::new() }
@@ -215,6 +215,6 @@ pub(super) fn cannot_run(why: &str) -> Failure {
 pub(super) fn this_program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| {
         let message = format!("the path of thalweg-engine cannot be found: {error}");
-        thalweg_lab::Error::new("no-program", message, "call it by its whole path").into()
+        thalweg_lab::Error::new("no-program", message, "run thalweg-engine by its absolute path").into()
     })
 }

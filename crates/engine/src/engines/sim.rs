@@ -13,7 +13,7 @@ impl Engine for SimEngine {
     }
 
     fn about(&self) -> &'static str {
-        "Packet-level discrete-event simulator: deterministic, needs nothing of the machine."
+        "Packet-level discrete-event simulator: deterministic, runs on any machine."
     }
 
     fn result_version(&self) -> String {

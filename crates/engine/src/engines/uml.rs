@@ -42,7 +42,7 @@ static FOUND: LazyLock<Result<(UmlKernel, Traits), String>> = LazyLock::new(|| {
             thalweg_lab::Error::new(
                 "no-program",
                 format!("thalweg-engine cannot be found: {error}"),
-                "call it by its whole path",
+                "run thalweg-engine by its absolute path",
             )
         })?;
         let traits = kernel.traits(|kernel| guest::probe(kernel, &engine))?;
@@ -57,7 +57,7 @@ impl Engine for UmlEngine {
     }
 
     fn about(&self) -> &'static str {
-        "Linux's own TCP in a kernel of its own, in virtual time: no noise, needs no root, and a kernel that was built for it."
+        "Linux TCP in a user-mode kernel, in virtual time: no noise, no root; the kernel must be built first."
     }
 
     fn result_version(&self) -> String {

@@ -57,7 +57,7 @@ fn guests_controller(name: String) -> Controller {
         BBR_CPU => ("bbr_cpu", Some("rule"), "This kernel's BBR, for senders that share a CPU."),
         BBR3 => ("bbr3", Some("cpu_rule"), "BBR version 3, as an eBPF program."),
         BBR_TUNED => ("bbr", None, "This kernel's BBR, with parameters."),
-        BBR_AUTO => ("bbr_auto", None, "This kernel's BBR, with a probing gain that follows losses and queueing."),
+        BBR_AUTO => ("bbr_auto", None, "This kernel's BBR, with a probing gain that adapts to loss and queueing."),
         _ => return controller(name),
     };
     let entry = thalweg_cc::CATALOG.iter().find(|entry| entry.name == of).expect("the simulator has it");
@@ -72,7 +72,7 @@ impl Engine for VmEngine {
     }
 
     fn about(&self) -> &'static str {
-        "The TCP of another Linux kernel: the sending hosts are virtual machines, in real time."
+        "The TCP of another Linux kernel: the sending hosts run in virtual machines, in real time."
     }
 
     fn result_version(&self) -> String {

@@ -25,9 +25,9 @@ fn read(file: &Path, plan: &Plan) -> Result<BTreeSet<(u32, u32)>, Problem> {
         place: format!("--due {}", file.display()),
         found,
         expected: expected.to_owned(),
-        hint: "docs/reference/engine-protocol.md shows such a list".to_owned(),
+        hint: "docs/reference/engine-protocol.md describes this list".to_owned(),
     };
-    let bytes = std::fs::read(file).map_err(|error| problem(error.to_string(), "a file to read"))?;
+    let bytes = std::fs::read(file).map_err(|error| problem(error.to_string(), "a readable file"))?;
     let form = "a JSON list of [experiment, repetition]";
     let due: BTreeSet<(u32, u32)> = serde_json::from_slice(&bytes).map_err(|error| problem(error.to_string(), form))?;
     let planned: BTreeSet<(u32, u32)> =

@@ -136,7 +136,7 @@ fn merged_shards_equal_the_full_run() {
         [json!({"event": "merged", "experiments": 5, "copied": 3, "present": 0, "missing": 2})]
     );
     assert!(
-        String::from_utf8_lossy(&incomplete.stderr).contains("2 of 5 experiments are in none of these directories")
+        String::from_utf8_lossy(&incomplete.stderr).contains("2 of 5 experiments are missing from these directories")
     );
     let all = merge(&["1-3", "2-3", "3-3"]);
     assert_eq!(events(&all), [json!({"event": "merged", "experiments": 5, "copied": 2, "present": 3, "missing": 0})]);

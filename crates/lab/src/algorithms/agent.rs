@@ -19,7 +19,7 @@ pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
 pub(crate) fn no_agent() -> Error {
     Error::new(
         "no-agent",
-        format!("it is loaded by {AGENT}, which is not here"),
-        format!("put it beside thalweg-engine or on the PATH, or name it: {AGENT_VARIABLE}=/path/to/{AGENT}"),
+        format!("it is loaded by {AGENT}, which was not found"),
+        format!("install {AGENT} next to thalweg-engine or on PATH, or set {AGENT_VARIABLE}=/path/to/{AGENT}"),
     )
 }

@@ -86,22 +86,22 @@ fn call_of_agent(engine: &Path) -> Option<String> {
 fn explain(name: &str, machine: &Machine) -> Error {
     let Machine { release, has_types, has_jit, may_have_bbr, agent } = machine;
     if version(release).is_some_and(|version| version < FLOOR) {
-        let message = format!("it needs Linux {}.{} or newer, and this is {release}", FLOOR.0, FLOOR.1);
+        let message = format!("it needs Linux {}.{} or newer, and this kernel is {release}", FLOOR.0, FLOOR.1);
         return Error::new("unknown-cc", message, format!("boot a newer kernel, {ELSEWHERE}"));
     }
     if !has_types {
-        let message = "it needs the kernel's type information (CONFIG_DEBUG_INFO_BTF), and there is no \
-                       /sys/kernel/btf/vmlinux";
+        let message = "it needs a kernel with type information (CONFIG_DEBUG_INFO_BTF), but /sys/kernel/btf/vmlinux \
+                       does not exist";
         return Error::new("unknown-cc", message, format!("boot the distribution's own kernel, {ELSEWHERE}"));
     }
     if !has_jit {
-        let message = "it needs the kernel's compiler of eBPF, and net.core.bpf_jit_enable is 0";
+        let message = "it needs the kernel's eBPF JIT compiler, which net.core.bpf_jit_enable = 0 turns off";
         return Error::new("unknown-cc", message, "sudo sysctl net.core.bpf_jit_enable=1");
     }
     if name != BBR3 && !may_have_bbr {
         let message = format!(
-            "it needs the kernel's own BBR (CONFIG_TCP_CONG_BBR), which this Linux {release} has neither built in nor \
-             as the module tcp_bbr"
+            "it needs the kernel's own BBR (CONFIG_TCP_CONG_BBR), which this kernel ({release}) has neither built in \
+             nor as the module tcp_bbr"
         );
         return Error::new("unknown-cc", message, format!("install the modules of this kernel, {ELSEWHERE}"));
     }
@@ -157,10 +157,11 @@ mod tests {
             error.message
         };
         assert!(
-            lacks(|it| it.release = "5.15.0-91-generic".to_owned()).contains("6.1 or newer, and this is 5.15.0-91")
+            lacks(|it| it.release = "5.15.0-91-generic".to_owned())
+                .contains("6.1 or newer, and this kernel is 5.15.0-91")
         );
         assert!(lacks(|it| it.has_types = false).contains("CONFIG_DEBUG_INFO_BTF"));
-        assert!(lacks(|it| it.has_jit = false).contains("net.core.bpf_jit_enable is 0"));
+        assert!(lacks(|it| it.has_jit = false).contains("net.core.bpf_jit_enable = 0"));
         assert!(lacks(|it| it.may_have_bbr = false).contains("CONFIG_TCP_CONG_BBR"));
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
             if *other != algorithm {
                 let message =
                     format!("flows.{}.cc: another flow of this host requests a different `{}`", flow.name, flow.cc);
-                return Err(Error::new("bad-cc", message, "give one of them another host, or another name"));
+                return Err(Error::new("bad-cc", message, "use another host or another name for one of the two flows"));
             }
             continue;
         }

@@ -36,9 +36,8 @@ pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
     let set = |(param, value): (&String, &f64)| match rules {
         Some((name, names)) if name == param => rule(flow, param, *value, names),
         _ => {
-            let message =
-                format!("{}: this algorithm has no such parameter outside of the simulator", place(flow, param));
-            Err(Error::new("not-honoured", message, "leave it out, or use --engine sim"))
+            let message = format!("{}: this parameter exists only in the simulator", place(flow, param));
+            Err(Error::new("not-honoured", message, "remove it, or use --engine sim"))
         }
     };
     flow.cc_params.iter().map(set).collect()

@@ -96,7 +96,7 @@ impl Netlink {
                 received => received.map_err(|error| refused(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?,
             };
             for (buffer, length) in self.buffers.iter().zip(lengths) {
-                let datagram = buffer.get(..length).ok_or("a datagram is longer than the buffer");
+                let datagram = buffer.get(..length).ok_or("a datagram exceeds the buffer");
                 let progress = datagram.and_then(|bytes| read_datagram(bytes, self.sequence, &mut consistency, each));
                 match progress {
                     Ok(Progress::More) => {}
@@ -105,7 +105,7 @@ impl Netlink {
                     Err(reason) => {
                         return Err(Error::new(
                             "kernel-answer",
-                            format!("the kernel's answer about {about} cannot be read: {reason}"),
+                            format!("the kernel's answer about {about} is malformed: {reason}"),
                             "report this, with the output of: uname -a",
                         ));
                     }
@@ -140,7 +140,7 @@ pub(super) fn read_datagram(
         if u32_at(message, 8) != Some(sequence) {
             continue;
         }
-        let (kind, flags) = u16_at(message, 4).zip(u16_at(message, 6)).ok_or("a message without header")?;
+        let (kind, flags) = u16_at(message, 4).zip(u16_at(message, 6)).ok_or("a message has no header")?;
         if flags & NLM_F_DUMP_INTR != 0 {
             *consistency = Consistency::Interrupted;
         }
@@ -148,11 +148,11 @@ pub(super) fn read_datagram(
         match kind {
             NLMSG_DONE | NLMSG_ERROR => {
                 // NLMSG_DONE also carries an error code, for an error at the end of the dump.
-                let code = i32_at(body, 0).ok_or("an end without a number")?;
+                let code = i32_at(body, 0).ok_or("the final message has no error number")?;
                 return match code.checked_neg() {
                     Some(errno @ 1..=MAX_ERRNO) => Ok(Progress::Refused(Errno::from_raw_os_error(errno))),
                     Some(..=0) => Ok(Progress::Done),
-                    _ => Err("an end with an unknown error number"),
+                    _ => Err("the final message has an unknown error number"),
                 };
             }
             NLMSG_MIN_TYPE.. => each(body)?,

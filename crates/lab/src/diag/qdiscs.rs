@@ -189,7 +189,7 @@ fn refused(errno: Errno) -> Error {
     Error::new(
         "no-qdisc-counters",
         format!("the kernel does not list queue disciplines: {errno}"),
-        "see whether `tc -s qdisc` works here; close other programs, then try again",
+        "check whether `tc -s qdisc` works; close other programs and try again",
     )
 }
 
@@ -197,7 +197,7 @@ fn not_there(interface: &str, handle: &str) -> Error {
     Error::new(
         "no-qdisc",
         format!("interface {interface} has no queue discipline {handle}"),
-        format!("see what it has, in the router's namespace: tc qdisc show dev {interface}"),
+        format!("list its queue disciplines in the router's namespace: tc qdisc show dev {interface}"),
     )
 }
 
@@ -242,7 +242,7 @@ impl Count {
 impl QdiscMessage {
     /// Parses `struct tcmsg` and the attributes after it.
     pub(super) fn parse(body: &[u8]) -> Result<QdiscMessage, Malformed> {
-        let cut = "a queue discipline's message is cut short";
+        let cut = "the message of a queue discipline is truncated";
         let at = |offset| u32_at(body, offset).ok_or(cut);
         let key = Key { interface: at(4)?, handle: at(8)? };
         let parent = at(12)?;
@@ -267,7 +267,7 @@ impl QdiscMessage {
                 (TCA_STAB, nested) => {
                     for attribute in attributes(nested) {
                         if let (TCA_STAB_BASE, table) = attribute? {
-                            message.size_table_overhead = Some(i32_at(table, 4).ok_or("a size table is cut short")?);
+                            message.size_table_overhead = Some(i32_at(table, 4).ok_or("a size table is truncated")?);
                         }
                     }
                 }
@@ -284,7 +284,7 @@ impl QdiscMessage {
 
     /// Reads the counters that all kinds have; returns cake's marks, which are in the same attribute.
     fn read_statistics(&mut self, nested: &[u8]) -> Result<u32, Malformed> {
-        let cut = "a queue discipline's counters are cut short";
+        let cut = "the counters of a queue discipline are truncated";
         let mut packets = None;
         let mut cake = &[][..];
         for attribute in attributes(nested) {

@@ -102,9 +102,9 @@ impl Sampler {
 pub(super) fn refused(errno: Errno) -> Error {
     let hint = match errno {
         Errno::NOENT | Errno::PROTONOSUPPORT => {
-            "use a kernel with CONFIG_INET_DIAG and CONFIG_INET_TCP_DIAG, or load them: sudo modprobe tcp_diag"
+            "use a kernel with CONFIG_INET_DIAG and CONFIG_INET_TCP_DIAG, or load the module: sudo modprobe tcp_diag"
         }
-        _ => "see whether `ss -ti` works here; close other programs, then try again",
+        _ => "check whether `ss -ti` works; close other programs and try again",
     };
     Error::new("no-inet-diag", format!("the kernel does not list TCP connections: {errno}"), hint)
 }
@@ -114,14 +114,14 @@ impl Socket {
     pub(super) fn parse(body: &[u8]) -> Result<Socket, Malformed> {
         let ports = u16_be_at(body, 4).zip(u16_be_at(body, 6));
         let ((local_port, remote_port), rest) =
-            ports.zip(body.get(INET_DIAG_MSG..)).ok_or("a connection's message is cut short")?;
+            ports.zip(body.get(INET_DIAG_MSG..)).ok_or("the message of a connection is truncated")?;
         let mut info = None;
         let mut cc = None;
         let mut is_paced = true;
         for attribute in attributes(rest) {
             match attribute? {
                 (INET_DIAG_INFO, bytes) => {
-                    info = Some(TcpInfo::parse(bytes).ok_or("a tcp_info is shorter than Linux 5.10's")?);
+                    info = Some(TcpInfo::parse(bytes).ok_or("a tcp_info is shorter than that of Linux 5.10")?);
                 }
                 (INET_DIAG_BBRINFO, bytes) => cc = CcInfo::parse_bbr(bytes),
                 (INET_DIAG_VEGASINFO, bytes) => cc = CcInfo::parse_vegas(bytes),
@@ -130,7 +130,7 @@ impl Socket {
                 _ => {}
             }
         }
-        let mut info = info.ok_or("a connection without tcp_info")?;
+        let mut info = info.ok_or("a connection has no tcp_info")?;
         if !is_paced {
             info.pacing_rate_bps = None;
         }

@@ -113,7 +113,7 @@ impl Connection {
             Some(SocketAddr::new(address, port))
         };
         let parts = address(4, 8).zip(address(6, 24)).zip(u64_at(body, 44));
-        let ((local, remote), cookie) = parts.ok_or("a connection's message is cut short")?;
+        let ((local, remote), cookie) = parts.ok_or("the message of a connection is truncated")?;
         Ok(Connection { cookie, local, remote, algorithm, socket })
     }
 }

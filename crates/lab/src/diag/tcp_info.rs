@@ -73,7 +73,7 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let length = sys::tcp_option(socket, sys::TCP_INFO, &mut bytes)?;
     let mut info = TcpInfo::parse(&bytes[..length]).ok_or_else(|| {
         io::Error::other(format!(
-            "this kernel returns {length} bytes of TCP_INFO: {SHORTEST} or more were expected (5.10)"
+            "this kernel returns {length} bytes of TCP_INFO, expected at least {SHORTEST} (Linux 5.10)"
         ))
     })?;
     let mut name = [0; sys::CC_NAME];

@@ -81,7 +81,7 @@ fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> R
         Err(errno) => Err(Error::new(
             "no-resources",
             format!("the host cannot wait for commands: {errno}"),
-            "close other programs, then try again",
+            "close other programs and try again",
         )),
     }
 }
@@ -231,10 +231,10 @@ impl Watcher {
             Error::new(
                 "command-failed",
                 format!("`{line}`, due {} after the start, failed: {reason}", change.at.since(Time::ZERO)),
-                "type it in the router's namespace, as commands.log shows, to see why",
+                "run it in the router's namespace, as in commands.log, to see the cause",
             )
         };
-        let (program, arguments) = change.words.split_first().ok_or_else(|| failed(&"it has no words"))?;
+        let (program, arguments) = change.words.split_first().ok_or_else(|| failed(&"the command is empty"))?;
         let output = process::Command::new(program).args(arguments).stdin(process::Stdio::null()).output();
         let output = output.map_err(|error| failed(&error))?;
         if !output.status.success() {
@@ -269,7 +269,13 @@ fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>
         Capacity::Profile {} => Capacity::Steps { steps: rates.to_vec() },
         other => other.clone(),
     };
-    let bad = |error| Error::new("bad-plan", format!("a link of the plan is invalid: {error}"), "write the plan again");
+    let bad = |error| {
+        Error::new(
+            "bad-plan",
+            format!("a link of the plan is invalid: {error}"),
+            "create the plan again: thalweg run FILE",
+        )
+    };
     // Only the capacity of this link is used, so it needs no queue.
     let plan = plan::Link { capacity, queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
     Link::new(&plan, &plan::Traces::default(), 0).map(Some).map_err(bad)

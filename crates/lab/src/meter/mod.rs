@@ -132,7 +132,7 @@ impl Meter {
         let state = Arc::new(State { ledger, is_stopping: AtomicBool::new(false) });
         let reader = Reader { taps, settings, state: Arc::clone(&state), stamps: Stamps::measure() };
         let worker = thread::Builder::new().name("meter".to_owned()).spawn(|| reader.run()).map_err(|error| {
-            let message = format!("a thread cannot be started for the meter: {error}");
+            let message = format!("the meter cannot start a thread: {error}");
             Error::new("no-resources", message, "close other programs, or raise ulimit -u")
         })?;
         Ok(Meter { state, worker: Some(worker) })

@@ -68,7 +68,7 @@ impl Tap {
             Error::new(
                 "no-packet-socket",
                 format!("packets of {}{place} cannot be metered: {error}", point.interface),
-                "packet sockets need CAP_NET_RAW in the namespace: try `unshare -Urn tcpdump -D`, or run as root",
+                "packet sockets need CAP_NET_RAW in the namespace: test with `unshare -Urn tcpdump -D`, or run as root",
             )
         })
     }

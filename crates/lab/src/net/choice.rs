@@ -19,7 +19,7 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
             Emulator::Relay => Err(Error::new(
                 "not-on-relay",
                 "engine.link = \"relay\" requests the built-in emulator, which lacks the queue discipline `cake`",
-                "leave engine.link out, or use fq_codel",
+                "remove engine.link from the scenario, or use fq_codel",
             )),
             Emulator::Auto | Emulator::Netem => {
                 netem().map(|()| (LinkKind::Netem, "only the kernel has the queue discipline cake".to_owned()))
@@ -38,14 +38,14 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> 
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
             "not-in-virtual-time",
-            "engine.link = \"relay\" requests the built-in emulator, which polls the clock until a packet is due: in \
-             virtual time no time passes while a program runs",
-            "leave engine.link out, or use --engine kernel",
+            "engine.link = \"relay\" requests the built-in emulator, which polls the clock until a packet is due; \
+             virtual time does not advance while a program runs",
+            "remove engine.link from the scenario, or use --engine kernel",
         )),
         wish => netem::check(experiment, traces, &probe::qdiscs()?).map(|()| {
             let why = match wish {
-                Emulator::Auto => "in virtual time their timers are exact",
-                Emulator::Relay | Emulator::Netem => "the scenario says so",
+                Emulator::Auto => "their timers are exact in virtual time",
+                Emulator::Relay | Emulator::Netem => "the scenario requests it",
             };
             (LinkKind::Netem, why.to_owned())
         }),
@@ -63,20 +63,21 @@ where
     R: Fn() -> Result<(), String>,
     N: Fn() -> Result<(), Error>,
 {
-    let said_so = "the scenario says so".to_owned();
+    let said_so = "the scenario requests it".to_owned();
     match wish {
         Emulator::Netem => (able.netem)().map(|()| (LinkKind::Netem, said_so)),
         Emulator::Relay => match (able.relay)() {
             Ok(()) => Ok((LinkKind::Relay, said_so)),
-            Err(why) => Err(no_relay(&why, "try engine.link = \"netem\" in the scenario")),
+            Err(why) => Err(no_relay(&why, "set engine.link = \"netem\" in the scenario")),
         },
         Emulator::Auto => match ((able.relay)(), &able.netem) {
             (Ok(()), _) => Ok((LinkKind::Relay, "it treats packets as the simulator does".to_owned())),
             (Err(why), netem) => match netem() {
-                Ok(()) => {
-                    Ok((LinkKind::Netem, format!("this machine refuses packet sockets, which the relay needs ({why})")))
-                }
-                Err(error) => Err(no_relay(&why, &format!("netem cannot be used, either: {}", error.message))),
+                Ok(()) => Ok((
+                    LinkKind::Netem,
+                    format!("this machine refuses the packet sockets that the relay needs ({why})"),
+                )),
+                Err(error) => Err(no_relay(&why, &format!("netem cannot be used either: {}", error.message))),
             },
         },
     }
@@ -86,7 +87,10 @@ fn no_relay(why: &str, otherwise: &str) -> Error {
     Error::new(
         "no-packet-sockets",
         format!("the relay needs packet sockets (AF_PACKET), and this machine refuses them: {why}"),
-        format!("{otherwise}; or load them: sudo modprobe af_packet; or simulate: thalweg run FILE --engine sim"),
+        format!(
+            "{otherwise}; or load the module: sudo modprobe af_packet; or use the simulator: thalweg run FILE --engine \
+             sim"
+        ),
     )
 }
 

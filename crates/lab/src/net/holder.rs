@@ -80,7 +80,7 @@ impl Holder {
     }
 
     fn echo(&mut self) -> io::Result<()> {
-        let closed = || io::Error::other("`unshare` ended without an answer");
+        let closed = || io::Error::other("`unshare` exited without an answer");
         self.child.stdin.as_mut().ok_or_else(closed)?.write_all(b"\n").map_err(|_| closed())?;
         let stdout = self.child.stdout.as_mut().ok_or_else(closed)?;
         let timeout = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };

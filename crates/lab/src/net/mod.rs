@@ -120,8 +120,8 @@ impl Network {
         let defaults = sysctl::Defaults::parse(&text).ok_or_else(|| {
             Error::new(
                 "no-sysctl",
-                format!("net.ipv4.tcp_rmem and net.ipv4.tcp_wmem are not three numbers each: {text:?}"),
-                "look at them: sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem",
+                format!("net.ipv4.tcp_rmem and net.ipv4.tcp_wmem must be three numbers each, found {text:?}"),
+                "show their values: sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem",
             )
         })?;
         let mut settings = BTreeMap::new();
@@ -142,7 +142,7 @@ impl Network {
         identities.map_err(|error| {
             Error::new(
                 "no-namespaces",
-                format!("the namespaces that were just made cannot be found: {error}"),
+                format!("the namespaces that were just created cannot be found: {error}"),
                 "check whether /proc is mounted without hidepid: findmnt /proc",
             )
         })

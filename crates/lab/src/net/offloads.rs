@@ -32,7 +32,7 @@ const FEATURES: [Feature; 3] = [
 
 /// Turns off these features on interfaces, each in its namespace, and verifies the result.
 pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result<(), Error> {
-    let broken = |error: io::Error| not_started("a child of ours", &error);
+    let broken = |error: io::Error| not_started("a helper process", &error);
     let mut acts = Vec::new();
     for (namespace, interface) in interfaces {
         shell
@@ -47,10 +47,10 @@ pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result
             return Err(Error::new(
                 "offloads-stay-on",
                 format!(
-                    "{feature} stays on at {interface} in the namespace {namespace}, so that packets there are of any \
-                     size"
+                    "{feature} cannot be turned off on {interface} in the namespace {namespace}, so packets there can \
+                     exceed the MTU"
                 ),
-                "if that is acceptable, set in the scenario: [engine] offloads = true",
+                "if that is acceptable, set engine.offloads = true in the scenario",
             ));
         }
     }

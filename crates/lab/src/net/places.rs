@@ -146,8 +146,8 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
         if senders.len() == MAX_SENDERS {
             return Err(Error::new(
                 "too-many-senders",
-                format!("the flows have more than {MAX_SENDERS} different pairs of host and extra_rtt"),
-                "let flows share hosts and values of `extra_rtt`, or simulate: thalweg run FILE --engine sim",
+                format!("the flows have more than {MAX_SENDERS} different combinations of host and extra_rtt"),
+                "let flows share hosts and values of `extra_rtt`, or use the simulator: thalweg run FILE --engine sim",
             ));
         }
         let address = address_of(experiment.ipv6, senders.len() as u8 + 1, HOST);

@@ -26,13 +26,14 @@ pub(crate) fn ipv6() -> Result<(), Error> {
         Ok("0") => Ok(()),
         Ok(_) => Err(Error::new(
             "no-ipv6",
-            "path.ip is 6, and this kernel's IPv6 is switched off",
-            "sudo sysctl net.ipv6.conf.default.disable_ipv6=0, or leave path.ip out",
+            "path.ip is 6, but IPv6 is disabled in this kernel",
+            "sudo sysctl net.ipv6.conf.default.disable_ipv6=0, or remove path.ip from the scenario",
         )),
         Err(_) => Err(Error::new(
             "no-ipv6",
-            "path.ip is 6, and this kernel has no IPv6",
-            "leave path.ip out; or, for uml: echo CONFIG_IPV6=y > v6.config; thalweg kernel build --config v6.config",
+            "path.ip is 6, but this kernel has no IPv6",
+            "remove path.ip from the scenario; or, for uml: echo CONFIG_IPV6=y > v6.config; thalweg kernel build \
+             --config v6.config",
         )),
     }
 }
@@ -149,7 +150,7 @@ pub(crate) fn taps() -> Result<(), Error> {
     let mut shell = Shell::start()?;
     let try_all = ["ip tuntap add dev t0 mode tap", "ip link add b0 type bridge", "ip link set t0 master b0"];
     shell.run_all(None, &try_all.map(str::to_owned)).map_err(|error| {
-        let hint = "run as root, and load what is missing: sudo modprobe -a tun bridge";
+        let hint = "run as root, and load the modules: sudo modprobe -a tun bridge";
         Error::new("no-tap", format!("guests cannot be connected to a network: {}", error.message), hint)
     })
 }

@@ -40,9 +40,10 @@ pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Er
     shell.run(Some(&place.name), &command(name)).map_err(|error| {
         let has = match of_hosts() {
             Ok(there) => format!("this kernel has {}", Vec::from_iter(there).join(", ")),
-            Err(error) => format!("which ones this kernel has is unknown: {}", error.message),
+            Err(error) => format!("this kernel's queue disciplines are unknown: {}", error.message),
         };
-        let hint = format!("take one that is there; as root, if it is a module: modprobe sch_{name}; or --engine vm");
+        let hint =
+            format!("choose an available one; or, if it is a module: sudo modprobe sch_{name}; or use --engine vm");
         refused(&place.host, name, &error.message, &has, hint)
     })
 }

@@ -41,14 +41,14 @@ fn explain_with(reason: &str, setting: impl Fn(&str) -> Option<String>) -> Error
     match switch {
         Some((name, forbids, mend)) => Error::new(
             "no-namespaces",
-            format!("network namespaces are switched off: {name} is {forbids} ({reason})"),
-            format!("{mend}; or run thalweg as root; or simulate: thalweg run FILE --engine sim"),
+            format!("network namespaces are disabled: {name} is {forbids} ({reason})"),
+            format!("{mend}; or run thalweg as root; or use the simulator: thalweg run FILE --engine sim"),
         ),
         None => Error::new(
             "no-namespaces",
-            format!("this machine refuses network namespaces ({reason}), without a known setting"),
-            "in a container, its security profile forbids them: start it with --security-opt seccomp=unconfined \
-             --cap-add SYS_ADMIN; elsewhere run thalweg as root; or simulate: thalweg run FILE --engine sim",
+            format!("this machine refuses network namespaces ({reason}), and no known setting disables them"),
+            "in a container, start it with --security-opt seccomp=unconfined --cap-add SYS_ADMIN; elsewhere, run \
+             thalweg as root; or use the simulator: thalweg run FILE --engine sim",
         ),
     }
 }
@@ -63,8 +63,8 @@ pub(crate) fn missing_tool(name: &str) -> Error {
     };
     Error::new(
         "no-tool",
-        format!("the program `{name}` is not in the search path, /usr/sbin and /sbin included"),
-        format!("sudo apt-get install {package} (other systems have a package of the same or a similar name)"),
+        format!("the program `{name}` was not found in PATH, /usr/sbin or /sbin"),
+        format!("sudo apt-get install {package} (the name may differ on other distributions)"),
     )
 }
 

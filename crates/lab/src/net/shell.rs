@@ -13,8 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 /// First lines of every script.
 const HEADER: &str = "\
-# The commands that made this network. To make it again: unshare -Urnm bash THIS-FILE (as root: unshare -nm bash
-# THIS-FILE); to look around in it, type the lines into unshare -Urnm bash.
+# The commands that created this network. To create it again: unshare -Urnm bash THIS-FILE (as root: unshare -nm bash
+# THIS-FILE); to inspect it, type the lines into unshare -Urnm bash.
 PATH=$PATH:/usr/sbin:/sbin
 ";
 
@@ -94,7 +94,7 @@ impl Shell {
     /// `command-failed`, with the command.
     pub fn act(&mut self, acts: Vec<(&str, Act)>) -> Result<(), Error> {
         let (lines, acts): (Vec<&str>, Vec<Act>) = acts.into_iter().unzip();
-        let answers = self.holder.act(acts).map_err(|error| not_started("a child of ours", &error))?;
+        let answers = self.holder.act(acts).map_err(|error| not_started("a helper process", &error))?;
         for (line, answer) in lines.into_iter().zip(answers) {
             self.note(line);
             if let Err(errno) = answer {
@@ -172,7 +172,7 @@ pub(crate) fn failed(namespace: Option<&str>, line: &str, message: &str) -> Erro
     Error::new(
         "command-failed",
         format!("`{line}` failed{place}: {}", one_line(message)),
-        "try it by hand inside: unshare -Urnm bash (as root: unshare -nm bash)",
+        "run it manually inside: unshare -Urnm bash (as root: unshare -nm bash)",
     )
 }
 

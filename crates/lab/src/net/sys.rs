@@ -96,7 +96,9 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
     let read = answers.read_to_end(&mut bytes);
     child.wait()?;
     read?;
-    parse(&bytes).filter(|answers| answers.len() == expected).ok_or_else(|| io::Error::other("the child broke off"))
+    parse(&bytes)
+        .filter(|answers| answers.len() == expected)
+        .ok_or_else(|| io::Error::other("the child process exited early"))
 }
 
 fn parse(mut bytes: &[u8]) -> Option<Vec<Answer>> {

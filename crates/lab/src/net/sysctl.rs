@@ -51,7 +51,7 @@ pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, Str
         fs::write(&file, value).map_err(refused)?;
         let now = words(&fs::read_to_string(&file).map_err(refused)?);
         if now != words(value) {
-            return Err(refused(io::Error::other(format!("the kernel set it to \"{now}\""))));
+            return Err(refused(io::Error::other(format!("the kernel changed it to \"{now}\""))));
         }
         values.insert(name.clone(), now);
     }
@@ -158,10 +158,9 @@ fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, E
         return Err(Error::new(
             "not-honoured",
             format!(
-                "host.{host}: some of its flows have `ecn = true` and others do not, and Linux has one setting for a \
-                 host"
+                "host.{host}: some of its flows have `ecn = true` and others do not, but Linux has one setting per host"
             ),
-            "give the flows different hosts, or the same `ecn`",
+            "use different hosts for these flows, or the same `ecn`",
         ));
     }
     Ok(Some(if first { "1" } else { "2" }))
@@ -190,8 +189,8 @@ fn limits(defaults_bytes: [u64; 3], most: Bytes, key: &str) -> Result<String, Er
     if i32::try_from(most_bytes).is_err() {
         return Err(Error::new(
             "not-on-linux",
-            format!("`{key}` is {most_bytes} bytes, and Linux has at most {}", i32::MAX),
-            format!("omit `{key}`: the buffer is then not limited"),
+            format!("`{key}` is {most_bytes} bytes, but Linux supports at most {}", i32::MAX),
+            format!("remove `{key}` from the scenario: the buffer is then not limited"),
         ));
     }
     let [least, first, _] = defaults_bytes;

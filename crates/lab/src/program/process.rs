@@ -79,7 +79,7 @@ impl Process {
         let words = words.iter().map(|word| fill_in(word, values, &out)).collect();
         let order = Order { words, folder: PathBuf::from(folder), stdout: stdout.clone(), stderr: stderr.clone() };
         let (mut supervisor, answers) = supervise(&order).map_err(|error| {
-            let message = format!("no supervisor can be started for a program: {error}");
+            let message = format!("the supervisor of a program cannot be started: {error}");
             Error::new("no-process", message, "close other programs, or raise ulimit -u")
         })?;
         let wakeup = wakeup.clone();

@@ -26,7 +26,7 @@ pub(super) fn missing(ready: &Ready, port: u16) -> String {
     match ready {
         Ready::Listening => format!("no socket is bound to its port {port}"),
         Ready::Output { text } => format!("it has not printed {text:?}"),
-        Ready::After { .. } => "its time has not passed".to_owned(),
+        Ready::After { .. } => "its time has not elapsed".to_owned(),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn last_words(stdout: &Path, stderr: &Path) -> String {
         lines[lines.len().saturating_sub(LINES)..].join(" | ").chars().take(MAX_CHARS).collect()
     };
     let words = Some(tail(stderr)).filter(|words| !words.is_empty()).unwrap_or_else(|| tail(stdout));
-    if words.is_empty() { "it printed nothing".to_owned() } else { format!("its last words: {words}") }
+    if words.is_empty() { "it printed nothing".to_owned() } else { format!("its last output: {words}") }
 }
 
 fn end(file: &Path) -> String {

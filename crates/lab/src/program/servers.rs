@@ -73,7 +73,7 @@ impl<'a> Servers<'a> {
                 return Err(Error::new(
                     "program-not-ready",
                     message,
-                    "start it by hand; if it prints when it is ready: ready = {output = \"TEXT\"}",
+                    "start it manually; if it prints a text when it is ready, set ready = {output = \"TEXT\"}",
                 ));
             }
             thread::sleep(PAUSE);
@@ -95,17 +95,17 @@ impl<'a> Servers<'a> {
             Err(why) => Error::new(
                 "no-program",
                 format!("{name} cannot run: {why}"),
-                "thalweg check FILE finds what is missing",
+                "thalweg check FILE reports what is missing",
             ),
             Ok(ending) if ending.left > 0 => Error::new(
                 "program-in-background",
-                format!("{name} {ending}; they were ended"),
-                "start it in the foreground: look for an option such as --no-daemon",
+                format!("{name} {ending}; they were terminated"),
+                "start it in the foreground, with an option such as --no-daemon",
             ),
             Ok(ending) => Error::new(
                 "program-exited",
                 format!("{name} {ending} before the experiment began; {words}"),
-                "start it by hand, in the scenario's folder",
+                "start it manually in the scenario's folder",
             ),
         }
     }

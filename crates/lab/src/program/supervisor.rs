@@ -85,10 +85,10 @@ impl fmt::Display for Ending {
         match (self.code, self.signal) {
             (Some(code), _) => write!(out, "exited with status {code}")?,
             (None, Some(libc::SIGXFSZ)) => {
-                write!(out, "was ended because it wrote a file of more than {} MiB", MAX_FILE_BYTES >> 20)?;
+                write!(out, "was terminated because it wrote a file of more than {} MiB", MAX_FILE_BYTES >> 20)?;
             }
-            (None, Some(signal)) => write!(out, "was ended by signal {signal}")?,
-            (None, None) => write!(out, "ended in an unknown way")?,
+            (None, Some(signal)) => write!(out, "was terminated by signal {signal}")?,
+            (None, None) => write!(out, "ended for an unknown reason")?,
         }
         if self.left > 0 {
             write!(out, " and left {} processes in the background", self.left)?;
@@ -150,7 +150,7 @@ fn first_line() -> io::Result<Vec<u8>> {
 
 /// Starts the program; returns its process id, or the reason why it cannot be started.
 fn start(order: &Order) -> Result<Pid, String> {
-    let Some((program, arguments)) = order.words.split_first() else { return Err("there is no command".to_owned()) };
+    let Some((program, arguments)) = order.words.split_first() else { return Err("the command is empty".to_owned()) };
     let create = |file: &Path| File::create(file).map_err(|error| format!("{}: {error}", file.display()));
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&order.folder).process_group(0);

@@ -60,8 +60,8 @@ impl Interface {
             Error::new(
                 "no-packet-socket",
                 format!("cannot open a packet socket on {name}: {error}"),
-                "packet sockets need CAP_NET_RAW in the user namespace of the network namespace: \
-                 try `unshare -Urn tcpdump -D`; where that fails too, run as root",
+                "packet sockets need CAP_NET_RAW in the user namespace of the network namespace: test with `unshare \
+                 -Urn tcpdump -D`; if that fails too, run as root",
             )
         };
         let receiver = sys::socket().map_err(|error| refused(&error))?;
@@ -70,7 +70,7 @@ impl Interface {
             Error::new(
                 "no-interface",
                 format!("there is no interface {name}: {error}"),
-                "`ip link` in the router's namespace lists those there are",
+                "list the interfaces in the router's namespace: ip link",
             )
         })?;
         let frame = if has_offloads { OFFLOAD_FRAME } else { FRAME };

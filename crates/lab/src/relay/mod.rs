@@ -204,5 +204,5 @@ fn bad_link(name: &str, error: &LinkError) -> Error {
 fn unknown_host(experiment: &Experiment, name: &str) -> Error {
     let hosts: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
     let message = format!("there is no host {name}; the experiment has {}", hosts.join(", "));
-    Error::new("unknown-host", message, "a plan made by thalweg has every host that its flows use")
+    Error::new("unknown-host", message, "thalweg run FILE creates a plan with every host that its flows use")
 }

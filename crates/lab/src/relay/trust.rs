@@ -59,10 +59,10 @@ pub(super) struct Figures {
 pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let mut doubts = Vec::new();
     let cure = if figures.is_realtime {
-        "run fewer experiments at the same time, lower the rate, or use the engine sim"
+        "run fewer experiments at a time, lower the rate, or use --engine sim"
     } else {
-        "run as root, which gives the relay SCHED_FIFO, run fewer experiments at the same time, lower the rate, \
-         or use the engine sim"
+        "run as root, which gives the relay SCHED_FIFO, run fewer experiments at a time, lower the rate, or use \
+         --engine sim"
     };
     if figures.dropped > 0 {
         let dropped = figures.dropped;
@@ -79,8 +79,8 @@ pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     for (packets, lateness_us, limit) in limits {
         if lateness_us > microseconds(limit) {
             doubts.push(format!(
-                "the relay sent one packet in {packets} {:.1} ms late or later, where {:.1} ms would not matter \
-                 (RTT {rtt_ms:.1} ms): {cure}",
+                "the relay sent one packet in {packets} at least {:.1} ms late; {:.1} ms is acceptable (RTT \
+                 {rtt_ms:.1} ms): {cure}",
                 lateness_us / 1e3,
                 milliseconds(limit),
             ));
@@ -89,8 +89,7 @@ pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let worst = WORST_LEAST + part(figures.rtt + figures.queueing, WORST_RTTS);
     if figures.worst_lateness_us > microseconds(worst) {
         doubts.push(format!(
-            "the relay paused for {:.1} ms, where {:.1} ms would not matter (RTT {rtt_ms:.1} ms, queue {:.1} ms): \
-             {cure}",
+            "the relay paused for {:.1} ms; {:.1} ms is acceptable (RTT {rtt_ms:.1} ms, queue {:.1} ms): {cure}",
             figures.worst_lateness_us / 1e3,
             milliseconds(worst),
             milliseconds(figures.queueing),
@@ -99,8 +98,8 @@ pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     if figures.not_captured > 0 {
         let missing = packets(figures.not_captured);
         doubts.push(format!(
-            "{missing} are missing in the capture and the table of packets, because the disk was too slow: \
-             write to a faster disk, or lower the rate"
+            "{missing} are missing from the capture and from the table of packets because the disk was too slow: write \
+             to a faster disk, or lower the rate"
         ));
     }
     doubts
@@ -152,13 +151,13 @@ mod tests {
     #[test]
     fn lateness_above_a_limit_is_reported_with_value_limit_and_remedy() {
         let usual = doubts(&Figures { usual_lateness_us: 2_100.0, ..GOOD });
-        assert!(matches!(&usual[..], [only] if only.contains("2.1 ms late") && only.contains("2.0 ms would not")));
+        assert!(matches!(&usual[..], [only] if only.contains("2.1 ms late") && only.contains("2.0 ms is acceptable")));
         let rare = doubts(&Figures { rare_lateness_us: 5_100.0, ..GOOD });
         assert!(
-            matches!(&rare[..], [only] if only.contains("in a thousand 5.1 ms late") && only.contains("5.0 ms would"))
+            matches!(&rare[..], [only] if only.contains("in a thousand at least 5.1 ms late") && only.contains("5.0 ms is"))
         );
         let worst = doubts(&Figures { worst_lateness_us: 25_100.0, ..GOOD });
-        assert!(matches!(&worst[..], [only] if only.contains("25.1 ms, where 25.0 ms") && only.contains("as root")));
+        assert!(matches!(&worst[..], [only] if only.contains("25.1 ms; 25.0 ms") && only.contains("as root")));
     }
 
     #[test]
@@ -182,6 +181,6 @@ mod tests {
 
     #[test]
     fn packets_missing_in_the_capture_are_reported() {
-        assert!(doubts(&Figures { not_captured: 3, ..GOOD })[0].contains("3 packets are missing in the capture"));
+        assert!(doubts(&Figures { not_captured: 3, ..GOOD })[0].contains("3 packets are missing from the capture"));
     }
 }

@@ -46,7 +46,7 @@ fn check_form(experiment: &Experiment, is_session: bool) -> Result<(), Error> {
     }
     for host in ["sender", "receiver"] {
         if !exists(host) {
-            return Err(invalid("hosts", &format!("no {host}"), "a host of that name"));
+            return Err(invalid("hosts", &format!("no {host}"), "a host of this name"));
         }
     }
     for flow in &experiment.flows {
@@ -65,20 +65,19 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
     };
     let place = format!("hosts.{name}.{key}");
     if name == "receiver" {
-        return Err(invalid(&place, "a scarce processor", "none: a receiver always has one"));
+        return Err(invalid(&place, "a restricted processor", "no restriction: a receiver always has its processor"));
     }
     if host.cpu.is_some() && host.co_tenants > 0 {
-        return Err(invalid(&place, "a share as well", "one way to make a processor scarce"));
+        return Err(invalid(&place, "a CPU share too", "either `cpu` or `co_tenants`"));
     }
     if host.second_cpu && host.co_tenants > 0 {
-        return Err(invalid(
-            &place,
-            "two processors as well",
-            "one processor, shared with the processes of `co_tenants`",
-        ));
+        return Err(invalid(&place, "two processors too", "one processor, shared with the processes of `co_tenants`"));
     }
     if !is_guest {
-        let message = format!("{place}: only a guest's processor can be restricted; here, hosts share the machine's");
+        let message = format!(
+            "{place}: this engine cannot restrict the processor of a host, because its hosts share this machine's \
+             processors"
+        );
         return Err(Error::new("not-honoured", message, "use --engine vm"));
     }
     contention::check(host)
@@ -90,7 +89,7 @@ fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), E
     let is_sending = name != "receiver" || experiment.has_up_traffic();
     let place = format!("hosts.{name}.qdisc");
     match &host.qdisc {
-        Some(qdisc) if !is_sending => Err(invalid(&place, qdisc, "none: only hosts that send have one")),
+        Some(qdisc) if !is_sending => Err(invalid(&place, qdisc, "null: only hosts that send data have one")),
         Some(name) if !qdisc::is_name(name) => Err(invalid(&place, &format!("{name:?}"), "a name such as fq")),
         _ => Ok(()),
     }
@@ -107,8 +106,12 @@ fn check_kernel(name: &str, host: &Host, guests: Option<&Guests>) -> Result<(), 
     if Kernel::of_release(&release) == Some(wanted) {
         return Ok(());
     }
-    let message = format!("hosts.{name}.kernel is {}, and this host's kernel is Linux {release}", wanted.name());
-    Err(Error::new("not-honoured", message, format!("leave host.{name}.kernel out, or use --engine sim")))
+    let message = format!("hosts.{name}.kernel is {}, but this host runs Linux {release}", wanted.name());
+    Err(Error::new(
+        "not-honoured",
+        message,
+        format!("remove host.{name}.kernel from the scenario, or use --engine sim"),
+    ))
 }
 
 fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
@@ -123,7 +126,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         }
     }
     if flow.load.is_invalid() {
-        return Err(invalid(&place("load"), "nothing to send", "at least one byte each time"));
+        return Err(invalid(&place("load"), "a load of 0 bytes", "at least one byte per transfer"));
     }
     match flow.repeat {
         Repeat::Poisson { mean_gap_ns: Span::ZERO, .. } => {
@@ -149,18 +152,19 @@ fn check_ours<'a>(flows: impl Iterator<Item = &'a Flow>, engine: &Path) -> Resul
 fn check_parameters(flow: &Flow) -> Result<(), Error> {
     let place = |key: &str| format!("flows.{}.{key}", flow.name);
     if let Some(file) = &flow.cc_file {
-        let message = format!("{}: {} is not loaded into this machine's kernel", place("cc"), file.path);
+        let message = format!("{}: this engine does not load {} into this machine's kernel", place("cc"), file.path);
         let hint = if flow.up {
-            "the host `receiver` sends it and runs on this machine's kernel: let the flow go down, with --engine vm"
+            "the host `receiver` sends this flow, on this machine's kernel: set direction = \"down\", and use --engine \
+             vm"
         } else {
-            "--engine vm loads it into a guest"
+            "use --engine vm, which loads it into a guest"
         };
         return Err(Error::new("not-honoured", message, hint));
     }
     if !flow.cc_params.is_empty() {
         let names: Vec<&str> = flow.cc_params.keys().map(String::as_str).collect();
         let message = format!(
-            "{}: the kernel's algorithms have no parameters of a flow, found {}",
+            "{}: the kernel's algorithms have no per-flow parameters, found {}",
             place("cc_params"),
             names.join(", ")
         );
@@ -173,9 +177,9 @@ fn check_parameters(flow: &Flow) -> Result<(), Error> {
 /// loaded.
 fn hint_for_parameters(flow: &Flow) -> String {
     let settings = if built_in::is_built_in(&flow.cc) { algorithms::settings(flow).ok() } else { None };
-    settings.map_or("leave cc_params out, or use --engine sim".to_owned(), |settings| {
+    settings.map_or("remove cc_params from the scenario, or use --engine sim".to_owned(), |settings| {
         let set: String = settings.iter().map(|setting| format!(" --set {setting}")).collect();
-        format!("use --engine vm, or leave cc_params out after: sudo thalweg-agent cc load {}{set} --keep", flow.cc)
+        format!("use --engine vm; or remove cc_params and run: sudo thalweg-agent cc load {}{set} --keep", flow.cc)
     })
 }
 
@@ -195,14 +199,14 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
         let message = format!("flows.{name}.cc: this kernel has no `{cc}`: {}", why.message);
         return Err(Error::new(&why.code, message, why.hint));
     }
-    let message = format!("flows.{name}.cc: this kernel has no `{cc}`, or does not allow it; it has {usable}");
+    let message = format!("flows.{name}.cc: this kernel does not have or does not allow `{cc}`; available: {usable}");
     let hint = if probe::algorithms().contains(cc) {
         format!(
-            "as root: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{usable} {cc}\"",
+            "sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{usable} {cc}\"",
             usable = usable.replace(',', "")
         )
     } else {
-        format!("as root, if it is a module: modprobe tcp_{cc}; or take one that is there, or --engine sim")
+        format!("choose an available one; or, if it is a module: sudo modprobe tcp_{cc}; or use --engine sim")
     };
     Err(Error::new("unknown-cc", message, hint))
 }
@@ -213,13 +217,13 @@ fn check_output(place: &Path) -> Result<(), Error> {
     if !folder.starts_with(HIDDEN) {
         return Ok(());
     }
-    let message = format!("hosts cannot write to {}: {HIDDEN} is hidden from the network", folder.display());
-    Err(Error::new("bad-place", message, "choose a directory elsewhere with --out"))
+    let message = format!("hosts cannot write to {}: their namespaces have a separate {HIDDEN}", folder.display());
+    Err(Error::new("bad-place", message, "choose a directory outside {HIDDEN} with --out"))
 }
 
 fn invalid(place: &str, found: &str, expected: &str) -> Error {
     let message = format!("{place}: found {found}, expected {expected}");
-    Error::new("invalid-experiment", message, "thalweg run FILE makes a right plan from a scenario")
+    Error::new("invalid-experiment", message, "thalweg run FILE creates a valid plan from a scenario")
 }
 
 #[cfg(test)]
@@ -269,7 +273,7 @@ mod tests {
         host.qdisc = Some("fq".to_owned());
         assert_eq!(check_qdisc("sender", &host, &experiment()), Ok(()));
         let error = check_qdisc("receiver", &host, &experiment()).unwrap_err();
-        assert!(error.message.starts_with("hosts.receiver.qdisc: found fq, expected none"), "{error}");
+        assert!(error.message.starts_with("hosts.receiver.qdisc: found fq, expected null"), "{error}");
         host.qdisc = Some("fq limit 10".to_owned());
         assert!(check_qdisc("sender", &host, &experiment()).unwrap_err().message.contains("found \"fq limit 10\""));
     }
@@ -291,7 +295,7 @@ mod tests {
                 .unwrap_err();
         assert_eq!(error.code, "unknown-cc");
         assert!(error.message.starts_with("flows.large.cc: ") && error.message.contains("`cubic`"), "{error}");
-        assert!(error.message.ends_with("it has reno, bbr"), "{error}");
+        assert!(error.message.ends_with("available: reno, bbr"), "{error}");
     }
 
     #[test]

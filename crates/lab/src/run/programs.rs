@@ -14,7 +14,7 @@ use thalweg_plan::plan::{Experiment, Flow, Program, Repeat};
 /// `invalid-experiment`.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
     let invalid = |place: String, message: String| {
-        let hint = "thalweg run FILE makes a right plan from a scenario";
+        let hint = "thalweg run FILE creates a valid plan from a scenario";
         Err(Error::new("invalid-experiment", format!("{place}: {message}"), hint))
     };
     let mut taken = std::collections::BTreeSet::new();
@@ -22,7 +22,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
         if matches!(flow.repeat, Repeat::Poisson { .. }) {
             return invalid(
                 format!("flows.{}.repeat", flow.name),
-                "clients of programs run one after another".to_owned(),
+                "clients of programs cannot arrive at random: they run one after another".to_owned(),
             );
         }
         for copy in 0..flow.count {

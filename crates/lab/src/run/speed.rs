@@ -63,8 +63,8 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
     }
     let [asked, carried, usable] = [asked, carried, usable].map(|rate| rate.0 / 1_000_000);
     let message = format!(
-        "the path's rate goes up to {asked} Mbit/s, but this machine carried {carried} Mbit/s in a test of {} ms, of \
-         which {USABLE_PERCENT} % may be asked for",
+        "the path's rate reaches {asked} Mbit/s, but this machine carried {carried} Mbit/s in a test of {} ms, of \
+         which {USABLE_PERCENT} % are usable",
         length.test.as_millis()
     );
     let root =
@@ -130,7 +130,7 @@ fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
     let cc = ["cubic", "reno"].into_iter().find(|name| usable.iter().any(|usable| usable == name)).unwrap_or("bbr");
     let experiment = test(cc, length, link, job.experiment.engine.offloads);
     let traces = Traces::default();
-    let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it, too");
+    let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it too");
     let job = Job {
         experiment: &experiment,
         id: "speed-test",

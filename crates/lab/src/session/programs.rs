@@ -73,7 +73,7 @@ impl Programs {
         });
         let command = started.map_err(|error| {
             let message = format!("cannot run `{}`: {error}", Path::new(program).display());
-            Error::new("no-command", message, "name a program of this machine, or its path")
+            Error::new("no-command", message, "enter the name of an installed program, or its path")
         })?;
         Ok(Programs { command, server, _forwarder: forwarder, reaper })
     }
@@ -83,9 +83,9 @@ impl Programs {
     /// # Errors
     /// If the system does not report it.
     pub fn poll(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.command
-            .try_wait()
-            .map_err(|error| Error::new("no-process", format!("the command is lost: {error}"), "please report it"))
+        self.command.try_wait().map_err(|error| {
+            Error::new("no-process", format!("the status of the command is unknown: {error}"), "please report it")
+        })
     }
 
     /// Terminates every process in the network except those in `spared`. Returns values to record.
@@ -134,7 +134,7 @@ impl Server {
         let opened = File::create(output).and_then(|file| Ok((file.try_clone()?, file)));
         let (stdout, stderr) = opened.map_err(|error| {
             let message = format!("{} cannot be written: {error}", output.display());
-            Error::new("no-server", message, "see whether the disk is full: df -h")
+            Error::new("no-server", message, "check whether the disk is full: df -h")
         })?;
         let started = network.program(&place.name, OsStr::new("sh")).and_then(|mut command| {
             // In a separate process group, because Ctrl-C is only for the command.
@@ -157,8 +157,12 @@ impl Server {
                 }
                 let text = fs::read(output).unwrap_or_default();
                 let text = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
-                let message = format!("the server `{}` ended ({status}): {text}", Path::new(line).display());
-                return Err(Error::new("no-server", message, "try it alone first; THALWEG_SERVER is its address"));
+                let message = format!("the server `{}` exited ({status}): {text}", Path::new(line).display());
+                return Err(Error::new(
+                    "no-server",
+                    message,
+                    "test it alone first; it must listen at the address in THALWEG_SERVER",
+                ));
             }
             thread::sleep(PAUSE);
         }

@@ -42,7 +42,7 @@ impl Forwarder {
             let at = SocketAddr::new(place.address, service.port());
             let failed = |error: io::Error| {
                 let message = format!("{service} cannot be made reachable at {at}: {error}");
-                Error::new("no-reach", message, "choose another port for the service, or for the --server")
+                Error::new("no-reach", message, "choose another port for the service or for --server")
             };
             let listener = listener(network, engine, place, at).map_err(failed)?;
             let service = *service;

@@ -70,7 +70,7 @@ impl Reaper {
         let count = answer.ok().and_then(|_| line.trim().parse().ok());
         count.ok_or_else(|| {
             let message = format!("programs still run in the network: {}", line.trim());
-            Error::new("leftovers", message, "end them: kill -9 PID")
+            Error::new("leftovers", message, "terminate them: kill -9 PID")
         })
     }
 }

@@ -23,7 +23,7 @@ impl CommandQueue {
     /// If the system refuses to create a descriptor or a thread.
     pub fn open() -> Result<CommandQueue, Error> {
         let failed = |error: &dyn std::fmt::Display| {
-            Error::new("no-resources", format!("cannot read commands: {error}"), "close other programs, then try again")
+            Error::new("no-resources", format!("cannot read commands: {error}"), "close other programs and try again")
         };
         let wakeup = Wakeup::open().map_err(|error| failed(&error))?;
         let (sender, commands) = mpsc::channel();
@@ -38,7 +38,7 @@ impl CommandQueue {
                         arrived.notify();
                     }
                     Err(error) => {
-                        eprintln!("thalweg-engine host: not a command: {error}: {line}");
+                        eprintln!("thalweg-engine host: invalid command: {error}: {line}");
                         process::exit(2);
                     }
                 }

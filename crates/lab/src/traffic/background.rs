@@ -66,7 +66,7 @@ impl Background {
             Error::new(
                 "no-background",
                 format!("UDP to {receiver} cannot be sent: {error}"),
-                "check the network's commands in commands.log",
+                "check the commands that created the network, in commands.log",
             )
         };
         let socket = open(receiver).map_err(|error| failed(error.into()))?;

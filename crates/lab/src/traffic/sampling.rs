@@ -82,7 +82,11 @@ impl Sampling {
             .name("samples".to_owned())
             .spawn(move || take(sampler, &ports, &instants, &stop_of_thread))
             .map_err(|error| {
-                Error::new("no-resources", format!("cannot start a thread: {error}"), "close other programs")
+                Error::new(
+                    "no-resources",
+                    format!("cannot start a thread: {error}"),
+                    "close other programs and try again",
+                )
             })?;
         Ok(Sampling { stop, thread })
     }

@@ -17,7 +17,11 @@ impl StopSignal {
     /// If the limit of descriptors is reached.
     pub(super) fn new() -> Result<StopSignal, Error> {
         let wakeup = Wakeup::open().map_err(|error| {
-            Error::new("no-resources", format!("no descriptor is left: {error}"), "raise the limit: `ulimit -n 20000`")
+            Error::new(
+                "no-resources",
+                format!("no file descriptor is left: {error}"),
+                "raise the limit: `ulimit -n 20000`",
+            )
         })?;
         Ok(StopSignal(wakeup))
     }

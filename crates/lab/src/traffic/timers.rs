@@ -70,7 +70,7 @@ impl<E: Ord> Timers<E> {
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Error {
-    Error::new("no-timer", format!("a timer cannot be set: {error}"), "close other programs, then try again")
+    Error::new("no-timer", format!("a timer cannot be set: {error}"), "close other programs and try again")
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Messages {
 /// If the folder cannot be read or written. The guest's kernel then ends, because its first process exits.
 pub fn begin() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
-        return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
+        return Err(io::Error::other("this command only runs as the first process of a guest, started by its kernel"));
     }
     let folder = fs::canonicalize(FOLDER)?;
     let task: Task = serde_json::from_slice(&fs::read(folder.join(files::TASK))?)?;
@@ -65,7 +65,7 @@ fn set_up_system(task: &Task) -> Result<(), Error> {
         Error::new(
             "bad-guest",
             format!("inside the guest, {what}: {error}"),
-            "see whether the kernel has all that it needs: build it again with thalweg kernel build",
+            "build the kernel again: thalweg kernel build",
         )
     };
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run")] {
@@ -78,7 +78,7 @@ fn set_up_system(task: &Task) -> Result<(), Error> {
     };
     sys::seed_kernel(&bytes_of(seed)).map_err(|error| failed("its random numbers cannot be seeded", &error))?;
     // A path of 1 Gbit/s and 100 ms would reach the kernel's default limits.
-    sysctl::raise_tcp_memory().map_err(|error| failed("the memory of TCP cannot be set", &error))
+    sysctl::raise_tcp_memory().map_err(|error| failed("TCP's memory limits cannot be set", &error))
 }
 
 /// Expands a seed to the bytes that seed the kernel; the kernel mixes them, so that each bit depends on all of them.
@@ -103,8 +103,8 @@ fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<W
         }
     };
     let broken = |error: io::Error| {
-        let message = format!("the guest cannot read its own path, or write its messages: {error}");
-        Error::new("bad-guest", message, "see whether the disk is full: df -h")
+        let message = format!("the guest cannot read the path of its program or write its messages: {error}");
+        Error::new("bad-guest", message, "check whether the disk is full: df -h")
     };
     // Must follow the mount of the guest's own /proc: in the machine's /proc, this process appears as the kernel.
     let engine = std::env::current_exe().map_err(broken)?;

@@ -69,7 +69,7 @@ impl UmlKernel {
         let folder = cache::folder().map(|cache| cache.join("uml/current"));
         match folder.filter(|folder| folder.join("kernel.json").exists()) {
             Some(folder) => UmlKernel::open(&folder),
-            None => Err(Error::new("no-kernel", "no user-mode Linux kernel is built", BUILD)),
+            None => Err(Error::new("no-kernel", "no user-mode Linux kernel has been built", BUILD)),
         }
     }
 
@@ -92,7 +92,7 @@ impl UmlKernel {
         let sha256 = cache::checksum(&program).map_err(|error| bad(format!("{}: {error}", program.display())))?;
         if sha256 != linux_sha256 {
             let is_not = format!("{} is not the program that was built: its SHA-256 is {sha256}", program.display());
-            return Err(bad(format!("{is_not}, and kernel.json says {linux_sha256}")));
+            return Err(bad(format!("{is_not}, but kernel.json has {linux_sha256}")));
         }
         Ok(UmlKernel { program, release, sha256, folder })
     }

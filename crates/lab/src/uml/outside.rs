@@ -154,8 +154,8 @@ impl Guest {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Guest, Failure> {
         let failed = |error: io::Error| {
-            let message = format!("a supervisor of guests ({}) cannot be started: {error}", engine.display());
-            Failure::from(Error::new("no-process", message, "close other programs, then try again"))
+            let message = format!("the supervisor of a guest ({}) cannot be started: {error}", engine.display());
+            Failure::from(Error::new("no-process", message, "close other programs and try again"))
         };
         let task = serde_json::to_string(task).map_err(|error| failed(error.into()))?;
         let order = Order { kernel: kernel.program.clone(), memory_mib, task };
@@ -171,12 +171,13 @@ impl Guest {
                 Ok(guest)
             }
             Some(Answer::Refused(why)) => {
-                Err(Error::new("no-guest", why, "see whether the temporary folder can be written: df -h").into())
+                Err(Error::new("no-guest", why, "check that the temporary directory is writable and not full: df -h")
+                    .into())
             }
             Some(Answer::Ended(_)) => Err(no_word().into()),
             None => {
                 let message = format!("the supervisor of a guest did not answer within {} s", START.as_secs());
-                Err(Error::new("no-guest", message, "close other programs, then try again").into())
+                Err(Error::new("no-guest", message, "close other programs and try again").into())
             }
         }
     }
@@ -249,7 +250,7 @@ impl Guest {
 
     /// Returns the error for a guest that ended without a last message.
     fn obituary(&self, status: &str) -> Error {
-        self.with_console(&format!("the guest ended ({status}) before it had finished"))
+        self.with_console(&format!("the guest exited ({status}) before it had finished"))
     }
 
     fn with_console(&self, what: &str) -> Error {
@@ -259,15 +260,14 @@ impl Guest {
             return Error::new(
                 "small-registers",
                 "the kernel of this guest was built for processors with fewer registers than this machine's",
-                "build it for this machine: thalweg kernel build",
+                "build it again on this machine: thalweg kernel build",
             );
         }
         // Addresses of a call trace are omitted.
         let is_message = |line: &&str| !line.is_empty() && !line.contains("[<");
         let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
-        let console =
-            if last.is_empty() { "and printed nothing".to_owned() } else { format!("its last lines: {last}") };
+        let console = if last.is_empty() { "it printed nothing".to_owned() } else { format!("its last lines: {last}") };
         Error::new(
             "guest-died",
             format!("{what}; {console}"),
@@ -295,7 +295,7 @@ impl Drop for Guest {
 fn no_word() -> Error {
     Error::new(
         "no-guest",
-        "the supervisor of a guest ended without an answer",
+        "the supervisor of a guest exited without an answer",
         "try again; if it happens again, please report it",
     )
 }

@@ -55,7 +55,7 @@ pub fn keep() -> io::Result<()> {
     let order: Order = serde_json::from_str(&line)?;
     let folder = match Folder::make(&std::env::temp_dir()) {
         Ok(folder) => folder,
-        Err(error) => return say(&Answer::Refused(format!("no folder can be made for the guest: {error}"))),
+        Err(error) => return say(&Answer::Refused(format!("no directory can be created for the guest: {error}"))),
     };
     let seat = Seat::take("thalweg-guest");
     let mut child = match start(folder.path(), &order) {

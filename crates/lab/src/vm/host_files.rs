@@ -82,7 +82,7 @@ pub(crate) fn commands(output: &Path) -> Vec<String> {
 /// `no-guest`: the kernel lacks a file system, or the output folder is missing.
 pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
-        let message = format!("in the guest, the machine's programs cannot be reached: {what}: {error}");
+        let message = format!("in the guest, the machine's programs are not accessible: {what}: {error}");
         let hint = "the kernel needs CONFIG_NET_9P_VIRTIO, CONFIG_9P_FS and CONFIG_OVERLAY_FS; thalweg kernel fetch \
                     linux-image-amd64 --force gets one that has them";
         Error::new("no-guest", message, hint)

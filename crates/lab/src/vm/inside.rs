@@ -46,7 +46,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// If this is not the first process of a guest.
 pub fn boot() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
-        return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
+        return Err(io::Error::other("this command only runs as the first process of a guest, started by its kernel"));
     }
     if let Err(error) = set_up_system().and_then(|modules| find_port(PORT).and_then(|port| execute(modules, &port))) {
         // Printed to the console, whose last lines the engine reports, and drained: a reboot loses unsent output.
@@ -102,7 +102,7 @@ fn insert(place: &str) -> io::Result<()> {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => {
             let kernel_log = last_of_kernel_log().map(|line| format!(" ({line})")).unwrap_or_default();
-            Err(io::Error::other(format!("the kernel rejects the module {place}: {error}{kernel_log}")))
+            Err(io::Error::other(format!("the kernel rejected the module {place}: {error}{kernel_log}")))
         }
     }
 }
@@ -133,8 +133,8 @@ fn find_port(name: &str) -> io::Result<PathBuf> {
         }
         if Instant::now() > give_up {
             return Err(io::Error::other(
-                "this kernel has no virtio-serial port: CONFIG_VIRTIO_PCI and CONFIG_VIRTIO_CONSOLE are needed, built \
-                 in or as modules (--modules DIR)",
+                "this kernel has no virtio-serial port: it needs CONFIG_VIRTIO_PCI and CONFIG_VIRTIO_CONSOLE, built in \
+                 or as modules (--modules DIR)",
             ));
         }
         std::thread::sleep(LOOK);
@@ -204,7 +204,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     if there.iter().any(|known| known == name) {
         return Ok(());
     }
-    Err(failed(format!("the loaded module does not register this name; available are {}", there.join(", "))))
+    Err(failed(format!("the loaded module does not register this name; available: {}", there.join(", "))))
 }
 
 /// Makes the agent load an algorithm for the lifetime of the guest.
@@ -229,7 +229,7 @@ fn connect(commands: &[String]) -> Result<(), Error> {
     }
     let failed = |said: &str| {
         let message = format!("in the guest, the network cannot be set up ({}): {said}", commands.join("; "));
-        Error::new("command-failed", message, "check whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
+        Error::new("command-failed", message, "use a kernel with virtio-net (CONFIG_VIRTIO_NET)")
     };
     // The commands run in one process, because starting a program takes longer than its work.
     let lines: String = commands.iter().map(|line| format!("{}\n", line.trim_start_matches("ip "))).collect();
@@ -253,10 +253,10 @@ fn connect(commands: &[String]) -> Result<(), Error> {
 fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     let Qdisc { host, name, module, modules: sent_modules, available } = qdisc;
     let failed = |said: String| {
-        let has = if available.is_empty() { "none as a module".to_owned() } else { available.join(", ") };
-        let has = format!("in addition to built-in ones, the guests' kernel has {has}");
-        let hint =
-            "take one that is there; thalweg kernel fetch linux-image-amd64 gets a kernel that has every one of Linux";
+        let has = if available.is_empty() { "no further ones as modules".to_owned() } else { available.join(", ") };
+        let has = format!("besides built-in ones, the guests' kernel has {has}");
+        let hint = "choose an available one; thalweg kernel fetch linux-image-amd64 gets a kernel with all queue \
+                    disciplines of Linux";
         net::qdisc::refused(&host, &name, &format!("in the guest, {said}"), &has, hint)
     };
     modules.needs.extend(sent_modules.into_iter().map(|module| (module.name, module.needs)));
@@ -303,6 +303,6 @@ fn play(port: &Path, programs: Option<&HostFiles>) -> io::Result<()> {
 }
 
 fn host_ended(why: &str) -> Error {
-    let message = format!("in the guest, the host that runs programs ended ({why})");
-    Error::new("host-died", message, "see whether its programs need more than the guest's 512 MiB of memory")
+    let message = format!("in the guest, the process that runs programs exited ({why})");
+    Error::new("host-died", message, "check whether the programs need more than the guest's 512 MiB of memory")
 }

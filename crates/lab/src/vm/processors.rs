@@ -29,7 +29,11 @@ pub(crate) fn commands() -> [String; 2] {
 pub(super) fn separate() -> Result<(), Error> {
     let failed = |why: String| {
         let message = format!("in the guest, the second processor cannot be used: {why}");
-        Error::new("no-guest", message, "thalweg kernel fetch gets a kernel that can, or leave host.NAME.cpus out")
+        Error::new(
+            "no-guest",
+            message,
+            "get a kernel that supports it (thalweg kernel fetch), or remove host.NAME.cpus from the scenario",
+        )
     };
     let mut only = CpuSet::new();
     only.set(APPLICATION);

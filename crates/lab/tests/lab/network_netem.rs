@@ -346,6 +346,6 @@ fn netem_is_used_on_request_and_rejected_if_the_kernel_lacks_it() {
     }
     if uml::is_in_guest("network_netem::netem_is_used_on_request_and_rejected_if_the_kernel_lacks_it") {
         let (link, why) = choose_link(&experiment, &Traces::default()).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((link, why.as_str()), (LinkKind::Netem, "the scenario says so"));
+        assert_eq!((link, why.as_str()), (LinkKind::Netem, "the scenario requests it"));
     }
 }

@@ -50,7 +50,7 @@ impl Steps {
         let hint = "write the steps in order of time, the first as {\"at_ns\": 0, \"rate_bps\": ...}";
         let first = steps
             .first()
-            .ok_or_else(|| LinkError::new("steps-empty", "capacity.steps", "no step", "at least one step", hint))?;
+            .ok_or_else(|| LinkError::new("steps-empty", "capacity.steps", "no steps", "at least one step", hint))?;
         if first.at_ns != Time::ZERO {
             let found = format!("{} ns", first.at_ns.0);
             return Err(LinkError::new("first-step-not-at-0", "capacity.steps[0].at_ns", found, "0", hint));

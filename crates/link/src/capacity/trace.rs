@@ -34,7 +34,7 @@ impl Trace {
     pub fn new(name: &str, trace_ms: Option<&[u64]>) -> Result<Trace, LinkError> {
         let place = |line: usize| format!("traces.{name}, line {}", line + 1);
         let Some(trace_ms) = trace_ms else {
-            let hint = "put the trace into the plan under that name";
+            let hint = "add a trace of this name to the plan's `traces`";
             return Err(LinkError::new("trace-missing", "capacity.trace", name, "the name of a trace", hint));
         };
         let hint = "sort it with: sort -n FILE";
@@ -42,7 +42,7 @@ impl Trace {
         for (line, &ms) in trace_ms.iter().enumerate() {
             if line > 0 && ms < trace_ms[line - 1] {
                 let found = format!("{ms} after {}", trace_ms[line - 1]);
-                return Err(LinkError::new("trace-not-sorted", place(line), found, "milliseconds in order", hint));
+                return Err(LinkError::new("trace-not-sorted", place(line), found, "times in ascending order", hint));
             }
             opportunities_ns.push(ms.checked_mul(NANOS_PER_MS).ok_or_else(|| {
                 let hint = "the unit is milliseconds since the trace's start";
@@ -51,9 +51,9 @@ impl Trace {
         }
         match opportunities_ns.last() {
             None => {
-                let hint = "write a line per packet that may leave, each a number of milliseconds";
+                let hint = "write one line per packet that may leave: its time in milliseconds";
                 let place = format!("traces.{name}");
-                Err(LinkError::new("trace-empty", place, "no opportunity", "at least one", hint))
+                Err(LinkError::new("trace-empty", place, "no lines", "at least one", hint))
             }
             Some(0) => {
                 let hint = "the last number is the length of the trace, which must be above 0";

@@ -96,8 +96,14 @@ impl<P: Packet> Discipline<P> {
                 Discipline::Dualpi2(Box::new(Dualpi2::new(queue, buffer, seed)))
             }
             plan::Queue::Cake { .. } => {
-                let hint = "use the engine uml or kernel, or the discipline fq_codel";
-                return Err(LinkError::new("cake", "queue.kind", "cake", "a discipline of our own links", hint));
+                let hint = "use the engine uml or kernel, or the queue discipline fq_codel";
+                return Err(LinkError::new(
+                    "cake",
+                    "queue.kind",
+                    "cake",
+                    "a queue discipline other than cake, which only the kernel has",
+                    hint,
+                ));
             }
         })
     }

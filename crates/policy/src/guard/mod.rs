@@ -147,16 +147,16 @@ impl Guard {
     /// If the learned state does not apply here. The error names the difference, and nothing is restored.
     pub fn restore_from(&mut self, other: Guard) -> Result<(), &'static str> {
         if self.arms != other.arms {
-            return Err("other arms, or another default");
+            return Err("other arms or another default");
         }
         if self.settings.tree != other.settings.tree {
-            return Err("destinations of another size");
+            return Err("destination prefixes of another length");
         }
         if self.objective != other.objective {
             return Err("another objective");
         }
         if !self.policy.restore_from(other.policy) {
-            return Err("another policy, or one with other settings");
+            return Err("another policy, or other settings of the policy");
         }
         (self.evidence, self.tests, self.destinations) = (other.evidence, other.tests, other.destinations);
         Ok(())
@@ -173,9 +173,9 @@ impl Guard {
             return None;
         }
         let (change, reason) = if host.is_cpu_limited {
-            (Change::CpuLimited, "the host is off CPU for longer than pacing makes up for")
+            (Change::CpuLimited, "the host is off CPU for longer than pacing can compensate")
         } else {
-            (Change::CpuFree, "the host gets its CPU")
+            (Change::CpuFree, "the host is no longer short of CPU")
         };
         Some(PolicyEvent { at: now, prefix: None, change, reason: reason.to_owned() })
     }
@@ -263,7 +263,7 @@ impl Guard {
         let (holdout, _) = self.standing(prefix, now);
         let default = &self.arms.arm(self.arms.default()).name;
         explanation.sentence = self.reason(prefix, now, explanation.sentence);
-        explanation.sentence.push_str(&format!(" {} are held out with {default}.", percent(holdout)));
+        explanation.sentence.push_str(&format!(" {} of connections are held out with {default}.", percent(holdout)));
         for view in &mut explanation.arms {
             view.weight = weights.probability(view.arm);
         }
@@ -277,8 +277,8 @@ impl Guard {
         if is_withdrawn {
             let remaining = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
             return format!(
-                "{} is restored for another {:.1} h, because chosen connections were worse than those \
-                 held out. Otherwise: {policys}",
+                "{} applies for another {:.1} h, because chosen algorithms were worse than the default. The policy's \
+                 own choice: {policys}",
                 self.arms.arm(self.arms.default()).name,
                 remaining.as_secs_f64() / 3600.0,
             );
@@ -291,8 +291,8 @@ impl Guard {
         let weights = self.within_cpu(wanted);
         let most = weights.most();
         format!(
-            "{} gets {} of new connections: the host is short of CPU, and algorithms that need a whole one are left \
-             out. Otherwise: {policys}",
+            "{} gets {} of new connections: the host is short of CPU, which excludes algorithms that need a whole CPU. \
+             The policy's own choice: {policys}",
             self.arms.arm(most).name,
             percent(weights.probability(most)),
         )
@@ -359,12 +359,12 @@ impl Guard {
                     Change::Withdrawn { until },
                     format!("chosen algorithms were worse than the default: {difference}"),
                 ),
-                Some(Standing::Resumed) => (Change::Resumed, "the time of the withdrawal is over".to_owned()),
+                Some(Standing::Resumed) => (Change::Resumed, "the withdrawal period has ended".to_owned()),
                 Some(Standing::Better) => {
                     (Change::HoldoutShrunk, format!("chosen algorithms are better than the default: {difference}"))
                 }
                 Some(Standing::NoLongerBetter) => {
-                    (Change::HoldoutRestored, format!("the advantage is not certain any more: {difference}"))
+                    (Change::HoldoutRestored, format!("the advantage is no longer significant: {difference}"))
                 }
             };
             events.push(PolicyEvent { at: now, prefix: Some(prefix), change, reason });

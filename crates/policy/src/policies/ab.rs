@@ -82,11 +82,12 @@ impl Policy for Ab {
         let name = &self.arms.arm(self.treatment).name;
         let share = percent(self.share(prefix, now));
         let sentence = match (self.pilot_until, self.unit) {
-            (Some(end), _) if now >= end => format!("The pilot is over: {name} gets {share} of new connections."),
-            (_, AbUnit::Connection) => format!("A random draw gives {name} {share} of new connections, to compare it."),
+            (Some(end), _) if now >= end => format!("The pilot has ended: {name} gets {share} of new connections."),
+            (_, AbUnit::Connection) => format!("{name} gets {share} of new connections at random, for comparison."),
             (_, AbUnit::Prefix) => {
                 format!(
-                    "A random draw has given {name} {share} of the connections to {prefix} permanently, to compare it."
+                    "{name} gets {share} of the connections to {prefix}, by a permanent random assignment for \
+                     comparison."
                 )
             }
         };

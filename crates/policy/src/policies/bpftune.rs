@@ -177,8 +177,10 @@ impl Policy for Bpftune {
         let mut arms = bare_views(&self.arms, &weights);
         let Some(host) = self.host(prefix) else {
             let few = self.hosts.get(&self.key(prefix)).map_or(0, |host| host.instances);
-            let sentence =
-                format!("{few} connections are fewer than the {} by which it chooses.", self.settings.min_instances);
+            let sentence = format!(
+                "{few} connections have closed, fewer than the {} that the policy needs to choose.",
+                self.settings.min_instances
+            );
             return Explanation { prefix, sentence, arms };
         };
         for (view, metric) in arms.iter_mut().zip(&host.arms) {
@@ -192,7 +194,7 @@ impl Policy for Bpftune {
         let most = weights.most();
         let (name, cost) = (&self.arms.arm(most).name, host.arms[most.index()].cost);
         let sentence = format!(
-            "{name} gets {} of new connections because it costs least, {cost}.",
+            "{name} gets {} of new connections because its cost is the lowest, {cost}.",
             percent(weights.probability(most))
         );
         Explanation { prefix, sentence, arms }

@@ -62,7 +62,10 @@ impl Policy for Greedy {
     fn explain(&self, prefix: Prefix, now: Time) -> Explanation {
         self.ledgers.explain(prefix, &self.weights(prefix, Class::default(), now), |name, share| {
             let share = percent(share);
-            format!("{name} gets {share} of new connections because its mean is the best, or it was not tried yet.")
+            format!(
+                "{name} gets {share} of new connections because its mean reward is the highest, or it has not been \
+                     tried yet."
+            )
         })
     }
 }

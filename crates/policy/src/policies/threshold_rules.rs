@@ -110,10 +110,10 @@ pub struct Attributes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
     /// The version is unsupported.
-    #[error("format: found {0}, expected {FORMAT}; write the policy again with this version of thalweg")]
+    #[error("format: found {0}, expected {FORMAT}; create the policy again with this version of thalweg")]
     Format(u32),
     /// The file names an algorithm that is not among the arms.
-    #[error("{place}: found `{name}`, expected one of the arms {arms}; allow it, or change the rule")]
+    #[error("{place}: found `{name}`, expected one of the arms {arms}; add it to the arms, or change the rule")]
     NoArm {
         /// Key path in the policy.
         place: String,
@@ -135,7 +135,7 @@ pub enum RulesError {
     /// A condition on a value that is unknown when a connection opens.
     #[error(
         "{place}: this value is unknown when a connection opens; expected one of {known}, a column of a table of \
-         networks, or a name that is set for this host; add what is missing, or remove the rule"
+         networks, or a name that is set for this host; define it, or remove the rule"
     )]
     Unknowable {
         /// Key path in the policy.
@@ -270,8 +270,8 @@ impl Attributes {
             "prefix" => {
                 let network = |name: String| match name.parse::<Prefix>() {
                     Ok(network) if self.tree.leaf_of(network) != network => Err(error(
-                        format!("{network} is smaller than a destination, {}", self.tree.leaf_of(network)),
-                        "a network of that size or larger",
+                        format!("{network} is smaller than the destination prefix {}", self.tree.leaf_of(network)),
+                        "a network of this size or larger",
                     )),
                     Ok(network) => Ok(network),
                     Err(cause) => Err(error(cause.to_string(), "networks")),

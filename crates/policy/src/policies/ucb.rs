@@ -84,7 +84,7 @@ impl Policy for Ucb {
 
     fn explain(&self, prefix: Prefix, now: Time) -> Explanation {
         self.ledgers.explain(prefix, &self.weights(prefix, Class::default(), now), |name, _| {
-            format!("{name} gets the next connection because it may be the best: its upper bound is the highest.")
+            format!("{name} gets the next connection because the upper bound of its reward is the highest.")
         })
     }
 }

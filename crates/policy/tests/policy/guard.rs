@@ -94,9 +94,9 @@ fn a_worse_treatment_is_withdrawn_with_a_reason() {
     let now = at(START + 600);
     assert_eq!(guard.weights(prefix(HERE), Class::default(), now).probability(CUBIC), 1.0);
     let sentence = guard.explain(prefix(HERE), now).sentence;
-    assert!(sentence.starts_with("cubic is restored for another 23."), "{sentence}");
+    assert!(sentence.starts_with("cubic applies for another 23."), "{sentence}");
     assert!(
-        sentence.contains("Otherwise: bbr gets 100 %"),
+        sentence.contains("The policy's own choice: bbr gets 100 %"),
         "what the policy alone would do is not what is done: {sentence}"
     );
 }

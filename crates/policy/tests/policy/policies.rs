@@ -206,7 +206,7 @@ fn a_rule_with_an_unknown_value_is_rejected_with_the_known_ones() {
     );
     let small = refusal(json!({"prefix": ["192.0.2.128/25"]}));
     assert!(small.contains("192.0.2.128/25 is smaller than") && small.contains("192.0.2.0/24"), "{small}");
-    assert!(refusal(json!({"prefix": ["192.0.2.1/24"]})).contains("bits behind its length"), "a network");
+    assert!(refusal(json!({"prefix": ["192.0.2.1/24"]})).contains("bits beyond its length"), "a network");
     assert!(refusal(json!({"direction": ["up"]})).contains("\"in\" or \"out\""));
     assert!(refusal(json!({"loss_ratio": ["high"]})).contains("at_least"));
 }

@@ -43,8 +43,8 @@ fn an_invalid_prefix_is_reported() {
         ("192.0.2.0", "it has no length"),
         ("192.0.2/24", "its address is malformed"),
         ("192.0.2.0/x", "its length is not a number"),
-        ("192.0.2.0/33", "its length is more than the address has"),
-        ("192.0.2.1/24", "bits behind its length are set"),
+        ("192.0.2.0/33", "its length exceeds the number of address bits"),
+        ("192.0.2.1/24", "address bits beyond its length are set"),
         ("::ffff:192.0.2.0/120", "it is an IPv4 address written as IPv6; write it as IPv4"),
     ] {
         assert_eq!(text.parse::<Prefix>().unwrap_err().why, why, "{text}");

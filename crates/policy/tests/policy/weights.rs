@@ -9,7 +9,7 @@ fn arms_without_the_default_are_refused() {
     let error = Arms::named(&["bbr"], "cubic").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the arms bbr lack the system's default `cubic`; add it, since the hold-out keeps it"
+        "the arms bbr lack the system's default `cubic`; add it, because held-out connections use it"
     );
     assert_eq!(Arms::named(&["cubic", "cubic"], "cubic").unwrap_err(), ArmsError::Twice("cubic".to_owned()));
     assert_eq!(Arms::named(&["a", "b", "c", "d", "e", "f", "g", "h", "i"], "a").unwrap_err(), ArmsError::TooMany(9));

@@ -52,8 +52,8 @@ fn a_directory_of_another_run_is_rejected_and_not_modified() {
     let other_version = RunFile::new(plan(1), "0.1.0", "2", Default::default(), None);
     let cases = [
         (run_of(other_name), "a run of scenario `other`"),
-        (other_version, "a run on sim, version 2 of its results"),
-        (run_of(plan(2)), "the plan that is to be run"),
+        (other_version, "a run on engine sim, version 2 of its results"),
+        (run_of(plan(2)), "the same plan"),
     ];
     for (other, expected) in cases {
         let error = RunDirectory::open(temporary.path(), other).unwrap_err();
@@ -261,8 +261,8 @@ fn an_error_names_the_next_step() {
     let full = short_of(Shortage::Disk, 28);
     assert_eq!(
         full.to_string(),
-        "runs/a b: found a full disk (No space left on device (os error 28)), expected enough of it for the tables \
-         of an experiment"
+        "runs/a b: found a full disk (No space left on device (os error 28)), expected enough of this resource \
+         for the tables of an experiment"
     );
     let closed = short_of(Shortage::Descriptors, 24);
     assert_eq!(closed.code(), "too-few-descriptors");

@@ -27,7 +27,7 @@ fn without_a_kernel_the_error_names_the_build_command() {
     assert_eq!(output.status.code(), Some(2));
     let error = &events(&output)[0];
     assert_eq!(error["code"], "engine-unavailable");
-    assert_eq!(error["found"], "no user-mode Linux kernel is built: thalweg kernel build");
+    assert_eq!(error["found"], "no user-mode Linux kernel has been built: thalweg kernel build");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn without_a_kernel_the_error_names_the_download_command() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = Command::new(ENGINE);
     command.env("XDG_CACHE_HOME", empty.path()).env_remove("THALWEG_VM_KERNEL");
-    assert_eq!(capabilities(&mut command)["why_not"], "there is no kernel for guests: thalweg kernel fetch");
+    assert_eq!(capabilities(&mut command)["why_not"], "no kernel for guests is installed: thalweg kernel fetch");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_file_that_is_not_a_kernel_is_not_booted() {
     let image = folder.path().join("bzImage");
     fs::write(&image, "no kernel").unwrap();
     let why = why_not(&image, None);
-    assert!(why.contains("bzImage: it is not an image") && why.contains("--kernel IMAGE"), "{why}");
+    assert!(why.contains("bzImage: it is not a Linux kernel image") && why.contains("--kernel IMAGE"), "{why}");
     let why = why_not(&kernel().0, Some(folder.path()));
     assert!(why.contains("has no kernel modules") && why.contains("--modules DIR"), "{why}");
 }
@@ -75,7 +75,7 @@ fn an_algorithm_missing_in_the_guest_kernel_is_rejected_before_a_guest_boots() {
     let events = crate::common::events(&output);
     let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
     assert_eq!(failed["code"], "unknown-cc");
-    assert!(failed["message"].as_str().unwrap().contains("the guests' kernel has no `nosuchcc`"), "{failed}");
+    assert!(failed["message"].as_str().unwrap().contains("the guests' kernel does not have `nosuchcc`"), "{failed}");
     let log = fs::read_to_string(bench.path("run/commands.log")).unwrap_or_default();
     assert!(!log.contains("qemu"), "{log}");
 }

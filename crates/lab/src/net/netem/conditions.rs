@@ -74,7 +74,7 @@ impl Conditions {
     }
 }
 
-const TOO_MANY: &str = "changes a link at most 1,000 times in an experiment";
+const TOO_MANY: &str = "can change a link at most 1,000 times in an experiment";
 
 fn at<T: Copy>(series: &[(Span, T)], time: Span) -> Option<T> {
     series.iter().rev().find(|(since, _)| *since <= time).map(|(_, value)| *value)
@@ -93,7 +93,7 @@ fn series<T: Copy + PartialEq>(
     let is_varied = phases.windows(2).any(|pair| pair[0].1 != pair[1].1);
     let period = profile.period_ns.filter(|period| is_varied && *period > Span::ZERO);
     if period.is_some() && end.is_none() {
-        return Err("repeats no profile in an experiment without a duration");
+        return Err("cannot repeat a profile in an experiment without a duration");
     }
     let mut cycle = Span::ZERO;
     loop {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_profile_that_repeats_forever_or_changes_too_often_is_rejected() {
         let repeated = profile(Some(10), &[(0, 10), (5, 20)]);
-        assert_eq!(delays(&repeated, None), Err("repeats no profile in an experiment without a duration"));
+        assert_eq!(delays(&repeated, None), Err("cannot repeat a profile in an experiment without a duration"));
         assert_eq!(delays(&repeated, Some(4_000)).map(|all| all.len()), Ok(800));
         assert_eq!(delays(&repeated, Some(6_000)), Err(TOO_MANY));
         assert_eq!(delays(&profile(Some(10), &[(0, 10), (5, 10)]), None), Ok(vec![(0, 10)]));

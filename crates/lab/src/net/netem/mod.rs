@@ -158,7 +158,7 @@ impl Shaping {
         if experiment.engine.offloads {
             shaping
                 .lines
-                .push(Line::Note("offloads are on: a packet in the queues below may be 64 KiB large".to_owned()));
+                .push(Line::Note("offloads are on: packets in the queues below can be up to 64 KiB".to_owned()));
         }
 
         let (from, to) = (&sender_interfaces, &receiver_interface);
@@ -398,7 +398,7 @@ impl Shaping {
             _ => return,
         };
         self.lines.push(Line::Note(format!(
-            "the buffer is {has}, but a queue of the kernel must hold a packet: it has {gets}"
+            "the buffer is {has}, but a queue of the kernel must hold at least one packet: it is {gets} here"
         )));
     }
 }

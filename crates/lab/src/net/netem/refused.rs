@@ -29,11 +29,11 @@ pub(super) fn checked(
     of_stages(experiment)?;
     for (name, host) in &experiment.hosts {
         if host.delay_jitter_ns > Span::ZERO {
-            return cannot(&format!("host.{name}.delay_jitter"), "would need queue disciplines in hosts");
+            return cannot(&format!("host.{name}.delay_jitter"), "would be needed inside the hosts");
         }
     }
     if experiment.engine.record {
-        return cannot("engine.record", "sees no single packets");
+        return cannot("engine.record", "cannot record single packets");
     }
     kernel_has(experiment, &conditions, available)?;
     Ok(conditions)
@@ -43,37 +43,37 @@ fn conditions(link: &Link, key: &str, traces: &Traces, end: Option<Span>) -> Res
     let source = if matches!(link.capacity, Capacity::Steps { .. } | Capacity::Unlimited) { "steps" } else { "trace" };
     let key = format!("{key}.{source}");
     if matches!(link.capacity, Capacity::Trace { .. }) {
-        return cannot(&key, "knows rates, no single opportunities to send");
+        return cannot(&key, "supports rates, not single transmission opportunities");
     }
     let conditions = Conditions::new(link, traces, end).or_else(|why| cannot(&key, why))?;
     if conditions.rates.iter().any(|(_, rate)| *rate == Rate::ZERO) {
-        return cannot(&key, "cannot stop a link: a rate there is 0");
+        return cannot(&key, "cannot stop a link, and one of the rates is 0");
     }
     if matches!(link.capacity, Capacity::Profile {}) && conditions.rates.first().is_none_or(|(at, _)| *at > Span::ZERO)
     {
-        return cannot(&key, "needs a rate from the start on");
+        return cannot(&key, "needs a rate from the start");
     }
     Ok(conditions)
 }
 
 fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error> {
     if link.ack_thinning.is_some_and(|one_in| one_in > 1) {
-        return cannot(&format!("{key}.ack_thinning"), "does not distinguish acknowledgements");
+        return cannot(&format!("{key}.ack_thinning"), "cannot distinguish acknowledgements");
     }
     let loses = !matches!(link.loss, Loss::Bernoulli { ratio: Probability::NEVER }) || !conditions.losses.is_empty();
     if loses && link.duplicate > Probability::NEVER {
         return cannot(
             &format!("{key}.duplicate"),
-            "doubles packets before it loses them, so with `loss` one of two stays",
+            "duplicates packets before it drops any, so with `loss` one of the two copies may remain",
         );
     }
     if link.jitter_ns > MAX_JITTER {
-        return cannot(&format!("{key}.jitter"), "has at most 4 s");
+        return cannot(&format!("{key}.jitter"), "supports at most 4 s");
     }
     let Queue::Red { min_bytes, avpkt_bytes, burst, .. } = link.queue else { return Ok(()) };
     // tc-red(8): these parameters determine the weight of the average; otherwise `tc` finds no valid weight.
     if (u64::from(burst) + 1).saturating_mul(avpkt_bytes.0) < min_bytes.0.saturating_add(avpkt_bytes.0) {
-        return cannot(&format!("{key}.queue.burst"), "has a red whose burst is at least min / avpkt");
+        return cannot(&format!("{key}.queue.burst"), "requires a burst of at least min / avpkt for red");
     }
     Ok(())
 }
@@ -83,27 +83,30 @@ fn of_stages(experiment: &Experiment) -> Result<(), Error> {
     let (forward, reverse) = (&experiment.forward, &experiment.reverse);
     let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Probability::NEVER;
     if forward.jitter_ns > Span::ZERO && forward.reorder > Probability::NEVER {
-        return cannot("path.reorder", "needs a stage of its own, which `path.jitter` takes already");
+        return cannot("path.reorder", "needs a separate stage for it, which `path.jitter` already uses");
     }
     if reverse.reorder > Probability::NEVER {
         return cannot(
             "path.reverse.reorder",
-            "would hold packets back without the delay that they share a stage with",
+            "would send all other packets without the path's delay, because both share a stage",
         );
     }
     let has_up = experiment.flows.iter().any(|flow| flow.up);
     if has_up && reverse.allow_reordering && !matches!(reverse.capacity, Capacity::Unlimited) {
-        return cannot("path.reverse.allow_reordering", "holds packets that go up for their transmission, in order");
+        return cannot(
+            "path.reverse.allow_reordering",
+            "must keep data that goes up in order, because it also models its transmission times",
+        );
     }
     let is_behind = |link: &Link| link.policer.is_some_and(|policer| policer.after);
     if is_behind(forward) && (holds_back || forward.aggregation.is_some()) {
         return cannot(
             "path.policer.after",
-            "needs a stage of its own, which `jitter`, `reorder` or `aggregation` takes already",
+            "needs a separate stage for it, which `jitter`, `reorder` or `aggregation` already uses",
         );
     }
     if is_behind(reverse) {
-        return cannot("path.reverse.policer.after", "needs a stage of its own, which the delay takes already");
+        return cannot("path.reverse.policer.after", "needs a separate stage for it, which the delay already uses");
     }
     let first = experiment.flows.first().map(|flow| (&flow.host, flow.extra_rtt_ns));
     let is_one = experiment.flows.iter().all(|flow| Some((&flow.host, flow.extra_rtt_ns)) == first);
@@ -112,7 +115,7 @@ fn of_stages(experiment: &Experiment) -> Result<(), Error> {
     if reverse.aggregation.is_some() && (!is_one || is_background_elsewhere) {
         return cannot(
             "path.reverse.aggregation",
-            "releases the packets of each sending host alone, and flows have different hosts or `extra_rtt`",
+            "releases the packets of each sending host separately, and the flows have different hosts or `extra_rtt`",
         );
     }
     Ok(())
@@ -122,7 +125,7 @@ fn cannot<T>(key: &str, why: &str) -> Result<T, Error> {
     Err(Error::new(
         "not-on-netem",
         format!("`{key}` is not supported by the kernel's queue disciplines: netem {why}"),
-        "engine.link = \"relay\" in the scenario: our own emulator can",
+        "set engine.link = \"relay\" in the scenario: the built-in emulator supports it",
     ))
 }
 
@@ -132,7 +135,7 @@ fn kernel_has(
     available: &BTreeSet<String>,
 ) -> Result<(), Error> {
     let has = |name: &str| available.contains(name);
-    let lacks = |what: &str| Err(no_qdisc(what, "the kernel does not know it"));
+    let lacks = |what: &str| Err(no_qdisc(what, "the kernel does not have it"));
     if !has("netem") {
         return lacks("netem");
     }
@@ -142,7 +145,7 @@ fn kernel_has(
                 return lacks("htb");
             }
             if !has(POLICE) {
-                return Err(lacks_discipline("a policer needs the action", POLICE, "act_police"));
+                return Err(lacks_discipline("the policer needs the action", POLICE, "act_police"));
             }
         }
         if conditions.rates.is_empty() {
@@ -169,7 +172,7 @@ fn kernel_has(
 fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
     let alternative = match name {
         "cake" => "",
-        _ => "; or engine.link = \"relay\" in the scenario, or --engine sim: our own emulator has it",
+        _ => "; or set engine.link = \"relay\" in the scenario, or use --engine sim: both have it",
     };
     let hint = if name == "dualpi2" {
         format!(
@@ -177,12 +180,9 @@ fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
              thalweg kernel build --suite sid{alternative}"
         )
     } else {
-        format!(
-            "thalweg kernel build makes a kernel that has it, for --engine uml; as root, if it is a module: sudo \
-             modprobe {module}{alternative}"
-        )
+        format!("if it is a module: sudo modprobe {module}; for --engine uml: thalweg kernel build{alternative}")
     };
-    Error::new("no-qdisc", format!("{who} `{name}`, and the kernel or `tc` does not know it"), hint)
+    Error::new("no-qdisc", format!("{who} `{name}`, which the kernel or `tc` does not support"), hint)
 }
 
 /// Returns the error for a command that the kernel rejected, because it lacks a discipline, a device or a filter.
@@ -204,16 +204,18 @@ fn unknown_to_tc(message: &str) -> Option<&str> {
 fn old_tc(name: &str) -> Error {
     Error::new(
         "old-tc",
-        format!("the kernel has the queue discipline `{name}`, but the program `tc` does not know it"),
-        format!("put a newer `tc` (iproute2) first in PATH; `tc qdisc add {name} help` shows whether it knows {name}"),
+        format!("the kernel has the queue discipline `{name}`, but the program `tc` does not support it"),
+        format!(
+            "put a newer `tc` (iproute2) first in PATH; `tc qdisc add {name} help` shows whether it supports {name}"
+        ),
     )
 }
 
 fn no_qdisc(what: &str, why: &str) -> Error {
     Error::new(
         "no-qdisc",
-        format!("a link of queue disciplines needs {what}: {why}"),
-        "engine.link = \"relay\" in the scenario needs nothing of the kind; Debian's kernels have all of it as \
-         modules: sudo modprobe -a sch_netem sch_htb sch_ingress ifb cls_u32 act_mirred",
+        format!("a link made of queue disciplines needs {what}: {why}"),
+        "set engine.link = \"relay\" in the scenario, which needs no queue disciplines; or load them (modules in \
+         Debian's kernels): sudo modprobe -a sch_netem sch_htb sch_ingress ifb cls_u32 act_mirred",
     )
 }

@@ -358,7 +358,7 @@ fn a_qdisc_missing_in_the_kernel_is_named_with_how_to_install_it() {
     let cake = lacking("cake", &|e| e.forward.queue = Queue::Cake { rtt_ns: Span::from_millis(100) });
     assert!(cake.message.contains("`cake`") && !cake.hint.contains("relay"), "{cake}");
     let police = lacking("police", &|e| e.forward.policer = Some(policer()));
-    assert!(police.message.contains("a policer needs the action `police`"), "{police}");
+    assert!(police.message.contains("the policer needs the action `police`"), "{police}");
     assert!(police.hint.contains("modprobe act_police"), "{police}");
 }
 

@@ -29,9 +29,11 @@ pub(crate) fn read_from(mut file: impl Read, take: &mut dyn FnMut(Captured)) -> 
         }
         is_first = false;
         match kind {
-            INTERFACE => interfaces.push(interface(&block).ok_or_else(|| damaged("an interface is not one of ours"))?),
+            INTERFACE => {
+                interfaces.push(interface(&block).ok_or_else(|| damaged("an interface was not written by thalweg"))?)
+            }
             ENHANCED_PACKET => {
-                take(packet(&block, &interfaces).ok_or_else(|| damaged("a packet is not one of ours"))?);
+                take(packet(&block, &interfaces).ok_or_else(|| damaged("a packet was not written by thalweg"))?);
             }
             _ => {}
         }
@@ -51,7 +53,7 @@ fn next_block(file: &mut impl Read, body: &mut Vec<u8>) -> io::Result<Option<u32
     body.resize(len.ok_or_else(|| damaged("a block has an impossible length"))?, 0);
     file.read_exact(body)?;
     if number(body, body.len() - 4) != Some(total) {
-        return Err(damaged("a block's two lengths differ"));
+        return Err(damaged("the two lengths of a block differ"));
     }
     body.truncate(body.len() - 4);
     Ok(Some(kind))
@@ -105,7 +107,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn damaged(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("not a whole capture: {what}"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("incomplete capture: {what}"))
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ fn not_written(path: &Path, error: &io::Error) -> Error {
     Error::new(
         "capture-not-written",
         format!("cannot write the capture {}: {error}", path.display()),
-        "free space on the disk, or remove `record = true` from the scenario's [engine]",
+        "free disk space, or remove engine.record from the scenario",
     )
 }
 

@@ -235,10 +235,11 @@ impl<'a> HostProcesses<'a> {
     /// Returns the error for hosts that do not report an event in time.
     pub fn timeout_error(&self, numbers: &[usize], awaited: &str, patience: Duration) -> Error {
         let names: Vec<&str> = numbers.iter().map(|number| self.name(*number)).collect();
-        let mut message = format!("no `{awaited}` from the host {} within {} s", names.join(", "), patience.as_secs());
+        let mut message =
+            format!("no `{awaited}` event from the host {} within {} s", names.join(", "), patience.as_secs());
         let guests = numbers.iter().map(|number| &self.hosts[*number]).filter(|host| host.kind == Kind::Guest);
         for guest in guests {
-            message.push_str(&format!("; of the guest {}, {}", guest.name, guest.console()));
+            message.push_str(&format!("; guest {}: {}", guest.name, guest.console()));
         }
         Error::new("host-silent", message, "close other programs, or run fewer experiments at a time (--threads 1)")
     }
@@ -246,7 +247,8 @@ impl<'a> HostProcesses<'a> {
     /// Returns the error for a host that sends an invalid event.
     fn invalid_event_error(&self, number: usize, line: &str) -> Error {
         let name = self.name(number);
-        let hint = "thalweg-engine was replaced while it ran? Run the same command again; else, please report it";
+        let hint = "run the same command again, in case thalweg-engine was replaced during the run; otherwise please \
+                    report it";
         Error::new("bad-host", format!("the host `{name}` sent an invalid event: {line}"), hint)
     }
 
@@ -256,7 +258,7 @@ impl<'a> HostProcesses<'a> {
         // The last lines may still be in the pipe.
         let _ = host.errors_end.as_ref().map(|end| end.recv_timeout(EXIT_TIMEOUT));
         if host.kind == Kind::Guest {
-            let message = format!("the guest that plays the host `{}` ended; {}", host.name, host.console());
+            let message = format!("the guest of the host `{}` exited; {}", host.name, host.console());
             return Error::new(
                 "guest-died",
                 message,
@@ -295,7 +297,7 @@ pub fn unexpected(processes: &HostProcesses<'_>, number: usize, event: &HostEven
 
 /// Like [`unexpected`], for the host of this name.
 pub fn unexpected_of(name: &str, event: &HostEvent) -> Error {
-    Error::new("bad-host", format!("the host `{name}` reported at the wrong time: {event:?}"), "please report it")
+    Error::new("bad-host", format!("the host `{name}` sent an unexpected event: {event:?}"), "please report it")
 }
 
 fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
@@ -304,7 +306,7 @@ fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), 
 }
 
 fn no_thread(host: &str, error: &io::Error) -> Error {
-    let message = format!("a thread cannot be started for the host `{host}`: {error}");
+    let message = format!("no thread can be started for the host `{host}`: {error}");
     Error::new("no-resources", message, "close other programs, or raise ulimit -u")
 }
 

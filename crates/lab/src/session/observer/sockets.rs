@@ -59,7 +59,7 @@ impl Sockets {
         let opened = thread::scope(|scope| {
             let open = || {
                 enter().map_err(|error| {
-                    let message = format!("{} cannot be entered: {error}", namespace.display());
+                    let message = format!("the network namespace {} cannot be entered: {error}", namespace.display());
                     Error::new("no-inet-diag", message, "please report it")
                 })?;
                 Ok((Survey::of_all_states()?, Closed::open()?))

@@ -66,14 +66,18 @@ impl Account {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;
         let may_bunch = self.second_worst_lateness > limit;
-        let late = Some(&self.lateness).filter(|_| may_bunch).and_then(|lateness| lateness.quantile_us(990)).filter(|late| *late > limit_us).map(|late| {
-            format!(
-                "one connection or request in a hundred began {:.0} ms late or later, where {:.0} ms would not matter: \
-                 open fewer of them per second, or run fewer programs at the same time",
-                late / 1e3,
-                limit_us / 1e3
-            )
-        });
+        let late = Some(&self.lateness)
+            .filter(|_| may_bunch)
+            .and_then(|lateness| lateness.quantile_us(990))
+            .filter(|late| *late > limit_us)
+            .map(|late| {
+                format!(
+                    "one connection or request in a hundred began at least {:.0} ms late; {:.0} ms is acceptable: open \
+                 fewer of them per second, or run fewer programs at the same time",
+                    late / 1e3,
+                    limit_us / 1e3
+                )
+            });
         self.refusals().into_iter().chain(late).collect()
     }
 

@@ -440,14 +440,15 @@ fn hopeless(error: Errno, receiver: SocketAddr) -> Option<Error> {
         Errno::ADDRNOTAVAIL | Errno::AGAIN => Some(Error::new(
             "no-ports",
             format!(
-                "no local port is left for a connection to {receiver}: each stays in TIME-WAIT after its connection"
+                "no local port is left for a connection to {receiver}: ports of closed connections stay in TIME-WAIT"
             ),
-            "open fewer connections: lower `rate` or `count`, or use `requests`, which carries many transfers on one",
+            "open fewer connections: lower `rate` or `count`, or use `requests`, which sends many transfers over one \
+             connection",
         )),
         Errno::NETUNREACH | Errno::NETDOWN | Errno::ACCESS | Errno::PERM | Errno::INVAL => Some(Error::new(
             "cannot-connect",
             format!("{receiver} cannot be reached: {error}"),
-            "check the network's commands in commands.log",
+            "check the commands that created the network, in commands.log",
         )),
         _ => None,
     }

@@ -82,7 +82,7 @@ impl Receiving {
         let thread = thread::Builder::new().name("receiving".to_owned()).spawn(receive).map_err(|error| {
             Error::new(
                 "no-resources",
-                format!("a thread for receiving cannot be started: {error}"),
+                format!("the receiver cannot start a thread: {error}"),
                 "close other programs, or raise ulimit -u",
             )
         })?;
@@ -108,7 +108,7 @@ fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Resu
         Error::new(
             "cannot-listen",
             format!("cannot listen on port {}: {error}", part.port),
-            "stop the program that listens there; `ss -lntup` names it",
+            "stop the program that listens there; `ss -lntup` shows it",
         )
     })
 }
@@ -124,11 +124,10 @@ fn receives_from_dctcp(experiment: &Experiment, part: &Part) -> Result<bool, Err
         return Err(Error::new(
             "mixed-ecn",
             format!(
-                "flow.{} uses dctcp and flow.{} uses ECN with {}: their receiver would have to acknowledge marks in \
-                 two ways",
+                "flow.{} uses dctcp and flow.{} uses ECN with {}: one receiver cannot acknowledge marks in two ways",
                 dctcp.name, classic.name, classic.cc
             ),
-            format!("set ecn = false for flow.{}, or use the engine sim", classic.name),
+            format!("set ecn = false for flow.{}, or use --engine sim", classic.name),
         ));
     }
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);

@@ -41,12 +41,12 @@ fn refusal(name: &str, error: Errno, available: &str, allowed: &str) -> Error {
     match error {
         Errno::NOENT => Error::new(
             "unknown-cc",
-            format!("this kernel has no congestion control `{name}`; it has: {available}"),
+            format!("this kernel does not have the congestion control `{name}`; available: {available}"),
             format!("use one of these, or load its module as root: `modprobe tcp_{name}`"),
         ),
         Errno::PERM => Error::new(
             "cc-not-allowed",
-            format!("this user may not use the congestion control `{name}`; allowed are: {allowed}"),
+            format!("this user may not use the congestion control `{name}`; allowed: {allowed}"),
             format!(
                 "use one of these, or as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{} {name}\"`",
                 allowed.replace(',', "")
@@ -54,7 +54,7 @@ fn refusal(name: &str, error: Errno, available: &str, allowed: &str) -> Error {
         ),
         other => Error::new(
             "unknown-cc",
-            format!("the congestion control `{name}` cannot be set: {other}; this kernel has: {available}"),
+            format!("the congestion control `{name}` cannot be set: {other}; available: {available}"),
             "use one of these",
         ),
     }
@@ -78,7 +78,7 @@ mod tests {
     fn a_disallowed_algorithm_is_reported_with_the_command_that_allows_it() {
         let error = refusal("bbr", Errno::PERM, "reno, cubic, bbr", "reno, cubic");
         assert_eq!(error.code, "cc-not-allowed");
-        assert!(error.message.ends_with("allowed are: reno, cubic"), "{error}");
+        assert!(error.message.ends_with("allowed: reno, cubic"), "{error}");
         assert!(error.hint.contains("tcp_allowed_congestion_control=\"reno cubic bbr\""), "{error}");
     }
 }

@@ -84,8 +84,8 @@ impl Connection {
         algorithm::set(&fd, &flow.cc)?;
         if flow.paced {
             sys::pace(fd.as_fd()).map_err(|error| {
-                let message = format!("flow {}: the kernel does not pace a connection: {error}", flow.name);
-                Error::new("not-paced", message, "leave out flow.paced, or use --engine sim")
+                let message = format!("flow {}: the kernel cannot pace its connection: {error}", flow.name);
+                Error::new("not-paced", message, "remove flow.paced from the scenario, or use --engine sim")
             })?;
         }
         // If the call fails, the transfer works, but its last segment may be delayed.

@@ -20,9 +20,7 @@ pub(in crate::traffic) fn prepare(experiment: &Experiment, flows: impl Iterator<
     match limit {
         Some(limit) if needed > limit => Err(Error::new(
             "too-many-connections",
-            format!(
-                "the flows have up to {needed} connections open at once, but a process may open {limit} files here"
-            ),
+            format!("the flows have up to {needed} connections open at once, but the limit of open files is {limit}"),
             format!("raise the limit: `ulimit -n {needed}` (as root), or lower `count`"),
         )),
         _ => Ok(()),
@@ -33,7 +31,7 @@ pub(in crate::traffic) fn prepare(experiment: &Experiment, flows: impl Iterator<
 pub(in crate::traffic) fn exhausted(error: rustix::io::Errno) -> Error {
     Error::new(
         "too-many-connections",
-        format!("no more connections can be open at once: {error}"),
-        "raise the limit (`ulimit -n 100000`, as root), or let fewer connections arrive",
+        format!("no further connection can be opened: {error}"),
+        "raise the limit of open files (`ulimit -n 100000`, as root), or lower `rate` or `count`",
     )
 }

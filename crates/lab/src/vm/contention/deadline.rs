@@ -76,9 +76,15 @@ pub(super) fn check_processors(count: u32, cpu: Option<&Cpu>) -> Result<(), Erro
 
 fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<(), Error> {
     if count as usize > settings.processors.max(1) {
-        let message =
-            format!("a guest with {count} processors needs {count} here, and this machine has {}", settings.processors);
-        return Err(Error::new("no-contention", message, "leave host.NAME.cpus out, or use --engine sim"));
+        let message = format!(
+            "a guest with {count} processors needs {count} processors of this machine, which has {}",
+            settings.processors
+        );
+        return Err(Error::new(
+            "no-contention",
+            message,
+            "remove host.NAME.cpus from the scenario, or use --engine sim",
+        ));
     }
     let requested = f64::from(count) * cpu.map_or(0.0, Cpu::share);
     let runtime_us = settings.rt_runtime_us.filter(|us| *us >= 0);
@@ -90,8 +96,8 @@ fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<
         return Ok(());
     }
     let message = format!(
-        "{count} processors of a guest with a share of {:.3} each are {requested:.3} processors, and deadline threads \
-         may have {available:.3} here (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
+        "{count} processors of a guest at a share of {:.3} each need {requested:.3} processors, but deadline threads \
+         may use at most {available:.3} (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
         requested / f64::from(count)
     );
     Err(Error::new("no-contention", message, "choose a smaller cpu_share, or cpus = 1"))
@@ -181,42 +187,45 @@ fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
     let runtime_and_period = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
     let what = format!("a guest's processor cannot get {runtime_and_period} (SCHED_DEADLINE)");
     let (why, hint) = match error.raw_os_error() {
-        Some(libc::EPERM) if !settings.may_set_priorities => (
-            "that needs the right CAP_SYS_NICE, which root has".to_owned(),
-            "run it as root: sudo thalweg run ...".to_owned(),
-        ),
+        Some(libc::EPERM) if !settings.may_set_priorities => {
+            ("this needs CAP_SYS_NICE".to_owned(), "run as root: sudo thalweg run ...".to_owned())
+        }
         Some(libc::EPERM) if settings.rt_runtime_us == Some(0) => (
-            "kernel.sched_rt_runtime_us is 0: no time is left for deadline threads".to_owned(),
-            "as root: sysctl -w kernel.sched_rt_runtime_us=950000".to_owned(),
+            "kernel.sched_rt_runtime_us is 0, which leaves no time for deadline threads".to_owned(),
+            "sudo sysctl -w kernel.sched_rt_runtime_us=950000".to_owned(),
         ),
         Some(libc::EPERM) if !settings.may_run_everywhere => (
-            format!("a deadline thread must be free to run on all of the machine's {} processors", settings.processors),
-            "start it without taskset, and outside of a cpuset that has only some of them".to_owned(),
+            format!(
+                "a deadline thread must be allowed on all of the machine's processors, but this process is restricted \
+                 ({} online)",
+                settings.processors
+            ),
+            "start thalweg without taskset, and outside of a cpuset that excludes processors".to_owned(),
         ),
         Some(libc::EBUSY) => {
             let (runtime, period) =
                 (settings.rt_runtime_us.unwrap_or(950_000), settings.rt_period_us.unwrap_or(1_000_000));
             let why = format!(
-                "all deadline threads together may have {runtime} us out of {period} us of each of {} processors \
-                 (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us), and no more of that is left",
+                "all deadline threads together may use {runtime} us out of {period} us on each of {} processors \
+                 (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us), and not enough of that is left",
                 settings.processors
             );
             (
                 why,
-                "choose a smaller cpu_share, end other deadline threads (ps -eLo tid,cls,comm | grep DLN), or as \
-                   root: sysctl -w kernel.sched_rt_runtime_us=-1"
+                "choose a smaller cpu_share, stop other deadline threads (ps -eLo tid,cls,comm | grep DLN), or run: \
+                 sudo sysctl -w kernel.sched_rt_runtime_us=-1"
                     .to_owned(),
             )
         }
         Some(libc::EINVAL) => {
             let (least, most) = (settings.period_min_us.unwrap_or(100), settings.period_max_us.unwrap_or(1 << 22));
             let why = format!(
-                "the period, cpu_slice / cpu_share, must last from {least} us to {most} us \
+                "the period, cpu_slice / cpu_share, must be from {least} us to {most} us \
                  (kernel.sched_deadline_period_min_us, kernel.sched_deadline_period_max_us)"
             );
             (why, "choose another cpu_slice or cpu_share, or change these settings with sysctl -w as root".to_owned())
         }
-        _ => (error.to_string(), "a kernel from 3.14 on has SCHED_DEADLINE; --engine sim needs none".to_owned()),
+        _ => (error.to_string(), "use Linux 3.14 or newer, which has SCHED_DEADLINE, or --engine sim".to_owned()),
     };
     Error::new("no-contention", format!("{what}: {why}"), hint)
 }
@@ -267,7 +276,7 @@ mod tests {
         assert!(told(libc::EPERM, &tied).contains("taskset"));
         let used_up = Settings { rt_runtime_us: Some(400_000), rt_period_us: Some(500_000), ..able() };
         let text = told(libc::EBUSY, &used_up);
-        assert!(text.contains("400000 us out of 500000 us of each of 2 processors"), "{text}");
+        assert!(text.contains("400000 us out of 500000 us on each of 2 processors"), "{text}");
         let short = Settings { period_max_us: Some(1234), ..able() };
         assert!(told(libc::EINVAL, &short).contains("to 1234 us (kernel.sched_deadline_period_min_us"));
         assert!(told(libc::ENOSYS, &able()).contains("--engine sim"));
@@ -282,11 +291,14 @@ mod tests {
             ..Settings::default()
         };
         let single = check_settings(2, Some(&CPU), &of(1)).unwrap_err();
-        assert!(single.message.contains("needs 2 here, and this machine has 1"), "{single}");
+        assert!(single.message.contains("needs 2 processors of this machine, which has 1"), "{single}");
         check_settings(2, Some(&CPU), &of(2)).expect("two halves of 1.9");
         let large = Cpu { slice_ns: Span::from_millis(99), period_ns: Span::from_millis(100), ..CPU };
         let refused = check_settings(2, Some(&large), &of(2)).unwrap_err();
-        assert!(refused.message.contains("are 1.980 processors, and deadline threads may have 1.900"), "{refused}");
+        assert!(
+            refused.message.contains("need 1.980 processors, but deadline threads may use at most 1.900"),
+            "{refused}"
+        );
         check_settings(1, Some(&large), &of(2)).expect("one fits");
         check_settings(2, Some(&large), &Settings { rt_runtime_us: Some(-1), ..of(2) }).expect("no limit");
     }

@@ -152,8 +152,8 @@ fn processor_to_share() -> usize {
 }
 
 fn refused(error: &dyn std::fmt::Display) -> Error {
-    let message = format!("a guest cannot be put on a processor with others: {error}");
-    Error::new("no-contention", message, "check the limit of processes (ulimit -u), and whether QEMU still runs")
+    let message = format!("a guest cannot be pinned to a shared processor: {error}");
+    Error::new("no-contention", message, "check the limit of processes (ulimit -u), and that QEMU is still running")
 }
 
 #[cfg(test)]

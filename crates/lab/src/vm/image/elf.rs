@@ -36,7 +36,7 @@ pub(super) struct Loaded {
 pub(super) fn read(path: &Path) -> io::Result<Loaded> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(named)?;
-    loaded(bytes).ok_or_else(|| named(io::Error::other("it is no ELF file of 64 bits")))
+    loaded(bytes).ok_or_else(|| named(io::Error::other("it is not a 64-bit ELF file")))
 }
 
 pub(super) fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_a_program_is_rejected_by_name() {
         let error = read(Path::new("/etc/passwd")).unwrap_err().to_string();
-        assert!(error.contains("/etc/passwd") && error.contains("no ELF file"), "{error}");
+        assert!(error.contains("/etc/passwd") && error.contains("not a 64-bit ELF file"), "{error}");
         assert_eq!(loaded(b"\x7fELF\x02\x01 and no more".to_vec()), None);
     }
 

@@ -48,8 +48,8 @@ impl Identity {
             return Ok(identity);
         }
         let bytes = fs::read(image)?;
-        let release = release(&bytes)
-            .ok_or_else(|| io::Error::other("it is not an image of a Linux kernel for PCs (bzImage)"))?;
+        let release =
+            release(&bytes).ok_or_else(|| io::Error::other("it is not a Linux kernel image for x86 (bzImage)"))?;
         let sha256 = checksum(&bytes, modules).map_err(|error| io::Error::other(format!("its modules: {error}")))?;
         let identity = Identity { release, sha256 };
         if let (Some(folder), Some(place)) = (folder, place) {

@@ -76,7 +76,7 @@ impl Base {
         if let Some(bytes) = self.bytes.get() {
             return Ok(bytes);
         }
-        let place = self.place.as_ref().ok_or_else(|| io::Error::other("it is kept nowhere"))?;
+        let place = self.place.as_ref().ok_or_else(|| io::Error::other("it is not cached"))?;
         let bytes = fs::read(place)?;
         Ok(self.bytes.get_or_init(|| bytes))
     }
@@ -96,7 +96,7 @@ impl Base {
 pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Error> {
     let failed = |error: io::Error| {
         let message = format!("the file system of guests cannot be created: {error}");
-        Error::new("bad-guest", message, "see whether this file can be read, and is whole")
+        Error::new("bad-guest", message, "check that this file is readable and complete")
     };
     let mut programs = vec![(ENGINE.to_owned(), engine.to_owned())];
     for tool in TOOLS {

@@ -60,7 +60,7 @@ impl VmKernel {
         let folder = cache::folder().map(|cache| cache.join("vm/current"));
         match folder.filter(|folder| folder.join("kernel.json").exists()) {
             Some(folder) => VmKernel::fetched(&folder),
-            None => Err(Error::new("no-kernel", "there is no kernel for guests", FETCH)),
+            None => Err(Error::new("no-kernel", "no kernel for guests is installed", FETCH)),
         }
     }
 
@@ -93,7 +93,7 @@ impl VmKernel {
     }
 
     fn open_with(image: &Path, modules: Option<&Path>, kept: Option<&Path>) -> Result<VmKernel, Error> {
-        let hint = "name an image for x86-64, such as arch/x86/boot/bzImage or /boot/vmlinuz: --kernel IMAGE";
+        let hint = "use an image for x86-64, such as arch/x86/boot/bzImage or /boot/vmlinuz: --kernel IMAGE";
         let bad = |found: String| Error::new("bad-kernel", format!("{}: {found}", image.display()), hint);
         let modules = modules.map_or_else(|| Ok(Modules::default()), Modules::find)?;
         let identity = Identity::of(image, &modules, kept).map_err(|error| bad(error.to_string()))?;
@@ -134,7 +134,10 @@ mod tests {
     fn a_file_that_is_not_a_kernel_image_is_rejected_with_the_expected_format() {
         let error = VmKernel::open(Path::new("/etc/passwd"), None).unwrap_err();
         assert_eq!(error.code, "bad-kernel");
-        assert!(error.message.contains("/etc/passwd: it is not an image") && error.hint.contains("bzImage"), "{error}");
+        assert!(
+            error.message.contains("/etc/passwd: it is not a Linux kernel image") && error.hint.contains("bzImage"),
+            "{error}"
+        );
         let error = VmKernel::open(Path::new("/no/such/image"), None).unwrap_err();
         assert!(error.message.contains("/no/such/image: No such file"), "{error}");
     }

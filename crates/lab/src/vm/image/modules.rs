@@ -47,7 +47,7 @@ impl Modules {
     /// `bad-kernel`: the folder cannot be read, or contains no modules.
     pub fn find(folder: &Path) -> Result<Modules, Error> {
         let bad = |found: String| {
-            Error::new("bad-kernel", found, "name the folder that has the kernel's modules: --modules DIR")
+            Error::new("bad-kernel", found, "set the directory with the kernel's modules: --modules DIR")
         };
         let mut files = BTreeMap::new();
         walk(folder, &mut files).map_err(|error| bad(format!("{}: {error}", folder.display())))?;

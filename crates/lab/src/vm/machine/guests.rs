@@ -81,7 +81,7 @@ impl Guests {
         let failure = self.probe_result.traits.agent_fails.get(name)?;
         // The agent's hint applies to a machine, and not to a guest.
         let why = failure.split(" hint: ").next().unwrap_or(failure).trim_start_matches("thalweg-agent: ");
-        Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
+        Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that supports it"))
     }
 
     /// Checks that the guests support the congestion control of a flow.
@@ -110,8 +110,11 @@ impl Guests {
             }
             Algorithm::Kernel { name } => {
                 let available = self.algorithms().join(", ");
-                let message = format!("flows.{}.cc: the guests' kernel has no `{name}`; it has {available}", flow.name);
-                let hint = "thalweg kernel fetch linux-image-amd64 gets one that has every algorithm of Linux";
+                let message = format!(
+                    "flows.{}.cc: the guests' kernel does not have `{name}`; available: {available}",
+                    flow.name
+                );
+                let hint = "thalweg kernel fetch linux-image-amd64 gets a kernel with all algorithms of Linux";
                 Err(Error::new("unknown-cc", message, hint))
             }
         }
@@ -137,7 +140,7 @@ impl Guests {
     ) -> Result<(Child, Machine, Option<UnixStream>), Error> {
         let failed = |error: io::Error| {
             let message = format!("the guest of the host {} cannot be started: {error}", place.name);
-            Error::new("no-guest", message, "close other programs, then try again")
+            Error::new("no-guest", message, "close other programs and try again")
         };
         let with_algorithm = place.flows.iter().copied().filter(|flow| !self.is_label(&experiment.flows[*flow]));
         let (algorithms, mut files) = algorithms::needed(experiment, &with_algorithm.collect::<Vec<_>>())?;
@@ -202,7 +205,7 @@ impl Machine {
         let ids = qemu::processors(self.pid);
         if ids.len() != self.processors {
             let message = format!(
-                "expected {} threads of QEMU (process {}) that are a guest's processors, found {}",
+                "expected {} processor threads of a guest in QEMU (process {}), found {}",
                 self.processors,
                 self.pid,
                 ids.len()

@@ -43,7 +43,7 @@ pub(super) struct ProbeResult {
 /// If a requirement is missing; the error names it.
 pub(super) fn machine() -> Result<(), Error> {
     if !cfg!(target_arch = "x86_64") {
-        let message = "guests need a machine with x86-64 processors";
+        let message = "guests need an x86-64 machine";
         return Err(Error::new("no-guests", message, "run it on another machine, or use --engine kernel"));
     }
     if qemu::program().is_none() {
@@ -89,7 +89,7 @@ fn boot(kernel: &VmKernel, base: &Base) -> Result<(Accelerator, Traits), Error> 
 
 fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base: &Base) -> Result<Traits, Error> {
     let started = |error: io::Error| {
-        Error::new("no-guest", format!("a guest cannot be started: {error}"), "close other programs, then try again")
+        Error::new("no-guest", format!("a guest cannot be started: {error}"), "close other programs and try again")
     };
     let content = initramfs::with_order(base, &Order::Probe, &[]).map_err(started)?;
     let file = sys::file_in_memory(&content).map_err(started)?;
@@ -122,7 +122,7 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
     match answer {
         Ok(Some(traits)) => traits,
         silence => {
-            let how = if silence.is_ok() { "ended" } else { "gave no output for too long" };
+            let how = if silence.is_ok() { "exited" } else { "produced no output for too long and was stopped" };
             let console = console.join().unwrap_or_default();
             Err(not_booted(&kernel.release, how, &console))
         }

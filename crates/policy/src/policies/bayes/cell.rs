@@ -213,7 +213,7 @@ impl Cell {
             return None;
         };
         self.restart(arm);
-        Some(format!("connections have become {way} than the learned state can explain"))
+        Some(format!("connections have become {way} than the learned state predicts"))
     }
 
     /// Drops all data.

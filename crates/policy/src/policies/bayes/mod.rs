@@ -320,9 +320,9 @@ fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId) -> Stri
     let share = percent(views[most.index()].weight);
     let all: f64 = views.iter().map(|view| view.connections).sum();
     let basis = if all < 1.0 {
-        format!("no connection to {prefix} has closed yet, and its neighbours show")
+        format!("no connection to {prefix} has closed yet, but neighbouring prefixes indicate")
     } else {
-        format!("{all:.0} recent connections and its neighbours show")
+        format!("{all:.0} recent connections and neighbouring prefixes indicate")
     };
     let gain = |view: &ArmView| {
         let gain = view.gain.unwrap_or(Interval { mean: 0.0, low: 0.0, high: 0.0 });
@@ -330,7 +330,10 @@ fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId) -> Stri
         format!("{mean:.2} times as good as {default} (95 %: {low:.2} to {high:.2})")
     };
     if most != arms.default() {
-        return format!("{name} gets {share} of new connections: {basis} that it is {}.", gain(&views[most.index()]));
+        return format!(
+            "{name} gets {share} of new connections: {basis} that {name} is {}.",
+            gain(&views[most.index()])
+        );
     }
     let mut others: Vec<&ArmView> = views.iter().filter(|view| view.arm != most).collect();
     others.sort_by(|a, b| b.weight.total_cmp(&a.weight));
