@@ -28,13 +28,13 @@ const ATTEMPTS: usize = 20;
 
 /// Record the inputs and decisions of the kernel's congestion controllers, as fixtures for crates/cc/tests/lockstep.
 ///
-/// Needs root (it registers congestion controllers) and Linux 6.10 or newer. Its registrations end with it. `dctcp` is
-/// recorded only if it is named; it needs the module tcp_dctcp and Linux 6.1, which tools/lockstep_guest.py has in a
-/// virtual machine.
+/// Needs root, because it registers congestion controls, and Linux 6.10 or newer. Its registrations are removed when it
+/// exits. `dctcp` is recorded only if it is named; it needs the module tcp_dctcp and Linux 6.1, as in the virtual
+/// machine of tools/lockstep_guest.py.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-lockstep", after_help = "Example: sudo make lockstep")]
 struct Arguments {
-    /// Folder of recordings
+    /// Directory of the recordings
     #[arg(long, value_name = "DIR", default_value = "crates/cc/tests/lockstep/recordings")]
     out: PathBuf,
     /// The engine that runs the scenes

@@ -10,7 +10,7 @@ mod queue;
 pub use app::{App, segment_bytes};
 pub use queue::Queue;
 
-/// Version of the plan's and the run directory's form.
+/// Version of the format of plans and run directories.
 pub const FORMAT: u32 = 1;
 
 /// Input of `thalweg-engine run`: every experiment, fully specified.
@@ -222,7 +222,7 @@ pub struct Profile {
     pub points: Vec<ProfilePoint>,
 }
 
-/// Conditions from a time on; null: unchanged.
+/// Conditions from a given time; null: unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfilePoint {
@@ -256,7 +256,7 @@ pub enum Capacity {
     Profile {},
 }
 
-/// A rate from a time on.
+/// A rate from a given time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -457,7 +457,7 @@ pub struct Flow {
     pub name: String,
     /// Congestion control.
     pub cc: String,
-    /// File to load the algorithm from; absent or null: the engine has it.
+    /// File to load the algorithm from; absent or null: the engine provides the algorithm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cc_file: Option<CcFile>,

@@ -191,14 +191,14 @@ pub struct Reverse {
     pub offloads: bool,
 }
 
-/// Conditions from a time on; unset ones stay unchanged.
+/// Conditions from a given time; those that are not set stay unchanged.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Time from which the step applies.
     #[schemars(extend("format" = "time"))]
     pub at: String,
-    /// The rate from then on. If any step has one, the first must.
+    /// The rate from then on. If any step has a rate, the first step must have one.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
     /// The path's round-trip time from then on, half in each direction.
@@ -434,8 +434,8 @@ pub struct Flow {
     /// Parameters of the algorithm, where the engine can set them.
     #[serde(default)]
     pub cc_params: BTreeMap<String, f64>,
-    /// Whether segments leave spread out at the pacing rate even if the algorithm does not pace, as below Linux's queue
-    /// discipline `fq`: at 1.2 times cwnd per round trip, and in early slow start at twice cwnd.
+    /// Whether segments are paced even if the algorithm does not pace, as with Linux's queue discipline `fq`: at 1.2
+    /// times cwnd per round trip, and in early slow start at twice cwnd.
     #[serde(default)]
     pub paced: bool,
     /// Whether the connection negotiates ECN (RFC 3168). Default: as in Linux, only algorithms that need ECN do.
@@ -584,7 +584,7 @@ pub struct CcTable {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {
-    /// The next connection opens this long after the one before has finished.
+    /// The next connection opens this long after the previous one has finished.
     #[schemars(extend("format" = "time"))]
     pub gap: Option<String>,
     /// Name of a flow; connections open until it has finished.

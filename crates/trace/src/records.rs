@@ -29,8 +29,8 @@ table! {
         : start_us: Option<u64>,
         /// end_us - start_us by a monotonic clock, so that steps of the wall clock do not change it.
         : duration_us: Option<u64>,
-        /// Whether it was open before recording began. Times and round-trip times then count from the start of
-        /// recording, the kernel's own counters from the opening.
+        /// Whether the connection was open before recording began. Times and round-trip times then count from the start
+        /// of recording, and the kernel's own counters from the opening.
         : joined: Option<bool>,
         /// Sampling ratio: one in this number of connections is recorded; also the weight of the row.
         : sampled_one_in: Option<u64>,
@@ -67,8 +67,8 @@ table! {
         : untouched_because: Option<&'static str>,
         /// The algorithm that `tune` chose, or would have chosen in a dry run; for held_out connections, the default.
         : assigned_cc: Option<Rc<str>>,
-        /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen
-        /// (its close was not observed).
+        /// How the connection closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset,
+        /// timeout, or unseen (its close was not observed).
         : close: Option<&'static str>,
         /// Payload bytes sent, retransmissions included.
         : sent_bytes: Option<u64>,
@@ -141,8 +141,8 @@ table! {
         : cpu_limited: Option<bool>,
         /// (rtt_max_us - rtt_min_us) / rtt_min_us: a lower bound of the depth of the path's queue, in BDP.
         : buffer_bdp: Option<f64>,
-        /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: no transfer,
-        /// or one that did not end.
+        /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: the row is
+        /// not a transfer, or the transfer did not end.
         : fct_us: Option<u64>,
         /// 8 acked_bytes / fct_us, in bits per second; empty if fct_us is empty.
         : goodput_bps: Option<f64>,

@@ -18,14 +18,14 @@ pub enum Queue {
         interval_ns: Span,
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
-        /// ECN-capable packets with at least this sojourn time are marked; null: none are.
+        /// Sojourn time above which ECN-capable packets are marked; null: none are marked.
         ce_threshold_ns: Option<Span>,
     },
     /// Flow queuing with CoDel (RFC 8290).
     FqCodel {
         /// Number of sub-queues that flows are hashed to.
         flows: u32,
-        /// Bytes that a sub-queue may send in a round.
+        /// Bytes that a sub-queue may send per round.
         quantum_bytes: Bytes,
         /// Limit of all packets together.
         memory_limit_bytes: Bytes,
@@ -37,7 +37,7 @@ pub enum Queue {
         interval_ns: Span,
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
-        /// ECN-capable packets with at least this sojourn time are marked; null: none are.
+        /// Sojourn time above which ECN-capable packets are marked; null: none are marked.
         ce_threshold_ns: Option<Span>,
     },
     /// Proportional integral controller enhanced (RFC 8033).
@@ -57,7 +57,7 @@ pub enum Queue {
     FqPie {
         /// Number of sub-queues that flows are hashed to.
         flows: u32,
-        /// Bytes that a sub-queue may send in a round.
+        /// Bytes that a sub-queue may send per round.
         quantum_bytes: Bytes,
         /// Limit of all packets together.
         memory_limit_bytes: Bytes,
@@ -76,9 +76,9 @@ pub enum Queue {
     },
     /// Random early detection (Floyd and Jacobson, 1993).
     Red {
-        /// Average queue length from which on packets may be marked or dropped.
+        /// Average queue length at which marking or dropping begins.
         min_bytes: Bytes,
-        /// Average queue length from which on every packet is marked or dropped.
+        /// Average queue length at which every packet is marked or dropped.
         max_bytes: Bytes,
         /// Average size of a packet.
         avpkt_bytes: Bytes,
@@ -95,11 +95,11 @@ pub enum Queue {
     Fq {
         /// Maximum number of packets of a flow.
         flow_limit: u32,
-        /// Bytes that a flow may send in a round.
+        /// Bytes that a flow may send per round.
         quantum_bytes: Bytes,
         /// Bytes that a new flow may send in its first round.
         initial_quantum_bytes: Bytes,
-        /// ECN-capable packets with at least this sojourn time are marked; null: none are.
+        /// Sojourn time above which ECN-capable packets are marked; null: none are marked.
         ce_threshold_ns: Option<Span>,
     },
     /// Dual-queue coupled AQM (RFC 9332) with PI2.
@@ -112,7 +112,7 @@ pub enum Queue {
         alpha: f64,
         /// Weight of the change of the delay, in 1/s.
         beta: f64,
-        /// Sojourn time from which on every packet of the L queue is marked.
+        /// Sojourn time above which every packet of the L queue is marked.
         step_thresh_ns: Span,
         /// Ratio between the marking probability of the L queue and the square root of the classic drop probability.
         coupling_factor: u32,

@@ -63,7 +63,7 @@ pub struct QueueTable {
     /// Number of sub-queues that flows are hashed to: 1024 (fq_codel, fq_pie).
     #[schemars(range(min = 1, max = 65_536))]
     pub flows: Option<u32>,
-    /// Bytes that a sub-queue or flow may send in a round: 1514 (fq_codel, fq_pie), 3028 (fq).
+    /// Bytes that a sub-queue or flow may send per round: 1514 (fq_codel, fq_pie), 3028 (fq).
     #[schemars(extend("format" = "size"))]
     pub quantum: Option<String>,
     /// Bytes that a new flow may send in its first round: 15140 (fq).
@@ -81,16 +81,16 @@ pub struct QueueTable {
     /// Whether ECN-capable packets are marked instead of dropped: as in Linux, true for fq_codel and false for the
     /// others.
     pub ecn: Option<bool>,
-    /// Sojourn time from which on ECN-capable packets are marked. Default: none (codel, fq_codel, fq).
+    /// Sojourn time above which ECN-capable packets are marked. Default: none (codel, fq_codel, fq).
     #[schemars(extend("format" = "time"))]
     pub ce_threshold: Option<String>,
     /// Drop probability up to which packets are marked, in percent: 10 (fq_pie).
     #[schemars(range(max = 100))]
     pub ecn_prob: Option<u32>,
-    /// Average queue length from which on packets may be marked or dropped: a third of max (red).
+    /// Average queue length at which marking or dropping begins: a third of max (red).
     #[schemars(extend("format" = "size"))]
     pub min: Option<String>,
-    /// Average queue length from which on every packet is marked or dropped: a quarter of the limit (red).
+    /// Average queue length at which every packet is marked or dropped: a quarter of the limit (red).
     #[schemars(extend("format" = "size"))]
     pub max: Option<String>,
     /// Average size of a packet: 1000 bytes (red).
@@ -111,7 +111,7 @@ pub struct QueueTable {
     /// Weight of the change of the delay: 20 sixteenths of 1/s (pie, fq_pie), 3.2 1/s (dualpi2).
     #[schemars(range(min = 0.0, max = 256.0))]
     pub beta: Option<f64>,
-    /// Sojourn time from which on every packet of the L queue is marked: 1 ms (dualpi2).
+    /// Sojourn time above which every packet of the L queue is marked: 1 ms (dualpi2).
     #[schemars(extend("format" = "time"))]
     pub step_thresh: Option<String>,
     /// Ratio between the marking probability of the L queue and the square root of the classic drop probability: 2
