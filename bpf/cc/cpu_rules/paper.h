@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule `paper`: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual
- * Machines under CPU Contention", arXiv:2601.05665v1. It cures slices far below a round trip.
+ * Machines under CPU Contention", arXiv:2601.05665v1. It helps if slices are far shorter than a round trip.
  *
  * Included by rule.h.
  */
@@ -11,7 +11,7 @@
 /* BBR leaves 1 % of the bandwidth unused when it paces, so that queues drain. */
 #define RULE_PACING_PERCENT 99
 
-/* Bytes per second of `gain` times the bandwidth, as BBR itself computes it, up to what the socket allows. */
+/* Returns `gain` times the bandwidth in bytes per second, as BBR computes it, up to the socket's limit. */
 RULE_FUNCTION uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t gain)
 {
 	/* 64 bits hold this up to 3 Tbit/s at the highest gain. */
@@ -21,7 +21,7 @@ RULE_FUNCTION uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t ga
 	return rate < in->max_pacing_rate_bytes_per_s ? rate : in->max_pacing_rate_bytes_per_s;
 }
 
-/* Packets that are expected in flight: a part of bandwidth x min_rtt, rounded up. Meaningless before both are known. */
+/* Returns the packets expected in flight: a part of bandwidth x min_rtt, rounded up. Invalid before both are known. */
 RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version, const struct rule_input *in)
 {
 	uint64_t unit = 100ULL << RULE_BW_SHIFT;
@@ -33,14 +33,14 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 /* The volume in flight is smoothed with weight 1/4 for the new value. */
 #define RULE_PAPER_SMOOTHING 4
 
-/* After PROBE_RTT, BBR intends a small inflight for this number of smoothed RTTs. */
+/* For this number of smoothed RTTs after PROBE_RTT, BBR keeps few packets in flight on purpose. */
 #define RULE_PAPER_ROUNDS_AFTER_PROBE_RTT 3
 
 /*
  * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its
  * application has nothing to send. If less is in flight, pacing has missed departures while the sender was off CPU: it
- * then paces with the gain of STARTUP to catch up. For version 3: less than 84 % of a BDP, and less than the short-term
- * bound.
+ * then paces with the gain of STARTUP to catch up. In version 3 the threshold is
+ * 84 % of a BDP, or the short-term bound if that is smaller.
  */
 RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_version *version, const struct rule_input *in,
 			      struct rule_output *out)

@@ -14,10 +14,10 @@
 
 #include <stdint.h>
 
-/* In a function that is called instead of inlined, the verifier knows less about the arguments. */
+/* Inlined, because the verifier knows less about the arguments of a called function. */
 #define RULE_FUNCTION static inline __attribute__((always_inline))
 
-/* Which rule; the loader sets it by name (crates/agent/src/cc/settable.rs). */
+/* The rule; the loader sets it by name (crates/agent/src/cc/settable.rs). */
 enum rule { RULE_PAPER, RULE_SCHEDULE };
 
 /* BBR's modes, numbered as the kernel numbers them. */
@@ -36,14 +36,14 @@ enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 /* Differences between versions of BBR. crates/cc has the same numbers, in the wrapped.rs of each version. */
 struct rule_version {
 	uint32_t startup_gain;     /* pacing gain of STARTUP */
-	uint32_t expected_percent; /* of a BDP; below it, too little is in flight: under the lowest gain */
+	uint32_t expected_percent; /* expected data in flight, in percent of a BDP */
 	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
 	uint32_t missed_us;        /* a silence counts as a stall if it missed more than this of the schedule */
 };
 
 /*
- * Version 1 probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25. The gain of STARTUP is 2/ln 2 as it
- * rounds it.
+ * Version 1 probes at 1.25 times the bandwidth every eight rounds, which compensates for 1 - 1/1.25 = 1/5. The gain of
+ * STARTUP is 2/ln 2, as rounded by BBR.
  */
 static const struct rule_version rule_version_1 = {
 	.startup_gain = RULE_GAIN_UNIT * 2885 / 1000 + 1,
@@ -64,7 +64,7 @@ static const struct rule_version rule_version_3 __attribute__((unused)) = {
 
 /* State after an ACK. */
 struct rule_input {
-	/* The connection. Its clock is in microseconds and starts anywhere. */
+	/* The connection. Its clock is in microseconds, with an arbitrary origin. */
 	uint64_t now_us;
 	uint64_t departure_us;   /* time at which pacing allows the next packet; in the past: it could have left then */
 	uint64_t bytes_sent;     /* since the start, retransmissions included */
@@ -90,8 +90,8 @@ struct rule_input {
 	uint32_t min_rtt_us; /* 4294967295: unknown */
 	uint32_t mode;
 	uint32_t full_bw_count; /* in STARTUP: round trips in which the bandwidth did not grow */
-	/* Of version 3. */
-	uint32_t inflight_bound; /* the short-term bound of what is in flight, in packets; 0: none */
+	/* Only in version 3. */
+	uint32_t inflight_bound; /* short-term bound of the packets in flight; 0: none */
 	uint32_t unbounded_cwnd; /* cwnd before losses bound it; 0: as `snd_cwnd` */
 };
 
@@ -115,7 +115,7 @@ struct rule_schedule {
 	uint32_t delivered;
 	uint32_t lost;
 
-	int64_t owed; /* byte-microseconds; negative: sent ahead */
+	int64_t owed; /* debt of pacing in byte-microseconds; negative: data was sent ahead */
 
 	/* Recent totals: time available for sending, and the part of it missed off CPU. */
 	uint64_t passed_us;
@@ -126,8 +126,8 @@ struct rule_schedule {
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/*
-	 * The bandwidth between stalls: the largest of this window of time and of the one before, and where the sample
-	 * began.
+	 * Maximum bandwidth between stalls, in the current time window and in the previous one, and the start of the
+	 * sample.
 	 */
 	uint64_t bw;
 	uint64_t bw_before;
@@ -136,18 +136,18 @@ struct rule_schedule {
 	uint32_t mark_delivered;
 
 	/*
-	 * STARTUP: BBR's count of round trips without growth, how many of them had a stall, when the last of those counted,
-	 * and whether a stall began since.
+	 * STARTUP: BBR's count of round trips without growth, the number of them with a stall, the time at which the last
+	 * of these was counted, and whether a stall has begun since.
 	 */
 	uint64_t flat_at_us;
 	uint32_t full_bw_count;
 	uint32_t flat_stalls;
 	uint32_t has_stalled;
 
-	/* Losses: in units of 1/50 packet the excess over 2 %, and the part not yet offset. */
+	/* Losses in units of 1/50 packet: the excess over 2 %, and the part not yet offset by deliveries. */
 	uint64_t excess;
 	uint64_t unpaid;
-	uint64_t cap;         /* packets x 256 that the path takes; 0: no bound is known */
+	uint64_t cap;         /* packets that the path can hold, times 256; 0: no known bound */
 	uint64_t known;       /* level up to which the cap recovers quickly */
 	uint64_t peak;        /* maximum number of packets in flight since the last congestion */
 	uint32_t settled;     /* value of `delivered` at which the last congestion has passed */
@@ -160,14 +160,14 @@ struct rule_state {
 	struct rule_schedule schedule;
 };
 
-/* Changes: zero leaves the value set by BBR. */
+/* Changes by the rule; zero leaves the value set by BBR. */
 struct rule_output {
 	uint64_t pacing_rate_bytes_per_s;
 	uint32_t pacing_gain; /* in BBR's own state, until BBR sets it again */
 	uint32_t snd_cwnd;
-	uint32_t is_startup_over; /* the pipe is full: BBR's search for the end of the growth is over */
+	uint32_t is_startup_over; /* the pipe is full: STARTUP ends */
 	uint32_t full_bw_count;   /* BBR's count of round trips without growth */
-	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: BBR need not empty the path for 10 s */
+	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: no PROBE_RTT for 10 s */
 	uint32_t boosted; /* whether this ACK counts as one at which the sender was short of CPU */
 };
 
@@ -175,7 +175,7 @@ struct rule_output {
 #include "schedule.h"
 
 /*
- * Called before BBR sees a rate sample of `delivered` packets in `interval_us`: returns the interval that it is to see.
+ * Called before BBR processes a rate sample of `delivered` packets in `interval_us`. Returns the interval for BBR.
  */
 RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us,
 				     uint64_t min_rtt_us, uint64_t delivered, uint64_t interval_us)
@@ -185,7 +185,7 @@ RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *st
 		       interval_us;
 }
 
-/* One ACK, after BBR. `out` is zero before. */
+/* Processes an ACK that BBR has handled. `out` must be zero before the call. */
 RULE_FUNCTION void rule_step(enum rule rule, const struct rule_version *version, struct rule_state *state,
 			     const struct rule_input *in, struct rule_output *out)
 {

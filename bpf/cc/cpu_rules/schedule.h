@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent meanwhile.
+ * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent in that time.
  *
  * Pacing is a schedule: at every moment it determines how much data may have left. A sender that is off CPU falls
  * behind the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries,
- * and takes that for the path's bandwidth. The rule accounts for what pacing owes, and sends it as soon as the sender
- * is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
+ * and mistakes that rate for the path's bandwidth. The rule accounts for what pacing owes, and sends it as soon as the
+ * sender is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
  *
- * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in
+ * Included by rule.h. Amounts of data derived from a time are in byte-microseconds (bytes times 10^6): a rate in
  * bytes per second times microseconds needs no division.
  */
 #ifndef THALWEG_CPU_RULES_SCHEDULE_H
@@ -20,20 +20,20 @@
 #define RULE_STALL_US 1000
 
 /*
- * In STARTUP, a full window does not explain a silence that is longer than this and than two round trips: half of what
- * BBR allows for ACKs that arrive in bunches.
+ * In STARTUP, a full window does not explain a silence longer than both this and two round trips. The value is half of
+ * BBR's allowance for aggregated ACKs.
  */
 #define RULE_FULL_STALL_US 50000
 
 /*
  * The comparison of stalls with the loss that BBR's probing compensates (rule_version.missed_ratio) covers at least a
- * second: a virtual machine with a dedicated CPU also has stalls, which come in bunches.
+ * second: a virtual machine with a dedicated CPU also has stalls, which occur in bursts.
  */
 #define RULE_LATELY_US (1 << 20)
 
 /*
- * A connection is treated as if it had been on CPU for this long before its start: its first milliseconds are work, and
- * late without any stall.
+ * A connection is treated as if it had been on CPU for this long before its start: its first milliseconds need much
+ * CPU, and its packets are late even without a stall.
  */
 #define RULE_DOUBT_US 30000
 
@@ -54,7 +54,7 @@
 /* The longest stall decays by 1/N with each shorter one. */
 #define RULE_STALL_FADE 8
 
-/* A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it. */
+/* A bandwidth below one packet per 17 ms does not bound samples: stalls do not affect flows paced so slowly. */
 #define RULE_MIN_BW 1000
 
 /* The debt is at most this multiple of the cost of the longest stall. */
@@ -63,12 +63,13 @@
 /* A loss ratio above 1/N is congestion: 2 %, as in BBR's versions 2 and 3. */
 #define RULE_LOSS_RATIO 50
 
-/* Lost packets above that ratio before it counts: random loss of 1 % exceeds this once in 300,000 tests. */
+/* Number of lost packets beyond that ratio before it counts: random loss of 1 % exceeds this in 1 of 300,000 tests. */
 #define RULE_LOSS_EXCESS 10
 
 /*
- * Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the
- * second number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met congestion.
+ * Congestion reduces the window to the first percentage. One round trip later it grows by a quarter of the delivered
+ * packets up to the second percentage, and then by 1/256 of them, slowly, as CUBIC does near the window of the last
+ * congestion.
  */
 #define RULE_CAP_KEPT_PERCENT 70
 #define RULE_CAP_KNOWN_PERCENT 90
@@ -80,7 +81,7 @@
  */
 #define RULE_MIN_RTT_RATIO 8
 
-/* Data that left ahead of the schedule counts up to the largest burst. */
+/* Data sent ahead of the schedule is counted up to the largest burst. */
 #define RULE_MAX_AHEAD ((int64_t)65536 * RULE_US_PER_S)
 
 /* Maximum number of bytes sent between two calls of the rule, so that products fit. */
@@ -98,16 +99,16 @@ RULE_FUNCTION uint64_t rule_max(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-/* Whether the sender has recently been off CPU. */
+/* Returns whether the sender has recently been off CPU. */
 RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us)
 {
 	return it->stall_us && now_us - it->stalled_at_us < RULE_MEMORY_ROUNDS * (min_rtt_us + it->stall_us);
 }
 
 /*
- * The interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU are handled at one
- * moment. A sample that begins between them counts the rest of them as delivered in no time. So no sample may be faster
- * than ACKs have come from one stall to another.
+ * Returns the corrected interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU
+ * are handled at the same moment. A sample that begins between them counts the remaining ones as delivered in no time.
+ * Therefore, no sample may be faster than the ACK rate between stalls.
  */
 RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
 					      uint64_t delivered, uint64_t interval_us)
@@ -135,8 +136,8 @@ RULE_FUNCTION void rule_schedule_forget(struct rule_schedule *it)
 }
 
 /*
- * The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs,
- * a round trip apart at least, lies a fair sample of the bandwidth.
+ * Handles a stall: the sender was off CPU for `away_us` until now. The ACK before a stall was handled when it arrived,
+ * so two such ACKs at least a round trip apart yield a valid bandwidth sample.
  */
 RULE_FUNCTION void rule_schedule_stall(struct rule_schedule *it, const struct rule_input *in, uint64_t away_us)
 {
@@ -174,7 +175,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	uint64_t missed;
 	int64_t owed;
 
-	/* The path, the receiver or the application held it back, or BBR on purpose. */
+	/* The path, the receiver, the application or BBR itself held the sender back. */
 	if (!it->seen_us || in->is_held_back || !in->prior_inflight || in->mode == RULE_PROBE_RTT ||
 	    in->ca_state == RULE_CA_LOSS) {
 		it->owed = 0;
@@ -190,14 +191,14 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	}
 
 	/*
-	 * cwnd is too small for a burst. The path may be the reason, unless stalls are known to be, or the silence is longer
-	 * than the path makes it and more is outstanding than arrives at once.
+	 * If cwnd is too small for a burst, the path may be the reason for the silence. Exceptions: stalls are known, or the
+	 * silence is longer than the path can cause and more is outstanding than this ACK covers.
 	 */
 	is_full = (uint64_t)in->prior_inflight * in->mss + (it->rate >> 10) + 2 * in->mss > (uint64_t)it->set_cwnd * in->mss;
 	is_long = in->mode == RULE_STARTUP && away_us > rule_max(RULE_FULL_STALL_US, 2 * (uint64_t)in->min_rtt_us) &&
 		  in->bw * away_us >> RULE_BW_SHIFT > (uint64_t)in->acked + RULE_MIN_CWND;
 	if (away_us > RULE_STALL_US && (it->stall_us || !is_full || is_long)) {
-		/* Packets that left at a raised rate took less of the schedule's time. */
+		/* Packets sent at a raised rate used less of the schedule's time. */
 		if (it->set_rate > it->rate)
 			paced = sent * it->rate / it->set_rate;
 		missed = scheduled - rule_min(paced * RULE_US_PER_S, scheduled);
@@ -220,7 +221,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	return 0;
 }
 
-/* Learns from losses how much the path takes at once. Returns whether there is congestion. */
+/* Learns from losses how much data the path can take at once. Returns whether there is congestion. */
 RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const struct rule_input *in)
 {
 	uint64_t acked = (uint32_t)(in->delivered - it->delivered);
@@ -228,10 +229,10 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 	uint64_t floor;
 
 	it->peak = rule_max(it->peak, in->prior_inflight);
-	/* Each loss is offset by delivered packets before the window grows again; one whole window at most. */
+	/* Before the window grows again, delivered packets must offset each loss, up to one window of losses. */
 	it->unpaid = rule_min(it->unpaid + lost, it->peak * RULE_LOSS_RATIO);
 	it->unpaid -= rule_min(it->unpaid, acked);
-	/* The packets in flight at the last congestion belong to it. */
+	/* Losses among the packets in flight at the last congestion belong to that congestion. */
 	if (it->is_settling && (int32_t)(in->delivered - it->settled) < 0)
 		return 0;
 	it->is_settling = 0;
@@ -256,9 +257,9 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 }
 
 /*
- * STARTUP ends after three round trips without growth. On CPU there are several of them between two stalls, but the
- * rate is that of the time from stall to stall: so only one of them counts, and the count stays at one while it has
- * others in it. The effect of a higher rate shows after a round trip and a stall.
+ * Corrects the count of round trips without growth. STARTUP ends after three of them. Several round trips can pass
+ * between two stalls, but the rate is measured from stall to stall. So only one of them counts, and the count is held
+ * at one while it includes others. The effect of a higher rate is visible after a round trip and a stall.
  */
 RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
@@ -280,9 +281,9 @@ RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct 
 }
 
 /*
- * BBR's window is for a round trip, plus at most 100 ms of bunched ACKs. That of a sender with stalls must last for a
- * round trip and a stall: twice that in STARTUP, to grow, and a quarter more in PROBE_BW, to probe. It is opened as in
- * slow start.
+ * Returns the window for a sender with stalls. BBR's window covers a round trip and at most 100 ms of aggregated ACKs.
+ * With stalls it must cover a round trip and a stall: twice that in STARTUP, to grow, and a quarter more in PROBE_BW,
+ * to probe. It opens as in slow start.
  */
 RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, const struct rule_input *in)
 {
@@ -291,13 +292,13 @@ RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, cons
 	if (!it->stall_us || (in->mode != RULE_STARTUP && in->mode != RULE_PROBE_BW))
 		return in->snd_cwnd;
 	needed += in->mode == RULE_STARTUP ? needed : needed / 4;
-	/* BBR may have increased it by as much already. */
+	/* BBR may already have increased it by that much. */
 	return rule_max(in->snd_cwnd, rule_min((uint64_t)in->prior_cwnd + in->acked, needed));
 }
 
 /*
- * Whether the path holds less than a round trip and the last stall take at BBR's rate, plus BBR's headroom of three
- * bursts. If it holds that much, the debt is an error of an overestimated bandwidth.
+ * Returns whether less is in flight than the data of a round trip and the last stall at BBR's rate, plus BBR's headroom
+ * of three bursts. If that much is in flight, the debt results from an overestimated bandwidth.
  */
 RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
 {
@@ -308,7 +309,7 @@ RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, co
 	return inflight <= headroom || (inflight - headroom) * RULE_US_PER_S < rate * (in->min_rtt_us + it->last_stall_us);
 }
 
-/* One ACK. */
+/* Processes an ACK that BBR has handled. */
 RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_version *version,
 				 const struct rule_input *in, struct rule_output *out)
 {
@@ -318,7 +319,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 	uint32_t is_kept_full = 0, is_boosted;
 
 	if (in->min_rtt_us > RULE_LONGEST_US) {
-		/* Events until the RTT is shorter are not counted later. */
+		/* Events before the RTT becomes shorter are not counted later. */
 		it->seen_us = 0;
 		it->delivered = in->delivered;
 		it->lost = in->lost;
@@ -342,7 +343,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;
 		uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
 
-		/* The path holds less than a stall takes: it is kept full. */
+		/* The path holds less than the data of a stall, so it is kept full. */
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
@@ -351,7 +352,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		out->snd_cwnd = cwnd;
 	}
 	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));
-	/* A burst is the data of 2^-10 s at the rate: so the next one includes the debt, unless stalls are long. */
+	/* A burst is the data of 2^-10 s at the pacing rate, so the next burst includes the debt unless stalls are long. */
 	if (is_boosted) {
 		rate += (uint64_t)it->owed /
 			rule_min(rule_max(RULE_BURST_US, it->stall_us / RULE_BURST_RATIO), RULE_MAX_BURST_US);

@@ -1,17 +1,17 @@
 //! Propagation: delay, jitter, and packets that are held back.
 //!
-//! A packet that leaves the capacity at `t` gets a place in the order of packets, its *due* time:
-//! `t + delay + U(0, jitter)`, or the due time of the packet before it if that is later. It arrives at its due time
-//! plus an *offset*: the extra delay of its flow, and `reorder_delay` if it is held back. Due times never fall, so
-//! packets with the same offset never overtake one another, and a packet that is held back does not hold up the others.
-//! Where packets follow one another faster than the jitter, many are held up by an earlier one, and the mean delay is
-//! more than `delay + jitter / 2`.
+//! A packet that leaves the capacity at `t` gets a *due* time, which sets its position in the order of packets:
+//! `t + delay + U(0, jitter)`, or the due time of the previous packet if that is later. It arrives at its due time plus
+//! an *offset*: the extra delay of its flow, and `reorder_delay` if it is held back. Due times never decrease, so
+//! packets with the same offset never overtake one another, and a packet that is held back does not delay the others.
+//! If the spacing of packets is shorter than the jitter, many are delayed by an earlier one, and the mean delay exceeds
+//! `delay + jitter / 2`.
 //!
-//! Where a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets
-//! arrive in the order of their own times, as behind netem's jitter.
+//! If a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets may
+//! overtake one another, as with netem's jitter.
 //!
-//! netem's `reorder` is the reverse: it lets a few packets pass without delay, ahead of all that are on their way.
-//! Holding a few back is what a second path or a link-layer retransmission does.
+//! netem's `reorder` does the opposite: it sends a few packets without delay, ahead of all packets in flight. A second
+//! path or a link-layer retransmission holds a few packets back, as modelled here.
 
 use crate::error::{LinkError, probability};
 use crate::packet::Packet;
@@ -64,12 +64,12 @@ impl Delay {
         self.delay = delay;
     }
 
-    /// Whether packets with less jitter overtake those with more.
+    /// Returns whether packets with less jitter overtake those with more.
     pub fn allows_reordering(&self) -> bool {
         self.allows_reordering
     }
 
-    /// Returns the due time of a packet that leaves at `departure`, after those of all earlier calls.
+    /// Returns the due time of a packet that leaves at `departure`, after the packets of all earlier calls.
     pub fn due(&mut self, departure: Time, jitter: Span) -> Time {
         if self.allows_reordering {
             return departure + self.delay;
@@ -79,7 +79,7 @@ impl Delay {
     }
 }
 
-/// A span from 0 to `most`, both included, each as likely as the others.
+/// Returns a span from 0 to `most` inclusive, uniformly distributed if `bits` are random.
 fn uniform(most: Span, bits: u64) -> Span {
     Span(((u128::from(bits) * (u128::from(most.0) + 1)) >> 64) as u64)
 }
@@ -87,20 +87,21 @@ fn uniform(most: Span, bits: u64) -> Span {
 /// Number of offsets whose lanes are found without a search. A power of two.
 const HINTS: usize = 64;
 
-/// Packets on their way.
+/// Packets in propagation.
 ///
-/// Those with the same offset are a ring buffer; there are as many as there are different offsets at a time, one for
-/// most links. A heap holds the head of each. Packets that arrive at the same instant arrive in the order of `push`.
+/// Packets with the same offset share a ring buffer, a lane. There is one lane for each offset in use, and most links
+/// use one offset. A heap holds the head of each lane. Packets with the same arrival time arrive in the order of
+/// `push`.
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
     lanes: Vec<Lane<P>>,
     /// The lane of each offset.
     lane_of: BTreeMap<Span, usize>,
-    /// Probable lane of an offset: flows with paths of different lengths alternate.
+    /// Probable lanes of offsets, because flows with paths of different lengths alternate.
     hints: [usize; HINTS],
     /// The head of each lane that is not empty.
     heads: BinaryHeap<Reverse<Head>>,
-    /// Packets that arrive in the order of their own times, by arrival and number. A link has only these, or none.
+    /// Packets that may overtake one another, by arrival and number. A link has only these, or none.
     loose: BTreeMap<(Time, u64), P>,
     pushed: u64,
     popped: u64,
@@ -122,7 +123,7 @@ struct Flying<P> {
 /// The first packet of a lane.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// Arrival and number, as one integer: that compares without a branch.
+    /// Arrival and number as one integer, which compares without a branch.
     order: u128,
     lane: usize,
 }
@@ -170,7 +171,7 @@ impl<P: Packet> DelayLine<P> {
         }
     }
 
-    /// Takes a packet. Due times come in order.
+    /// Adds a packet. Due times must not decrease.
     pub fn push(&mut self, due: Time, offset: Span, packet: P) {
         let index = self.lane(offset);
         let flying = Flying { arrival: due + offset, number: self.pushed, packet };
@@ -182,7 +183,7 @@ impl<P: Packet> DelayLine<P> {
         packets.push_back(flying);
     }
 
-    /// Takes a packet without an order.
+    /// Adds a packet that may overtake others.
     pub fn push_loose(&mut self, arrival: Time, packet: P) {
         self.loose.insert((arrival, self.pushed), packet);
         self.pushed += 1;
@@ -205,7 +206,7 @@ impl<P: Packet> DelayLine<P> {
         self.heads.peek().map(|Reverse(head)| head.arrival())
     }
 
-    /// The next packet that has arrived by `now`, and when it arrived.
+    /// Removes and returns the next packet that has arrived by `now`, with its time of arrival.
     pub fn pop(&mut self, now: Time) -> Option<(Time, P)> {
         if let Some(first) = self.loose.first_entry() {
             let (arrival, _) = *first.key();
@@ -240,7 +241,8 @@ impl<P: Packet> DelayLine<P> {
 
     /// Returns the index of the lane for an offset: its own, else an empty one (which has no state), else a new one.
     fn lane(&mut self, offset: Span) -> usize {
-        // Offsets are round numbers: a product's upper bits depend on all of theirs (Fibonacci hashing).
+        // Offsets are often round numbers. The upper bits of the product depend on all of their bits (Fibonacci
+        // hashing).
         let hint = (offset.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HINTS.ilog2())) as usize;
         let likely = self.hints[hint];
         if self.lanes.get(likely).is_some_and(|lane| lane.offset == offset) {

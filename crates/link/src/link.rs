@@ -1,4 +1,4 @@
-//! The link: hands packets from one part to the next.
+//! The link: passes packets from one stage to the next.
 
 use crate::aggregation::Aggregation;
 use crate::capacity::Capacity;
@@ -19,8 +19,8 @@ use thalweg_units::{Bytes, MTU, Packets, Probability, Span, Time};
 
 /// One direction of a path.
 ///
-/// Times come in order: no call may be earlier than the one before. [`Link::send`], [`Link::poll`] and [`Link::stats`]
-/// do all that was due until then, so that a caller need not wake up for departures from the queue.
+/// Times must not decrease from call to call. [`Link::send`], [`Link::poll`] and [`Link::stats`] process everything due
+/// by then, so a caller need not wake up for departures from the queue.
 #[derive(Debug)]
 pub struct Link<P> {
     loss: LossProcess,
@@ -48,7 +48,7 @@ pub struct Link<P> {
     counters: Stats,
 }
 
-/// Fate of a packet that was offered.
+/// Outcome of offering a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// It was queued.
@@ -61,38 +61,38 @@ pub enum Sent {
     Policed,
 }
 
-/// Both times are [`Time::MAX`] if the rate stays 0 forever; the packet was discarded then.
+/// The packet being sent. If the rate stays 0 forever, both times are [`Time::MAX`] and the packet is discarded.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     size: Bytes,
     /// Time at which its last bit leaves.
     departure: Time,
-    /// Place in the order of arrivals, or with reordering its earliest arrival: no packet behind it arrives before.
+    /// Due time, or with reordering the earliest arrival: no later packet arrives before it.
     due: Time,
 }
 
 impl Sending {
-    /// Whether it never leaves.
+    /// Returns whether the packet never leaves.
     fn is_stuck(self) -> bool {
         self.departure == Time::MAX
     }
 
-    /// Whether it has left by `now`, which may be [`Time::MAX`].
+    /// Returns whether the packet has left by `now`, which may be [`Time::MAX`].
     fn has_left(self, now: Time) -> bool {
         self.departure <= now && !self.is_stuck()
     }
 }
 
 impl<P: Packet> Link<P> {
-    /// Makes a link that has not carried anything.
+    /// Creates an idle link.
     ///
-    /// `traces` has the trace and the profile that the link names. `seed` seeds the random decisions of its queue
+    /// `traces` contains the trace and the profile that the link names. `seed` seeds the random decisions of its queue
     /// discipline.
     ///
     /// # Errors
     /// If steps are empty, do not begin at 0 or do not increase; if the trace or the profile is missing, empty, not
     /// sorted or has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline is
-    /// impossible.
+    /// invalid.
     pub fn new(config: &plan::Link, traces: &plan::Traces, seed: u64) -> Result<Link<P>, LinkError> {
         let profile = Profile::new(config, traces)?;
         Ok(Link {
@@ -117,14 +117,14 @@ impl<P: Packet> Link<P> {
 
     /// Offers a packet of `size` bytes (IP header included) at `now`.
     ///
-    /// `extra_delay` adds to the packet's propagation delay: flows with a longer way have more of it. Packets with the
-    /// same extra delay stay in order; those with less overtake those with more. Every value in use at a time costs a
-    /// little, so it is meant to be constant within a flow.
+    /// `extra_delay` adds to the packet's propagation delay: flows with longer paths have more of it. Packets with the
+    /// same extra delay stay in order; those with less overtake those with more. Each distinct value in use has a small
+    /// cost, so it should be constant within a flow.
     ///
     /// If the packet is duplicated, the result is that of the original.
     ///
     /// # Panics
-    /// If `now` is earlier than the call before.
+    /// If `now` is earlier than in the previous call.
     pub fn send<R: Rng + ?Sized>(&mut self, now: Time, packet: P, size: Bytes, extra_delay: Span, rng: &mut R) -> Sent {
         self.advance(now);
         let number = self.counters.offered.0 as u32;
@@ -133,7 +133,8 @@ impl<P: Packet> Link<P> {
         if let Some(probability) = self.profile.loss.as_ref().and_then(|loss| loss.at(now)) {
             self.loss.set_ratio(probability);
         }
-        // All draws come before all decisions: the fate of this packet does not change the random numbers of others.
+        // All random draws precede all decisions, so the outcome of this packet does not change the random numbers of
+        // others.
         let is_lost = self.loss.takes(rng);
         let may_duplicate = self.duplicate > Probability::NEVER;
         let is_doubled = may_duplicate && self.duplicate.sample(rng.next_u64());
@@ -192,18 +193,18 @@ impl<P: Packet> Link<P> {
         self.line.first()
     }
 
-    /// The next packet that has arrived by `now`, in order of arrival. Call it until it returns nothing.
+    /// Returns the next packet that has arrived by `now`, in order of arrival. Call this until it returns `None`.
     ///
     /// # Panics
-    /// If `now` is earlier than the call before.
+    /// If `now` is earlier than in the previous call.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         self.poll_due(now).map(|(_, packet)| packet)
     }
 
-    /// The same, with the time at which the packet arrived, for callers that deliver it late.
+    /// Like [`Link::poll`], with the time at which the packet arrived, for callers that deliver it late.
     ///
     /// # Panics
-    /// If `now` is earlier than the call before.
+    /// If `now` is earlier than in the previous call.
     pub fn poll_due(&mut self, now: Time) -> Option<(Time, P)> {
         self.advance(now);
         let arrived = self.line.pop(now)?;
@@ -214,7 +215,7 @@ impl<P: Packet> Link<P> {
     /// Returns the counters of the link at `now`.
     ///
     /// # Panics
-    /// If `now` is earlier than the call before.
+    /// If `now` is earlier than in the previous call.
     pub fn stats(&mut self, now: Time) -> Stats {
         self.advance(now);
         Stats {
@@ -229,13 +230,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Records from now on what becomes of each packet; [`Link::outcomes`] returns it.
+    /// Starts to record the outcome of each packet; [`Link::outcomes`] returns them.
     pub fn record(&mut self) {
         self.tally.log.get_or_insert_default();
     }
 
-    /// Returns the fates of packets that became known since the last call, in that order; empty unless they are
-    /// recorded.
+    /// Returns the outcomes that became known since the last call, in that order; empty unless they are recorded.
     pub fn outcomes(&mut self) -> Vec<Outcome> {
         let offered = self.counters.offered.0;
         // Returns the last offered packet with this number.
@@ -249,10 +249,10 @@ impl<P: Packet> Link<P> {
         self.capacity.bytes_until(now)
     }
 
-    /// The counters at `now` as the table `queue` has them.
+    /// Returns the counters at `now` in the form of the table `queue`.
     ///
     /// # Panics
-    /// As [`Link::stats`].
+    /// Like [`Link::stats`].
     pub fn queue_counters(&mut self, now: Time) -> QueueCounters {
         let stats = self.stats(now);
         QueueCounters {
@@ -270,7 +270,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Does everything due by `now`, except handing over packets that have arrived.
+    /// Processes everything due by `now`, except the delivery of packets that have arrived.
     #[inline]
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went back from {} to {now}", self.now);
@@ -294,12 +294,12 @@ impl<P: Packet> Link<P> {
         self.drain(now);
     }
 
-    /// Acknowledgements that thinning holds.
+    /// Returns the number of acknowledgements that thinning holds.
     fn held(&self) -> Packets {
         self.thinning.as_ref().map_or(Packets(0), Thinning::held)
     }
 
-    /// Ends the packets that have left by `now`.
+    /// Completes the transmission of packets that have left by `now`.
     fn drain(&mut self, now: Time) {
         while let Some(Sending { size, departure, .. }) = self.sending.filter(|sending| sending.has_left(now)) {
             self.sending = None;
@@ -311,12 +311,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether the packet being sent will never leave.
+    /// Returns whether the packet being sent will never leave.
     fn is_stuck(&self) -> bool {
         self.sending.is_some_and(|sending| sending.is_stuck())
     }
 
-    /// Whether the policer, if it is at this position, passes a packet; counts it otherwise.
+    /// Returns whether the policer, if it is at this position, passes a packet; counts the packet otherwise.
     fn conforms(&mut self, is_after: bool, now: Time, item: &Item<P>) -> bool {
         let Some(policer) = self.policer.as_mut().filter(|policer| policer.is_after == is_after) else { return true };
         let conforms = policer.passes(now, item.size);
@@ -335,8 +335,8 @@ impl<P: Packet> Link<P> {
         self.enqueue(now, copy);
     }
 
-    // Inlined so that the item is written once, to its slot in the queue: a copy right after its fields were stored
-    // waits for them, and for all stores before them.
+    // Inlined so that the item is written once, to its slot in the queue: a copy right after the stores to its fields
+    // waits for these and for all earlier stores.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
         if let Some(thinning) = &mut self.thinning {

@@ -4,12 +4,12 @@ use thalweg_units::Ecn;
 
 /// A packet that a link can carry.
 pub trait Packet: Clone {
-    /// A number that identifies the flow of a packet.
+    /// Returns a number that identifies the flow of the packet.
     fn flow(&self) -> u64 {
         0
     }
 
-    /// The ECN field of its IP header.
+    /// Returns the ECN field of the IP header.
     fn ecn(&self) -> Ecn {
         Ecn::NotEct
     }
@@ -17,18 +17,18 @@ pub trait Packet: Clone {
     /// Sets the ECN field to CE. Called only for packets that are ECN-capable.
     fn mark_ce(&mut self) {}
 
-    /// Whether it is an acknowledgement without data.
+    /// Returns whether the packet is an acknowledgement without data.
     fn is_ack(&self) -> bool {
         false
     }
 
-    /// Whether it is an acknowledgement without data that a later one of its flow replaces: no SACK, no ECN echo, no
-    /// handshake.
+    /// Returns whether the packet is an acknowledgement without data that a later one of its flow supersedes: it has no
+    /// SACK block and no ECN echo, and is not part of a handshake.
     fn is_plain_ack(&self) -> bool {
         false
     }
 
-    /// Starts to load the packet into the processor's caches: it arrives soon.
+    /// Prefetches the packet into the processor's caches, because it arrives soon.
     fn prefetch(&self) {}
 }
 

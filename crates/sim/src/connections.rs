@@ -1,4 +1,4 @@
-//! Every connection by its number, and which of them may have changed since their last sample.
+//! All connections by id, with a flag for those that may have changed since their last sample.
 
 use crate::connection::Connection;
 use crate::packet::Packet;
@@ -21,13 +21,13 @@ impl Connections {
         self.slots.len()
     }
 
-    /// Adds a connection, as touched.
+    /// Adds a connection and marks it as touched.
     pub(crate) fn push(&mut self, connection: Connection) {
         self.slots.push(Some(Box::new(connection)));
         self.is_touched.push(true);
     }
 
-    /// Prefetches the end of a connection that a packet arrives at next.
+    /// Prefetches the endpoint at which `packet`, probably the next one, will arrive.
     #[inline]
     pub(crate) fn expect(&self, packet: Option<&Packet>) {
         match packet {

@@ -1,7 +1,7 @@
 //! The open connections, in the order in which they were opened, with their last samples.
 //!
-//! Every sample visits all of them. A vector is read in the order of its memory, which processors load ahead of time;
-//! the nodes of a tree are not. Closed connections leave entries that are removed together once they are the majority.
+//! Every sample visits all of them. A vector is read sequentially, which processors prefetch, unlike the nodes of a
+//! tree. Closed connections leave entries that are removed together once they are the majority.
 
 use thalweg_trace::SampleRow;
 
@@ -22,7 +22,7 @@ struct Entry {
 }
 
 impl Open {
-    /// Adds a connection, whose id is above all earlier ones.
+    /// Adds a connection, whose id must exceed all earlier ones.
     pub(crate) fn insert(&mut self, id: usize) {
         debug_assert!(self.entries.last().is_none_or(|last| last.id < id), "ids are in ascending order");
         self.entries.push(Entry { id, is_open: true, last: None });
@@ -53,7 +53,7 @@ impl Open {
         self.entries.iter().filter(|entry| entry.is_open).map(|entry| entry.id).collect()
     }
 
-    /// The open connections in ascending order of their ids, each with its last sample.
+    /// Iterates over the open connections in ascending order of their ids, each with its last sample.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Option<SampleRow>)> {
         self.entries.iter_mut().filter(|entry| entry.is_open).map(|entry| (entry.id, &mut entry.last))
     }

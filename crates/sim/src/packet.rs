@@ -7,9 +7,9 @@ use thalweg_units::{Bytes, Ecn, IPV6_EXTRA, MTU};
 /// A packet on either link. Data takes the forward link, acknowledgements the reverse one; for flows that go up it is
 /// the other way round.
 ///
-/// `Merged` are consecutive segments that receive offload has merged, at least two.
+/// `Merged` holds at least two consecutive segments that receive offload has merged.
 ///
-/// Links and hosts move it as a box: a pointer is much cheaper to move from queue to queue than a packet.
+/// Links and hosts pass it in a box, because a pointer is much cheaper to move between queues than a packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
     Data { connection: usize, packet: ToReceiver },
@@ -19,7 +19,7 @@ pub(crate) enum Packet {
 }
 
 impl Packet {
-    /// Bytes of the IP packet.
+    /// Returns the size of the IP packet.
     pub(crate) fn wire_size(&self, is_ipv6: bool) -> Bytes {
         let extra = if is_ipv6 { IPV6_EXTRA } else { Bytes(0) };
         match self {
@@ -32,7 +32,7 @@ impl Packet {
         }
     }
 
-    /// Returns its connection.
+    /// Returns the id of its connection; `None` for UDP.
     pub(crate) fn connection(&self) -> Option<usize> {
         match self {
             Packet::Data { connection, .. } | Packet::Merged { connection, .. } | Packet::Ack { connection, .. } => {

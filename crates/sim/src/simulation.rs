@@ -49,13 +49,13 @@ pub struct Simulation {
     reverse: Direction,
     /// Index of the host `receiver`, the only one that sends through the reverse link.
     receiver: usize,
-    /// One for each host, in the order of their names; of the host `receiver` it stays empty.
+    /// One for each host, in the order of their names; that of the host `receiver` stays empty.
     outboxes: Vec<Outbox<Box<Packet>>>,
     /// Min-heap of (next departure time, host) over hosts with queued packets.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
-    /// CPUs of each host, in the order of their names; empty: it has a CPU whenever it needs one.
+    /// CPUs of each host, in the order of their names; empty: the host has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Vec<Cpu>>,
-    /// One for each host, in the order of their names; none: it handles each packet as it arrives.
+    /// One for each host, in the order of their names; `None`: the host handles each packet as it arrives.
     pub(crate) cards: Vec<Option<Card>>,
     receiver_outbox: Outbox<Box<Packet>>,
     /// Memory of packets that have arrived, for reuse: recently used memory is still in the caches.
@@ -157,7 +157,7 @@ impl Simulation {
                 self.arrive_at_receiver(packet, sink);
             }
         }
-        // What a receiver sends now may arrive at once.
+        // Packets that a receiver has just sent may arrive immediately.
         let reverse_wake = if is_forward_due { self.reverse.next_wake() } else { reverse_wake };
         if self.reverse.is_due(reverse_wake, next) {
             while let Some(packet) = self.reverse.link.poll(next) {
@@ -187,12 +187,12 @@ impl Simulation {
         true
     }
 
-    /// Connections that are open now.
+    /// Returns the number of open connections.
     pub(crate) fn open_connections(&self) -> usize {
         self.open.len()
     }
 
-    /// Ends the experiment at its current time: transfers in progress and links get their last rows.
+    /// Ends the experiment at its current time: emits the last rows of transfers in progress and of links.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
         for id in self.open.ids() {
             let mut connection = self.connections[id].take().expect("an open connection is there");
@@ -214,7 +214,7 @@ impl Simulation {
         Summary { simulated: self.now.since(Time::ZERO), packets: packets.0 }
     }
 
-    /// The books at this moment.
+    /// Returns the current packet counts of both directions.
     pub fn ledger(&mut self) -> Ledger {
         let waiting = self.outboxes.iter().map(Outbox::waiting).sum();
         Ledger {
@@ -240,20 +240,20 @@ impl Simulation {
     /// Returns the time of the next event outside of the links, or [`Time::MAX`].
     #[inline]
     fn next_wake(&self) -> Time {
-        // No iterator over all of them: this runs for every packet, and compilers do better with what is plain.
+        // Not an iterator: this runs for every packet, and compilers optimise plain code better.
         or_never(self.calendar.next())
             .min(or_never(self.next_sample))
             .min(or_never(self.receiver_outbox.next_wake()))
             .min(or_never(self.waiting_hosts.peek().map(|Reverse((at, _))| *at)))
     }
 
-    /// Takes the next host of which a packet leaves now.
+    /// Removes and returns the next host with a packet that leaves now.
     fn leaving_host(&mut self) -> Option<usize> {
         self.waiting_hosts.peek().filter(|Reverse((at, _))| *at <= self.now)?;
         self.waiting_hosts.pop().map(|Reverse((_, host))| host)
     }
 
-    /// The first packet that waits in a host has become another one.
+    /// Schedules the departure of a host's first queued packet, after that packet has changed.
     fn expect_departure(&mut self, host: usize) {
         if let Some(at) = self.outboxes[host].next_wake() {
             self.waiting_hosts.push(Reverse((at, host)));
@@ -306,12 +306,12 @@ impl Simulation {
         }
     }
 
-    /// Whether a host shares two CPUs.
+    /// Returns whether a host has two restricted CPUs.
     fn has_two_cpus(&self, host: usize) -> bool {
         self.cpus[host].len() > 1
     }
 
-    /// A host executes a task now, on one of its CPUs.
+    /// Executes a task of a host on one of its CPUs.
     pub(crate) fn perform(&mut self, task: Task, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let id = match task {
@@ -356,7 +356,7 @@ impl Simulation {
         self.after_sender(id, cpu, sink);
     }
 
-    /// The hosts that send and receive the data of a series.
+    /// Returns the hosts that send and receive the data of a series.
     fn ends_of(&self, series: usize) -> (usize, usize) {
         let flow = self.agenda.flow(self.agenda.copy_of(series).0);
         let host = host_index(&self.experiment, &flow.host);
@@ -384,7 +384,7 @@ impl Simulation {
         self.after_sender(id, APPLICATION, sink);
     }
 
-    /// An application of a series was woken: sends its messages, on connections that it may have to open first.
+    /// Sends the messages of an application that was woken, and opens connections for them if needed.
     fn run_app(&mut self, index: usize, wake: Wake, sink: &mut dyn Sink) {
         for message in wake.messages {
             let id = match self.agenda.app_connections(index).get(message.connection as usize) {
@@ -405,7 +405,7 @@ impl Simulation {
         self.add(connection)
     }
 
-    /// Wakes the application of a series at a time, or at once if that has passed.
+    /// Schedules a wakeup of the application of a series, immediately if `at` has passed.
     fn wake_app(&mut self, index: usize, at: Option<Time>) {
         if let Some(at) = at {
             self.calendar.enter(at.max(self.now), SimEvent::Open { series: index });
@@ -419,7 +419,7 @@ impl Simulation {
         id
     }
 
-    /// Makes a connection of a series, whose SYN leaves now.
+    /// Creates a connection of a series, whose SYN leaves now.
     fn connect(&self, index: usize, number: u64, seed: u64) -> Connection {
         let (host, receiving_host) = self.ends_of(index);
         let config = self.agenda.flow(self.agenda.copy_of(index).0);
@@ -459,7 +459,7 @@ impl Simulation {
         connection
     }
 
-    /// A flow stops: no new connections, no new data on those that are open.
+    /// Stops a flow: no new connections, and no new data on open ones.
     fn stop(&mut self, flow: usize, sink: &mut dyn Sink) {
         for id in self.open.ids() {
             let Some(connection) = &mut self.connections[id] else { continue };
@@ -494,7 +494,7 @@ impl Simulation {
         }
     }
 
-    /// A host receives a packet now, on one of its CPUs.
+    /// Handles a packet that a host has received, on one of its CPUs.
     fn take(&mut self, packet: Box<Packet>, cpu: usize, sink: &mut dyn Sink) {
         match &*packet {
             Packet::Data { connection, packet } => self.receive(*connection, packet),
@@ -505,7 +505,7 @@ impl Simulation {
         self.spare.push(packet);
     }
 
-    /// A connection's sending end receives a packet.
+    /// Handles a packet at the sending endpoint of a connection.
     fn receive_ack(&mut self, id: usize, packet: &ToSender, cpu: usize, sink: &mut dyn Sink) {
         let Some(connection) = &mut self.connections[id] else { return };
         let rtt = connection.sender.on_packet(self.now, packet, &mut connection.stream);
@@ -515,22 +515,22 @@ impl Simulation {
         self.after_sender(id, cpu, sink);
     }
 
-    /// A connection's receiving end receives a packet, and acknowledges it if that is due.
+    /// Handles a packet at the receiving endpoint of a connection, and acknowledges it if that is due.
     fn receive(&mut self, id: usize, packet: &ToReceiver) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_packet(self.now, packet);
         self.after_receiver(id);
     }
 
-    /// A connection's receiving end receives merged segments.
+    /// Handles merged segments at the receiving endpoint of a connection.
     fn receive_merged(&mut self, id: usize, segments: &[Data]) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_merged(self.now, segments);
         self.after_receiver(id);
     }
 
-    /// Makes a sender send as much as it may, and its application continue; on a host that shares its CPU, at its next
-    /// turn.
+    /// Makes a sender send as much as it may, and its application continue. On a host with restricted CPUs, the CPU
+    /// does this later, as one of its tasks.
     fn after_sender(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let connection = self.connections[id].as_ref().expect("an open connection is there");
         if let Some(cpu) = self.cpus[connection.host].get_mut(cpu) {
@@ -550,7 +550,7 @@ impl Simulation {
         true
     }
 
-    /// A host hands a packet to its link.
+    /// Passes a packet from a host to its link.
     #[inline(always)] // The packet is thus written only once, directly to its box.
     fn leave(&mut self, host: usize, packet: Packet) {
         let packet = match self.spare.pop() {
@@ -567,7 +567,7 @@ impl Simulation {
         }
     }
 
-    /// A host at the sender's end hands a packet to the forward link.
+    /// Passes a packet from a host at the sender's end to the forward link.
     fn leave_sender(&mut self, host: usize, packet: Box<Packet>) {
         self.forward.ends.sent += 1;
         match self.outboxes[host].pass(self.now, packet) {
@@ -577,7 +577,7 @@ impl Simulation {
         }
     }
 
-    /// The host `receiver` hands a packet to the reverse link.
+    /// Passes a packet from the host `receiver` to the reverse link.
     fn leave_receiver(&mut self, packet: Box<Packet>) {
         self.reverse.ends.sent += 1;
         if let Some(packet) = self.receiver_outbox.pass(self.now, packet) {
@@ -585,7 +585,7 @@ impl Simulation {
         }
     }
 
-    /// A connection has sent what it may: its transfer may be over, and its timer changes.
+    /// Ends completed transfers and sets the timers, after a connection has sent what it may.
     pub(crate) fn settle(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         while self.connections[id].as_ref().is_some_and(|it| it.has_ended()) {
             self.end_transfer(id, sink);
@@ -625,7 +625,7 @@ impl Simulation {
         }
     }
 
-    /// Nothing more reaches the links at this instant.
+    /// Sends the packets held for merging, because no other packet reaches the links at this instant.
     fn forward_merged(&mut self) {
         if let Some(packet) = self.forward.merged.take() {
             self.send_forward(packet);
@@ -649,7 +649,7 @@ impl Simulation {
         self.spare.extend(self.reverse.link.take_discarded());
     }
 
-    /// A transfer has ended: the application thinks of the next request, or the connection is done.
+    /// Ends a transfer: schedules the next request after the think time, or closes the connection.
     fn end_transfer(&mut self, id: usize, sink: &mut dyn Sink) {
         let mut connection = self.connections[id].take().expect("an open connection is there");
         let (flow, _) = self.agenda.copy_of(connection.series);
@@ -670,8 +670,8 @@ impl Simulation {
         self.forget(id, connection.series);
     }
 
-    /// A message of an application has ended, delivered or not; or its connection has stopped, with nothing left to
-    /// send.
+    /// Ends a message of an application, delivered or not; or closes its connection if that has stopped and has nothing
+    /// left to send.
     fn end_message(&mut self, id: usize, mut connection: Box<Connection>, sink: &mut dyn Sink) {
         let index = connection.series;
         if connection.transfer.is_none() {
@@ -694,7 +694,7 @@ impl Simulation {
         }
     }
 
-    /// A connection of a series is closed.
+    /// Removes a closed connection, and schedules the next one of its series.
     fn forget(&mut self, id: usize, index: usize) {
         self.open.remove(id);
         if let Some(next) = self.agenda.end(index, self.now) {
@@ -702,7 +702,7 @@ impl Simulation {
         }
     }
 
-    /// Emits the transfer in progress with its end now. Returns the application's reaction.
+    /// Emits the row of the transfer in progress, which ends now. Returns the application's reaction.
     fn emit_transfer(&mut self, connection: &Connection, sink: &mut dyn Sink) -> Delivery {
         let mut delivery = Delivery::default();
         if let Some(transfer) = &connection.transfer {
@@ -760,7 +760,7 @@ pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
     }
 }
 
-/// The index of a host whose name was checked.
+/// Returns the index of a host whose name was checked.
 fn host_index(experiment: &Experiment, name: &str) -> usize {
     experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
 }
@@ -777,8 +777,8 @@ impl Direction {
         Direction { link, stream, ends: Ends::default(), is_ipv6, mss, is_merging, merged: None, recording }
     }
 
-    /// Whether the link, whose next wake is at `wake`, may deliver a packet now. A link whose packets are recorded is
-    /// polled in every step, so that their rows come in the order of time.
+    /// Returns whether the link, whose next wake is at `wake`, may deliver a packet now. A link whose packets are
+    /// recorded is polled in every step, so that their rows are in order of time.
     #[inline]
     fn is_due(&self, wake: Time, now: Time) -> bool {
         wake <= now || self.recording.is_some()
@@ -800,14 +800,14 @@ impl Direction {
         }
     }
 
-    /// Emits rows of packets, where they are recorded.
+    /// Emits the rows of recorded packets.
     fn emit_packets(&mut self, sink: &mut dyn Sink) {
         if let Some(recording) = &mut self.recording {
             recording.emit(&mut self.link, sink);
         }
     }
 
-    /// Takes a packet for its link; returns a packet that may enter the link now.
+    /// Offers a packet for merging. Returns a packet that may enter the link now, if any.
     #[inline]
     fn merge(&mut self, packet: Box<Packet>) -> Option<Box<Packet>> {
         if !self.is_merging {
@@ -821,7 +821,7 @@ impl Direction {
         self.merged.replace(packet)
     }
 
-    /// Its books at a moment; `waiting` packets are in its hosts.
+    /// Returns the packet counts of this direction; `waiting` packets are queued in its hosts.
     fn side(&mut self, now: Time, waiting: u64) -> Side {
         let stats = self.link.stats(now);
         Side {

@@ -2,7 +2,7 @@
 /*
  * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N VERSION" begins a connection, "NAME VALUE" sets a
  * member of the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs,
- * "sample DELIVERED INTERVAL" prints the interval of a rate sample as the rule has it.
+ * "sample DELIVERED INTERVAL" prints the interval that the rule returns for a rate sample.
  */
 #include "../rule.h"
 #include <stdio.h>

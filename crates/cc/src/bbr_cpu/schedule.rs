@@ -1,11 +1,11 @@
-//! The rule `schedule`: the data that pacing owes, and the part of it that the path takes at once.
+//! The rule `schedule`: accounts for the data that pacing owes, and for the part of it that the path can take at once.
 //!
 //! Pacing is a schedule: at every moment it determines how much data may have left. A sender that is off CPU falls
 //! behind the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries,
-//! and takes that for the path's bandwidth. This rule accounts for what pacing owes, and sends it as soon as the sender
-//! is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
+//! and mistakes that rate for the path's bandwidth. This rule accounts for what pacing owes, and sends it as soon as
+//! the sender is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
 //!
-//! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
+//! Amounts of data derived from a time are in byte-microseconds (bytes times 10^6).
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::fixed_point::Bandwidth;
@@ -15,16 +15,16 @@ use thalweg_units::Bytes;
 /// arrive together.
 const STALL_US: u64 = 1000;
 
-/// In Startup, a full window does not explain a silence that is longer than this and than two round trips: half of what
-/// BBR allows for ACKs that arrive in bunches.
+/// In Startup, a full window does not explain a silence longer than both this and two round trips. The value is half of
+/// BBR's allowance for aggregated ACKs.
 const FULL_STALL_US: u64 = 50_000;
 
 /// The cost of stalls is averaged over at least a second: a virtual machine with a dedicated CPU also has stalls, which
-/// come in bunches.
+/// occur in bursts.
 const LATELY_US: u64 = 1 << 20;
 
-/// A connection is treated as if it had been on CPU for this long before its start: its first milliseconds are work,
-/// and late without any stall.
+/// A connection is treated as if it had been on CPU for this long before its start: its first milliseconds need much
+/// CPU, and its packets are late even without a stall.
 const DOUBT_US: u64 = 30_000;
 
 /// Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
@@ -42,7 +42,7 @@ const MEMORY_ROUNDS: u64 = 10;
 /// The longest stall decays by 1/N with each shorter one.
 const STALL_FADE: u64 = 8;
 
-/// A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it.
+/// A bandwidth below one packet per 17 ms does not bound samples: stalls do not affect flows that are paced so slowly.
 const MIN_BW: u64 = 1000;
 
 /// The debt is at most this multiple of the cost of the longest stall.
@@ -51,11 +51,11 @@ const OWED_STALLS: u64 = 2;
 /// A loss ratio above 1/N is congestion.
 const LOSS_RATIO: u64 = 50;
 
-/// Lost packets above that ratio before it counts as congestion.
+/// Number of lost packets beyond that ratio before it counts as congestion.
 const LOSS_EXCESS: u64 = 10;
 
-/// Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the
-/// second number; from there it grows by 1 in 256, slowly, as CUBIC does near the window of the last
+/// Congestion reduces the window to the first percentage. One round trip later it grows by a quarter of the delivered
+/// packets up to the second percentage, and then by 1/256 of them, slowly, as CUBIC does near the window of the last
 /// congestion.
 const CAP_KEPT_PERCENT: u64 = 70;
 const CAP_KNOWN_PERCENT: u64 = 90;
@@ -73,7 +73,7 @@ const CA_LOSS: u64 = 4;
 
 const US_PER_S: u64 = 1_000_000;
 
-/// Data that left ahead of the schedule counts up to the largest burst.
+/// Data sent ahead of the schedule is counted up to the largest burst.
 const MAX_AHEAD: i64 = 65_536 * US_PER_S as i64;
 
 /// Maximum number of bytes sent between two ACKs, so that products fit.
@@ -82,12 +82,12 @@ const MAX_BYTES: u64 = 1 << 24;
 /// The rule's state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::bbr_cpu) struct Schedule {
-    /// Stalls of at most 1/N of the time are left to BBR.
+    /// Stalls that cost at most 1/N of the time are left to BBR.
     missed_ratio: u64,
     /// A silence counts as a stall if it missed more than this of the schedule.
     min_missed_us: u64,
 
-    /// The previous ACK, and what was set then; 0: there was none.
+    /// Time of the previous ACK; 0: there was none.
     seen_us: u64,
     /// Time from which pacing allowed the next packet.
     free_us: u64,
@@ -103,14 +103,14 @@ pub(in crate::bbr_cpu) struct Schedule {
     passed_us: u64,
     missed_us: u64,
 
-    /// Byte-microseconds; negative: sent ahead.
+    /// Debt of pacing in byte-microseconds; negative: data was sent ahead.
     owed: i64,
 
     /// Longest recent stall; 0: no stalls, and the members below are unused.
     stall_us: u64,
     last_stall_us: u64,
     stalled_at_us: u64,
-    /// The bandwidth between stalls: the largest of this window of time and of the one before.
+    /// Maximum bandwidth between stalls, in the current time window and in the previous one.
     bw: u64,
     bw_before: u64,
     bw_since_us: u64,
@@ -118,17 +118,17 @@ pub(in crate::bbr_cpu) struct Schedule {
     mark_us: u64,
     mark_delivered: u64,
 
-    /// Startup: BBR's count of round trips without growth, how many of them had a stall, when the last of those
-    /// counted, and whether a stall began since.
+    /// Startup: BBR's count of round trips without growth, the number of them with a stall, the time at which the last
+    /// of these was counted, and whether a stall has begun since.
     full_bw_count: u32,
     flat_stalls: u32,
     flat_at_us: u64,
     has_stalled: bool,
 
-    /// In units of 1/50 packet: losses beyond 2 %, and losses that are not yet paid for.
+    /// In units of 1/50 packet: losses beyond 2 %, and losses not yet offset by deliveries.
     excess: u64,
     unpaid: u64,
-    /// Packets times 256 that the path takes; 0: no bound is known.
+    /// Packets that the path can hold, times 256; 0: no known bound.
     cap: u64,
     /// Level up to which the cap recovers quickly.
     known: u64,
@@ -143,10 +143,10 @@ impl Schedule {
         Schedule { missed_ratio, min_missed_us, ..Schedule::default() }
     }
 
-    /// The interval of a rate sample of `delivered` packets in `interval_us`.
+    /// Returns the corrected interval of a rate sample of `delivered` packets in `interval_us`.
     ///
-    /// ACKs that wait for the CPU are handled at one moment. A sample that begins between them counts the rest of them
-    /// as delivered in no time. So no sample may be faster than ACKs have come from one stall to another.
+    /// ACKs that wait for the CPU are handled at the same moment. A sample that begins between them counts the
+    /// remaining ones as delivered in no time. Therefore, no sample may be faster than the ACK rate between stalls.
     pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         let most = self.bw.max(self.bw_before);
         if most < MIN_BW || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
@@ -155,11 +155,11 @@ impl Schedule {
         (delivered << BW_SHIFT) / most
     }
 
-    /// One ACK, after BBR.
+    /// Processes an ACK that BBR has handled.
     pub fn step(&mut self, input: &Input) -> Output {
         let mut output = Output::default();
         if input.min_rtt_us > MAX_US {
-            // Events until the RTT is shorter are not counted later.
+            // Events before the RTT becomes shorter are not counted later.
             (self.seen_us, self.delivered, self.lost) = (0, input.delivered, input.lost);
             return output;
         }
@@ -183,7 +183,8 @@ impl Schedule {
         output.snd_cwnd = cwnd;
         let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT && (is_kept_full || self.has_room(input));
         let own = input.pacing_rate_bytes_per_s;
-        // A burst is the data of 2^-10 s at the rate: so the next one includes the debt, unless stalls are long.
+        // A burst is the data of 2^-10 s at the pacing rate, so the next burst includes the debt unless stalls are
+        // long.
         let rate = if is_boosted {
             let within_us = (self.stall_us / BURST_RATIO).clamp(BURST_US, MAX_BURST_US);
             own.saturating_add(self.owed.unsigned_abs() / within_us).min(input.max_pacing_rate_bytes_per_s)
@@ -204,7 +205,7 @@ impl Schedule {
         output
     }
 
-    /// Whether the sender has recently been off CPU.
+    /// Returns whether the sender has recently been off CPU.
     fn is_stalling(&self, now_us: u64, min_rtt_us: u64) -> bool {
         self.stall_us > 0 && now_us - self.stalled_at_us < MEMORY_ROUNDS * (min_rtt_us + self.stall_us)
     }
@@ -224,7 +225,7 @@ impl Schedule {
         let sent = (input.bytes_sent - self.bytes_sent).min(MAX_BYTES);
         let scheduled = self.rate * passed_us;
 
-        // The path, the receiver or the application held it back, or BBR on purpose.
+        // The path, the receiver, the application or BBR itself held the sender back.
         let is_probing_rtt = input.mode == mode::PROBE_RTT;
         let is_held_back = input.is_held_back || input.prior_inflight == 0 || input.ca_state == CA_LOSS;
         if self.seen_us == 0 || is_held_back || is_probing_rtt {
@@ -241,15 +242,15 @@ impl Schedule {
             self.missed_us /= 2;
         }
 
-        // cwnd is too small for a burst. The path may be the reason, unless stalls are known to be, or the silence is
-        // longer than the path makes it and more is outstanding than arrives at once.
+        // If cwnd is too small for a burst, the path may be the reason for the silence. Exceptions: stalls are known,
+        // or the silence is longer than the path can cause and more is outstanding than this ACK covers.
         let needed = input.prior_inflight * input.mss + (self.rate >> 10) + 2 * input.mss;
         let is_full = needed > self.set_cwnd * input.mss;
         let is_long = input.mode == mode::STARTUP
             && away_us > FULL_STALL_US.max(2 * input.min_rtt_us)
             && (input.bw * away_us) >> BW_SHIFT > input.acked + MIN_CWND;
         if away_us > STALL_US && (self.stall_us > 0 || !is_full || is_long) {
-            // Packets that left at a raised rate took less of the schedule's time.
+            // Packets sent at a raised rate used less of the schedule's time.
             let paced = if self.set_rate > self.rate { sent * self.rate / self.set_rate } else { sent };
             let missed = scheduled.saturating_sub(paced * US_PER_S);
             if missed > self.rate * self.min_missed_us {
@@ -268,8 +269,8 @@ impl Schedule {
         false
     }
 
-    /// The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such
-    /// ACKs, a round trip apart at least, lies a fair sample of the bandwidth.
+    /// Handles a stall: the sender was off CPU for `away_us` until now. The ACK before a stall was handled when it
+    /// arrived, so two such ACKs at least a round trip apart yield a valid bandwidth sample.
     fn on_stall(&mut self, input: &Input, away_us: u64) {
         let lasted_us = self.seen_us - self.mark_us;
         if self.stall_us == 0 {
@@ -285,14 +286,14 @@ impl Schedule {
         self.stalled_at_us = input.now_us;
     }
 
-    /// Learns from losses how much the path takes at once. Returns whether there is congestion.
+    /// Learns from losses how much data the path can take at once. Returns whether there is congestion.
     fn on_losses(&mut self, input: &Input) -> bool {
         let acked = input.delivered - self.delivered;
         let lost = (input.lost - self.lost) * LOSS_RATIO;
         self.peak = self.peak.max(input.prior_inflight);
-        // Each loss is offset by delivered packets before the window grows again; one whole window at most.
+        // Before the window grows again, delivered packets must offset each loss, up to one window of losses.
         self.unpaid = (self.unpaid + lost).min(self.peak * LOSS_RATIO).saturating_sub(acked);
-        // The packets in flight at the last congestion belong to it.
+        // Losses among the packets in flight at the last congestion belong to that congestion.
         if self.settled.is_some_and(|settled| input.delivered < settled) {
             return false;
         }
@@ -316,9 +317,10 @@ impl Schedule {
         true
     }
 
-    /// Startup ends after three round trips without growth. On CPU there are several of them between two stalls, but
-    /// the rate is that of the time from stall to stall: so only one of them counts, and the count stays at one while
-    /// it has others in it. The effect of a higher rate shows after a round trip and a stall.
+    /// Returns the corrected count of round trips without growth; `None`: unchanged. Startup ends after three of them.
+    /// Several round trips can pass between two stalls, but the rate is measured from stall to stall. So only one of
+    /// them counts, and the count is held at one while it includes others. The effect of a higher rate is visible after
+    /// a round trip and a stall.
     fn startup_count(&mut self, input: &Input) -> Option<u32> {
         if input.full_bw_count == 0 {
             self.flat_stalls = 0;
@@ -338,9 +340,9 @@ impl Schedule {
         is_held.then_some(1)
     }
 
-    /// BBR's window is for a round trip, plus at most 100 ms of bunched ACKs. That of a sender with stalls must last
-    /// for a round trip and a stall: twice that in Startup, to grow, and a quarter more in ProbeBW, to probe. It is
-    /// opened as in slow start.
+    /// Returns the window for a sender with stalls, if it exceeds BBR's. BBR's window covers a round trip and at most
+    /// 100 ms of aggregated ACKs. With stalls it must cover a round trip and a stall: twice that in Startup, to grow,
+    /// and a quarter more in ProbeBW, to probe. It opens as in slow start.
     fn opened(&self, input: &Input) -> Option<u64> {
         let needed = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
         let wanted = match input.mode {
@@ -348,13 +350,13 @@ impl Schedule {
             mode::PROBE_BW => needed + needed / 4,
             _ => return None,
         };
-        // BBR may have increased it by as much already.
+        // BBR may already have increased it by that much.
         let cwnd = wanted.min(input.prior_cwnd + input.acked);
         (self.stall_us > 0 && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
-    /// Whether the path holds less than a round trip and the last stall take at BBR's rate, plus BBR's headroom of
-    /// three bursts. If it holds that much, the debt is an error of an overestimated bandwidth.
+    /// Returns whether less is in flight than the data of a round trip and the last stall at BBR's rate, plus BBR's
+    /// headroom of three bursts. If that much is in flight, the debt results from an overestimated bandwidth.
     fn has_room(&self, input: &Input) -> bool {
         let rate = input.pacing_rate_bytes_per_s;
         let headroom = 3 * (rate >> 10).max(2 * input.mss);
@@ -362,8 +364,8 @@ impl Schedule {
             < rate * (input.min_rtt_us + self.last_stall_us)
     }
 
-    /// Returns the window, if the path bounds it, and whether it is smaller than a stall takes: then all that it holds
-    /// is owed.
+    /// Returns the window, if the path bounds it, and whether it is smaller than the data of a stall: then it is kept
+    /// full, and its unused part is owed.
     fn bound(&mut self, input: &Input) -> (Option<u64>, bool) {
         if self.stall_us == 0 || self.cap == 0 || input.mode == mode::PROBE_RTT {
             return (None, false);
@@ -379,7 +381,7 @@ impl Schedule {
         (Some(cwnd.min(cap)), is_kept_full)
     }
 
-    /// Passes the state that is visible from outside.
+    /// Reports the observable values of the state to `take`.
     pub fn report(&self, mss: Bytes, take: &mut dyn FnMut(&'static str, f64)) {
         let stall_bw = Bandwidth::from_raw(self.bw.max(self.bw_before));
         take("owed_bytes", self.owed.max(0) as f64 / US_PER_S as f64);

@@ -67,7 +67,7 @@ fn a_directory_of_another_run_is_rejected_and_not_modified() {
 fn a_plan_with_fractions_equals_itself_after_a_round_trip() {
     let temporary = tempfile::tempdir().unwrap();
     let mut fractions = plan(1);
-    // Long fractions of many sizes: a parser that does not round correctly reads some back as their neighbours.
+    // Long fractions of many magnitudes: a parser that does not round correctly returns a neighbouring value for some.
     let numbers =
         (1..1000).map(|i| (format!("key{i}"), SweepValue::Number(f64::from(i).sqrt() * 10f64.powi(i % 40 - 20))));
     fractions.experiments[0].sweep = numbers.collect();

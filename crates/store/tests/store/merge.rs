@@ -1,4 +1,4 @@
-//! Shards become one run.
+//! Merging shards into one run.
 
 use crate::common::{commit, commit_recorded, plan, run_of, some_rows};
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use thalweg_store::{Host, Merged, RunDirectory, merge};
 
-/// A run directory of three experiments that has those of `numbers`.
+/// Creates a run directory of a plan with three experiments, which contains those in `numbers`.
 fn shard(directory: &Path, numbers: &[usize]) {
     let run = run_of(plan(3));
     let directory = RunDirectory::open(directory, run.clone()).unwrap();

@@ -88,7 +88,7 @@ fn null_values_stay_in_their_rows() {
 #[test]
 fn strings_are_read_back_in_any_order_of_occurrence() {
     let names = ["mode", "gain", "loss", "k_s"];
-    // In turn, then twice each, then in an order without a pattern.
+    // Alternating, then each twice, then without a pattern.
     let order = [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 1, 2, 2, 3, 3, 2, 0, 3, 1, 0, 2, 0, 1, 3];
     let (_directory, rows, _) =
         written(|sink| (0..).zip(order).for_each(|(t_us, number)| sink.state(state(0, t_us, names[number]))), "state");
@@ -98,8 +98,7 @@ fn strings_are_read_back_in_any_order_of_occurrence() {
 
 #[test]
 fn long_runs_of_equal_strings_are_read_back_with_their_boundaries() {
-    // Runs of one row and of hundreds; one text alone, as many as one byte can number, and more; short texts and long
-    // ones.
+    // Runs of one row and of hundreds; one text, as many as one byte can index, and more; short and long texts.
     for (texts, length) in [(1, 3), (256, 3), (300, 3), (2, 90)] {
         let name = |number: usize| format!("{number:0length$}");
         let rows_of = |number: usize| if number % 9 == 0 { 1 } else { 20 + number };

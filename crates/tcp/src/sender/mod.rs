@@ -74,7 +74,7 @@ const HZ: Hz = Hz::MILLISECOND_TICK;
 /// The initial window (RFC 6928).
 pub(crate) const INITIAL_CWND: Packets = Packets(10);
 
-/// Added to a timer so that it does not expire at the very moment it waits for: TCP_TIMEOUT_MIN.
+/// Margin of a timer, so that it does not expire exactly at the time of the expected event: TCP_TIMEOUT_MIN.
 pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
 
 /// Settings of a sending host.
@@ -88,7 +88,7 @@ pub struct SenderConfig {
     pub is_paced: bool,
     /// Generation of its kernel.
     pub kernel: KernelGeneration,
-    /// The feedback on marks of an ECN-capable connection; none: ECN is not asked for.
+    /// Feedback on marks of an ECN-capable connection; `None`: ECN is not requested.
     pub ecn: Option<EcnFeedback>,
 }
 
@@ -176,11 +176,11 @@ enum Handshake {
 /// Purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
-    /// Everything in flight is lost.
+    /// Retransmission timeout: everything in flight counts as lost.
     Retransmission,
-    /// Provoke an ACK: the last segments of a burst may be lost without any report.
+    /// Tail loss probe: elicits an ACK, because losses at the end of a burst are not reported.
     LossProbe,
-    /// Segments that were not delivered although later ones were are lost.
+    /// Reordering timeout: undelivered segments that were sent before delivered ones count as lost.
     Reordering,
 }
 
@@ -211,7 +211,7 @@ struct Usage {
 }
 
 impl Sender {
-    /// Makes a connection that is not yet open.
+    /// Creates a connection that is not yet open.
     ///
     /// # Panics
     /// If the MSS is zero or above 65535.
@@ -254,7 +254,7 @@ impl Sender {
         }
     }
 
-    /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means unlimited. Data written before the
+    /// Appends `size` bytes of the application to the stream; [`Bytes::MAX`] means unlimited. Data written before the
     /// handshake is complete waits.
     pub fn write(&mut self, _now: Time, size: Bytes) {
         let is_idle = self.sndbuf.queued == self.sndbuf.written;
@@ -265,7 +265,7 @@ impl Sender {
         }
     }
 
-    /// The application appends nothing more, and discards the data that was not yet sent.
+    /// Ends the stream: the application appends nothing more, and data not yet sent is discarded.
     pub fn stop(&mut self, _now: Time) {
         let Bytes(next) = self.board.next_bytes();
         self.sndbuf.cut(next);
@@ -282,12 +282,12 @@ impl Sender {
         }
     }
 
-    /// Bytes of the stream that were acknowledged.
+    /// Returns the number of bytes of the stream that were acknowledged.
     pub fn acked(&self) -> Bytes {
         self.board.una_bytes()
     }
 
-    /// Bytes that the application has appended to the stream.
+    /// Returns the number of bytes that the application has appended to the stream.
     pub fn written(&self) -> Bytes {
         Bytes(self.sndbuf.written)
     }
@@ -336,7 +336,7 @@ impl Sender {
         }
     }
 
-    /// Returns the counts in addition to deliveries.
+    /// Returns the totals of lost and of marked packets.
     fn totals(&self) -> Totals {
         Totals { lost: self.board.lost_total(), marked: self.counters.marked }
     }
@@ -364,7 +364,7 @@ impl Sender {
         self.obey_hold();
     }
 
-    /// After a call to the controller: limits cwnd to its range and executes the controller's request.
+    /// Called after the controller: raises cwnd to its minimum, and applies the controller's request to be held back.
     fn obey_hold(&mut self) {
         self.window.cwnd = self.window.cwnd.max(Packets(1));
         if std::mem::take(&mut self.window.is_held_back) {

@@ -1,6 +1,6 @@
 //! Handles the SACK blocks of an ACK (RFC 2018), and D-SACKs (RFC 2883).
 //!
-//! A block touches only segments that no earlier block covered. A first block that lies below the cumulative ACK, or
+//! A block affects only segments that no earlier block covered. A first block that lies below the cumulative ACK, or
 //! inside the second block, reports a segment that arrived twice.
 
 use super::Sender;
@@ -52,7 +52,8 @@ impl Sender {
         }
     }
 
-    /// The first block reports a duplicate. Returns whether it counts; if not, the block is like any other.
+    /// Handles a first block that reports a duplicate. Returns whether it counts as a D-SACK; if not, it is an ordinary
+    /// block.
     fn on_dsack(&mut self, (start, end): (u64, u64), prior_una: u64, facts: &mut AckFacts) -> bool {
         let Some(copies) = end.checked_sub(start).filter(|copies| *copies > 0) else {
             return false;
@@ -60,7 +61,7 @@ impl Sender {
         let is_probe = copies == 1 && self.probe.as_ref().is_some_and(|probe| probe.end == end);
         facts.is_dsack_of_probe = is_probe;
         self.counters.dsacks += copies;
-        // The network duplicates, too: more D-SACKs than retransmissions prove nothing about the latter.
+        // The network duplicates packets too: more D-SACKs than retransmissions prove nothing about the latter.
         if self.counters.dsacks > self.counters.retransmits {
             return false;
         }
@@ -75,7 +76,7 @@ impl Sender {
         true
     }
 
-    /// Segments that are still in the scoreboard were received twice.
+    /// Handles segments that are still in the scoreboard and were received twice.
     fn on_duplicate_range(&mut self, (start, end): (u64, u64), facts: &mut AckFacts) {
         for seq in start.max(self.board.una())..end.min(self.board.next()) {
             let flags = self.board.segment(seq).flags;
@@ -116,7 +117,7 @@ impl Sender {
     }
 }
 
-/// Whether the first of `ranges` reports a duplicate, on an ACK up to `next`.
+/// Returns whether the first of `ranges` reports a duplicate, on an ACK up to `next`.
 fn is_first_a_duplicate(ranges: &[(u64, u64)], next: u64) -> bool {
     match ranges {
         [first, ..] if first.0 < next => true,

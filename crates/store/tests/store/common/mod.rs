@@ -164,7 +164,7 @@ pub fn packet(number: u64) -> PacketRow {
     }
 }
 
-/// Hands over a row of each kind.
+/// Writes a row of each kind.
 pub fn some_rows(sink: &mut dyn Sink) {
     sink.flow(flow("large", 0, Some(10)));
     sink.queue(queue(10_000));
