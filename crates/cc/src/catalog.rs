@@ -85,7 +85,7 @@ pub const CATALOG: &[Entry] = &[
     },
     Entry {
         name: "bic",
-        about: "BIC (INFOCOM 2004): after a loss, searches for the window at which it occurred by bisection",
+        about: "BIC (INFOCOM 2004): after a loss, a binary search for the window at which the loss occurred",
         params: bic::PARAMS,
         make: |value| Box::new(Bic::new(bic_settings(value))),
     },

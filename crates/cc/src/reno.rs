@@ -20,7 +20,7 @@ use thalweg_units::Packets;
 
 pub(crate) const PARAMS: &[Param] = &[Param {
     name: "beta_ecn",
-    about: "factor by which an ECN mark multiplies the window; by default that of a loss, 0.8 in RFC 8511",
+    about: "factor by which an ECN mark multiplies the window; default: the factor for a loss (RFC 8511: 0.8)",
     default: 0.5,
     min: 0.5,
     max: 0.99,

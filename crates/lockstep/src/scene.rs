@@ -93,7 +93,7 @@ const TINY: fn() -> Load = || Load::Requests { size_bytes: Bytes(600), think_ns:
 
 const PLAIN: Scene = Scene {
     name: "clean",
-    about: "nothing is lost",
+    about: "no loss",
     path: SLOW,
     buffer_percent: None,
     loss_percent: |_| 0.0,
@@ -110,33 +110,45 @@ pub const SCENES: [Scene; 13] = [
     Scene { name: "lossy", about: "1 % random loss", buffer_percent: Some(200), loss_percent: |_| 1.0, ..PLAIN },
     Scene {
         name: "heavy-loss",
-        about: "random loss of 25 % (BBR, which takes it for a policer) or 15 %",
+        about: "random loss of 25 % (BBR, which mistakes it for a policer) or 15 %",
         buffer_percent: Some(200),
         loss_percent: |algorithm| if algorithm == Algorithm::Bbr { 25.0 } else { 15.0 },
         ..PLAIN
     },
-    Scene { name: "reordering", about: "2 % are overtaken", buffer_percent: Some(200), reorder_percent: 2.0, ..PLAIN },
+    Scene {
+        name: "reordering",
+        about: "2 % of packets are reordered",
+        buffer_percent: Some(200),
+        reorder_percent: 2.0,
+        ..PLAIN
+    },
     Scene { name: "shallow", about: "a queue of half a BDP", buffer_percent: Some(50), is_marking: false, ..PLAIN },
     Scene { name: "deep", about: "a queue of 6 BDP", buffer_percent: Some(600), is_marking: false, ..PLAIN },
     Scene { name: "fast", about: "100 Mbit/s", path: FAST, buffer_percent: Some(50), ..PLAIN },
     Scene {
         name: "bunched",
-        about: "acknowledgements come in bunches",
+        about: "acknowledgements arrive in bursts",
         buffer_percent: Some(200),
         ack_jitter: Span::from_millis(15),
         ..PLAIN
     },
     Scene {
         name: "competing",
-        about: "another flow, which leaves",
+        about: "a competing flow that ends early",
         buffer_percent: Some(200),
         is_competing: true,
         ..PLAIN
     },
-    Scene { name: "idle", about: "pauses beyond the timeout", buffer_percent: Some(50), load: PAUSES, ..PLAIN },
+    Scene {
+        name: "idle",
+        about: "pauses longer than the retransmission timeout",
+        buffer_percent: Some(50),
+        load: PAUSES,
+        ..PLAIN
+    },
     Scene {
         name: "app-limited",
-        about: "small pieces, 1 % random loss",
+        about: "small writes, 1 % random loss",
         buffer_percent: Some(200),
         loss_percent: |_| 1.0,
         load: PIECES,

@@ -65,7 +65,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "beta_ecn",
-        about: "factor by which an ECN mark multiplies the window; by default that of a loss, 0.85 in RFC 8511",
+        about: "factor by which an ECN mark multiplies the window; default: the factor for a loss (RFC 8511: 0.85)",
         default: 0.7,
         min: 0.5,
         max: 0.99,

@@ -56,7 +56,7 @@ fn guests_controller(name: String) -> Controller {
     let (of, only, about) = match name.as_str() {
         BBR_CPU => ("bbr_cpu", Some("rule"), "This kernel's BBR, for senders that share a CPU."),
         BBR3 => ("bbr3", Some("cpu_rule"), "BBR version 3, as an eBPF program."),
-        BBR_TUNED => ("bbr", None, "This kernel's BBR, with parameters."),
+        BBR_TUNED => ("bbr", None, "This kernel's BBR, with adjustable parameters."),
         BBR_AUTO => ("bbr_auto", None, "This kernel's BBR, with a probing gain that adapts to loss and queueing."),
         _ => return controller(name),
     };

@@ -45,7 +45,7 @@ pub fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
         place: "engine".to_owned(),
         found,
         expected,
-        hint: "thalweg-engine capabilities shows the engines and their requirements".to_owned(),
+        hint: "list the engines and their requirements: thalweg-engine capabilities".to_owned(),
     };
     let names: Vec<&str> = ENGINES.iter().map(|engine| engine.name()).collect();
     let engine = engines::find(name)
