@@ -112,7 +112,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "cpu_rule",
-        about: "response to a shared CPU: 0 none, 1 as in the 2BRobust paper, 2 catches up on the data that pacing missed",
+        about: "response to a shared CPU: 0 none, 1 as in the 2BRobust paper, 2 catches up on data that pacing missed",
         default: 0.0,
         min: 0.0,
         max: 2.0,

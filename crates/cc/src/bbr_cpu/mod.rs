@@ -49,7 +49,7 @@ pub(crate) const PARAMS: &[Param] = &{
 
 const RULE: Param = Param {
     name: "rule",
-    about: "response to a shared CPU: 0 as in the 2BRobust paper, 1 catches up on the data that pacing missed",
+    about: "response to a shared CPU: 0 as in the 2BRobust paper, 1 catches up on data that pacing missed",
     default: 1.0,
     min: 0.0,
     max: 1.0,

@@ -218,7 +218,7 @@ fn check_output(place: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("hosts cannot write to {}: their namespaces have a separate {HIDDEN}", folder.display());
-    Err(Error::new("bad-place", message, "choose a directory outside {HIDDEN} with --out"))
+    Err(Error::new("bad-place", message, "choose a directory outside /run with --out"))
 }
 
 fn invalid(place: &str, found: &str, expected: &str) -> Error {
