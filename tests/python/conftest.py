@@ -108,7 +108,7 @@ def _needs(name: str) -> None:
 def built_kernel() -> Kernel:
     """Return the kernel that runs in virtual time; if none is built, the test is skipped, or fails in CI."""
     used = current()
-    why = "no kernel in virtual time is built: thalweg kernel build"
+    why = "the kernel of `uml` is not built: thalweg kernel build"
     if used is None and os.environ.get("THALWEG_CI"):
         pytest.fail(why)
     if used is None:

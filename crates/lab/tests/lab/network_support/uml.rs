@@ -18,7 +18,7 @@ pub fn is_in_guest(name: &str) -> bool {
     command.arg(test).args([name, "--exact", "--nocapture", "--test-threads=1"]).env(IN_GUEST, "1");
     let output = command.output().expect("python3 runs tests/uml/run-in-uml");
     if output.status.code() == Some(77) {
-        cannot_run("no kernel in virtual time is built: thalweg kernel build");
+        cannot_run("the kernel of `uml` is not built: thalweg kernel build");
         return false;
     }
     let stdout = String::from_utf8_lossy(&output.stdout);
