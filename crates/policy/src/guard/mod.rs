@@ -263,7 +263,9 @@ impl Guard {
         let (holdout, _) = self.standing(prefix, now);
         let default = &self.arms.arm(self.arms.default()).name;
         explanation.sentence = self.reason(prefix, now, explanation.sentence);
-        explanation.sentence.push_str(&format!(" {} of connections are held out and keep {default}.", percent(holdout)));
+        explanation
+            .sentence
+            .push_str(&format!(" {} of connections are held out and keep {default}.", percent(holdout)));
         for view in &mut explanation.arms {
             view.weight = weights.probability(view.arm);
         }

@@ -135,6 +135,9 @@ fn a_kernel_without_bbr_cannot_load_bbr_cpu_and_the_error_says_why() {
     let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
     assert_eq!(failed["code"], "unknown-cc");
     let message = failed["message"].as_str().unwrap();
-    assert!(message.contains("guests cannot have `bbr_cpu`") && message.contains("the module tcp_bbr cannot be loaded"), "{message}");
+    assert!(
+        message.contains("guests cannot have `bbr_cpu`") && message.contains("the module tcp_bbr cannot be loaded"),
+        "{message}"
+    );
     assert!(message.contains("CONFIG_TCP_CONG_BBR") && message.contains("thalweg kernel fetch"), "{message}");
 }
