@@ -44,7 +44,7 @@ DIGIT_BITS = 4
 
 GZIP = b"\x1f\x8b"
 
-EXPECTED = "CSV with a heading that names `network`, or RouteViews' lines: address, length, AS"
+EXPECTED = "CSV with a column `network`, or lines of RouteViews: address, length, AS"
 HINT = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE"
 
 
