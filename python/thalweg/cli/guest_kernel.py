@@ -9,10 +9,11 @@ from thalweg.errors import Exit, ThalwegError
 
 Kernel = Annotated[
     str | None,
-    option("--kernel", "IMAGE", "Kernel of guests: an image (bzImage), or a name of `thalweg kernel list`."),
+    option("--kernel", "IMAGE", "Guest kernel: an image (bzImage), or a name from `thalweg kernel list`."),
 ]
 Modules = Annotated[
-    Path | None, option("--modules", "DIR", "Folder with the modules of that image. [default: all is built in]")
+    Path | None,
+    option("--modules", "DIR", "Folder with the modules of that image. [default: none, everything is built in]"),
 ]
 
 
@@ -26,11 +27,11 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
     if kernel is None and modules is None:
         return
     if kernel is None:
-        raise ThalwegError("bad-usage", "--modules belongs to --kernel IMAGE", place="--modules", found=str(modules))
+        raise ThalwegError("bad-usage", "--modules requires --kernel IMAGE", place="--modules", found=str(modules))
     if engine_name != "vm":
         raise ThalwegError(
             "bad-usage",
-            f"the engine `{engine_name}` has no guests, to which --kernel applies",
+            f"--kernel applies to guests, and the engine `{engine_name}` has none",
             place="--kernel",
             found=kernel,
             hint=f"--engine vm --kernel {kernel}",

@@ -18,7 +18,7 @@ EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engin
 Executor = Annotated[
     str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm. [default: local]")
 ]
-Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, as in path.buffer=2bdp.")]
+Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, such as path.buffer=2bdp.")]
 CheckTexts = Annotated[
     list[str] | None,
     option(

@@ -54,7 +54,7 @@ def test_a_kernel_is_built_once_and_described(thalweg: Thalweg, tree: Path, cach
 
     when = (folder / "linux").stat().st_mtime_ns
     again = thalweg("kernel", "build", "--source", str(tree))
-    assert again.stdout.startswith("there already: Linux 6.7.8-rc9")
+    assert again.stdout.startswith("already there: Linux 6.7.8-rc9")
     assert (folder / "linux").stat().st_mtime_ns == when
 
 

@@ -80,7 +80,7 @@ def test_the_guest_files_of_a_package_are_kept_and_used(thalweg: Thalweg, vm: Pa
 
 def test_a_fetched_kernel_is_fetched_again_only_if_changed(thalweg: Thalweg, vm: Path) -> None:
     thalweg("kernel", "fetch")
-    assert thalweg("kernel", "fetch").stdout.startswith("there already: ")
+    assert thalweg("kernel", "fetch").stdout.startswith("already there: ")
     assert calls(vm, " download linux") == 1
     (vm / "current" / "vmlinuz").write_text("another image")
     assert thalweg("kernel", "fetch").stdout.startswith("fetched: ")
@@ -119,7 +119,7 @@ def test_a_guest_kernel_is_selected_and_removed_like_a_built_one(
     current = guests.current()
     assert current
     assert current.name == "6.7.8-cloud-amd64"
-    assert "no kernel is used now" in thalweg("kernel", "remove", "6.7.8-cloud-amd64").stderr
+    assert "no kernel is selected" in thalweg("kernel", "remove", "6.7.8-cloud-amd64").stderr
     assert [kernel.name for kernel in guests.kernels()] == [second]
 
 
@@ -132,7 +132,7 @@ def test_an_unknown_kernel_is_refused_before_anything_runs(thalweg: Thalweg, vm:
     wrong = {
         ("run", str(scenario), "--engine", "vm", "--kernel", "6.9"): "expected an image, or one of 6.7.8-cloud-amd64",
         ("run", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "hint: --engine vm --kernel 6.7.8-cloud-amd64",
-        ("run", str(scenario), "--engine", "vm", "--modules", "x"): "--modules belongs to --kernel IMAGE",
+        ("run", str(scenario), "--engine", "vm", "--modules", "x"): "--modules requires --kernel IMAGE",
         ("compare", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "expected two kernels",
         ("compare", str(scenario), "x", "--kernel", "a", "--kernel", "b"): "cannot be combined with B or --by",
     }

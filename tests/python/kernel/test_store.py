@@ -64,7 +64,7 @@ def test_removing_the_selected_kernel_leaves_none_selected(
     thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path
 ) -> None:
     done = thalweg("kernel", "remove", two[1].name)
-    assert "no kernel is used now" in done.stderr
+    assert "no kernel is selected" in done.stderr
     assert store.current() is None
     assert store.kernels() == [two[0]]
     assert not (cache / "current").is_symlink()

@@ -135,7 +135,7 @@ def test_a_larger_budget_resumes_the_search(folder: Path, whole: Path) -> None:
     run = folder / "larger"
     assert finished(start(folder / "small.toml", "--out", run, "--budget", "5")).returncode == 0
     done = finished(start(folder / "small.toml", "--out", run))
-    assert "12 candidates; 5 are evaluated already" in done.stderr
+    assert "12 candidates; 5 of them evaluated already" in done.stderr
     assert files(run) == files(whole)
 
 

@@ -31,28 +31,43 @@ def command(
         Path | None, typer.Argument(metavar="B", help="Another run directory.", show_default=False)
     ] = None,
     by: Annotated[
-        str | None, option("--by", "KEY", "Compare within A, by a key of its sweep: its first value with the others.")
+        str | None,
+        option(
+            "--by", "KEY", "Compare points within A: the first value of this key of the sweep with each of the others."
+        ),
     ] = None,
     measures: Annotated[
-        list[str] | None, option("--measure", "NAME", "A measure to compare. [default: the usual ones]")
+        list[str] | None,
+        option("--measure", "NAME", "Measure to compare; can be repeated. [default: a standard selection]"),
     ] = None,
     flows: Annotated[
-        list[str] | None, option("--flow", "NAME", "A flow to compare. [default: all, and the path]")
+        list[str] | None,
+        option("--flow", "NAME", "Flow to compare; can be repeated. [default: all flows, and the path]"),
     ] = None,
     kernels: Annotated[
         list[str] | None,
-        option("--kernel", "IMAGE", "Guest kernel, specified twice: the scenario A runs with both, and is compared."),
+        option(
+            "--kernel", "IMAGE", "Guest kernel, given twice: the scenario A is run on both, and the runs are compared."
+        ),
     ] = None,
     modules: Annotated[
-        list[Path] | None, option("--modules", "DIR", "Folder with the modules of an image, in the same order.")
+        list[Path] | None,
+        option("--modules", "DIR", "Folder with the modules of a kernel image, in the order of the images."),
     ] = None,
     tolerance: Annotated[
-        str, typer.Option("--tolerance", metavar="PERCENT", help="Change that is too small to matter.")
+        str, typer.Option("--tolerance", metavar="PERCENT", help="Largest change that is ignored, such as 5%.")
     ] = "0%",
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", metavar="WHAT", help="Real differences that fail: different, or worse in B.")
+        FailOn,
+        typer.Option(
+            "--fail-on",
+            metavar="WHAT",
+            help="Which real differences lead to exit code 1: all (different), or only those worse in B (worse).",
+        ),
     ] = "different",
-    every: Annotated[bool, typer.Option("--all", help="Print every row, not the largest real ones only.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every row, not only the largest real differences.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
 ) -> None:
     """Report which differences are real.
@@ -77,7 +92,7 @@ def command(
     if (second is None) == (by is None):
         raise ThalwegError(
             "bad-usage",
-            "there is nothing to compare with" if by is None else "B and --by request two different comparisons",
+            "there is nothing to compare with" if by is None else "B and --by cannot be combined",
             expected="two run directories, or one and --by KEY",
             hint=f"thalweg compare {first} OTHER" if by is None else f"thalweg compare {first} --by {by}",
         )
@@ -129,7 +144,7 @@ def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequen
     compared = {name for row in comparison.rows for name in (row.measure, row.flow)}
     if missed := [name for name in dict.fromkeys(requested) if name not in compared]:
         codes.append(Exit.INCOMPLETE)
-        cautions.append(f"{', '.join(missed)}: compared nowhere, since no point has a value on both sides")
+        cautions.append(f"{', '.join(missed)}: not compared, because no point has a value on both sides")
     return evidence.worst(codes), cautions
 
 

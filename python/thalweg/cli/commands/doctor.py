@@ -46,7 +46,7 @@ def command(
         bool,
         typer.Option(
             "--live",
-            help="Check the open connections of this machine instead: which BBR connections are short of CPU?",
+            help="Check the open connections of this machine instead, and report BBR connections short of CPU.",
         ),
     ] = False,
     seconds: Annotated[
@@ -58,8 +58,9 @@ def command(
 
     Runs need Python, thalweg-engine, memory and disk. Writing reports needs no browser.
 
-    With --live it checks the machine under load instead: whether it gets its CPUs, and which BBR connections are slower
-    because it does not, in every network namespace that this user may enter (root: all). The exit code is then 1.
+    With --live, checks the machine under load instead: whether it gets its CPUs, and which BBR connections are slower
+    because it does not, in every network namespace that this user may enter (root: all). If there are such connections,
+    the exit code is 1.
     """
     if live:
         raise typer.Exit(doctor_live.monitor(seconds, as_json=as_json))
@@ -82,12 +83,12 @@ def _findings() -> Iterator[Finding]:
     yield from _engines()
     yield from _kernels()
     cores = len(os.sched_getaffinity(0))
-    yield Finding("cores", "ok", f"{cores}: as many experiments run at a time; in real time, one")
+    yield Finding("cores", "ok", f"{cores}; one experiment per core runs at a time, in real time only one")
     yield _memory(cores)
     try:
         yield _disk(Path.cwd())
     except FileNotFoundError:
-        yield Finding("disk", "warning", "the current directory was removed", "go to one that is there: cd")
+        yield Finding("disk", "warning", "the current directory was removed", "change to an existing directory: cd")
 
 
 def _python() -> Finding:
@@ -106,7 +107,7 @@ def _engines() -> Iterator[Finding]:
     if capabilities.version == __version__:
         yield Finding(engine.BINARY, "ok", f"{capabilities.version} in {capabilities.binary}")
     else:
-        release = f"{capabilities.version} in {capabilities.binary}, for thalweg {__version__}"
+        release = f"{capabilities.version} in {capabilities.binary}, but thalweg is {__version__}"
         yield Finding(engine.BINARY, "missing", release, f"pip install --force-reinstall thalweg=={__version__}")
     for entry in capabilities.engines.values():
         label = f"engine {entry.name}"
@@ -117,7 +118,7 @@ def _engines() -> Iterator[Finding]:
             others = f"to use other engines, leave out --engine {entry.name}"
             yield Finding(label, state, entry.reason, "\n".join(filter(None, (entry.remedy, others))))
     if not capabilities.engines:
-        yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
+        yield Finding("engines", "missing", "the binary has no engines", "pip install --force-reinstall thalweg")
 
 
 def _kernels() -> Iterator[Finding]:
@@ -133,7 +134,7 @@ def _kernels() -> Iterator[Finding]:
         )
     if fetched := guests.current():
         since = f"fetched {fetched.fetched}"
-        yield _kernel("guests' kernel", fetched, since, "changed since", "thalweg kernel fetch --force")
+        yield _kernel("guest kernel", fetched, since, "changed since it was fetched", "thalweg kernel fetch --force")
 
 
 def _kernel(label: str, kernel: "Kernel | GuestKernel", since: str, changed: str, todo: str) -> Finding:
@@ -174,6 +175,6 @@ def _disk(folder: Path) -> Finding:
         )
     if free < DISK_BYTES:
         return Finding(
-            "disk", "warning", available, "free some, or choose another directory: thalweg run FILE --out DIR"
+            "disk", "warning", available, "free some space, or choose another directory: thalweg run FILE --out DIR"
         )
     return Finding("disk", "ok", available)

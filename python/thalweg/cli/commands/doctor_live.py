@@ -70,13 +70,14 @@ def _lines(sample: Live) -> Iterator[str]:
 
 def _machine(machine: LiveMachine, lasted_s: float) -> Iterator[str]:
     cpus = machine["cpus"]
-    stalled = f"{machine['stalled_percent']:.1f} % of the time, for {machine['longest_stall_us'] / 1000:.1f} ms at most"
-    yield f"looked for {lasted_s:.1f} s at {cpus} CPU{'s' if cpus > 1 else ''}"
-    yield f"  taken by the hypervisor, as reported  {_percent(machine['steal_percent'], missing='not reported')}"
-    yield f"  not run although there was work      {stalled}"
-    yield f"  some task waited for another         {_percent(machine['pressure_percent'], missing='unknown')}"
+    longest_ms = machine["longest_stall_us"] / 1000
+    stalled = f"{machine['stalled_percent']:.1f} % of the time, at most {longest_ms:.1f} ms at once"
+    yield f"monitored {cpus} CPU{'s' if cpus > 1 else ''} for {lasted_s:.1f} s"
+    yield f"  steal time that the hypervisor reports  {_percent(machine['steal_percent'], missing='not reported')}"
+    yield f"  runnable, but not run                   {stalled}"
+    yield f"  tasks that waited for other tasks       {_percent(machine['pressure_percent'], missing='unknown')}"
     if not machine["is_realtime"]:
-        yield "  (without root, work that was not run may have waited for other tasks here: it does not count)"
+        yield "  (without root, 'runnable, but not run' may include waiting for other tasks, so it is not counted)"
 
 
 def _row(connection: LiveConnection) -> list[str]:
@@ -110,10 +111,10 @@ def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterato
     unseen = missed["namespaces"]
     if unseen:
         count = _count(len(unseen), "network namespace", "network namespaces")
-        yield f"  not seen: {count} that cannot be entered: {_first_names(unseen)}"
+        yield f"  not checked: {count} that cannot be entered: {_first_names(unseen)}"
     if missed["hidden_processes"]:
         hidden = _count(missed["hidden_processes"], "process", "processes")
-        yield f"  not seen: the network namespace of {hidden} that this user may not inspect"
+        yield f"  not checked: the network namespace of {hidden} that this user may not inspect"
     if (unseen or missed["hidden_processes"]) and os.geteuid() != 0:
         yield "  do: sudo thalweg doctor --live"
 
@@ -135,7 +136,7 @@ def _conclusion(sample: Live) -> Iterator[str]:
         return
     subject = "connections are" if short > 1 else "connection is"
     yield f"{short} BBR {subject} short of CPU: BBR does not compensate for the data that it could not send while this"
-    yield "machine was off CPU; bbr_cpu does. Open connections keep their algorithm, new ones get it."
+    yield "machine was off CPU; bbr_cpu does. Open connections keep their algorithm; new ones use the new default."
     yield "  do: sudo thalweg-agent cc load bbr_cpu"
     yield "  do: sudo sysctl net.ipv4.tcp_congestion_control=bbr_cpu"
     yield "  or give this machine more CPU"

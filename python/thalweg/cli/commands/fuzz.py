@@ -174,7 +174,7 @@ def _write(fuzz: "Fuzz", findings: "list[Finding]", directory: Path) -> list[Pat
         replace(directory / DOCUMENT, (json.dumps(_as_json(fuzz, findings, files), indent=2) + "\n").encode())
     except OSError as error:
         hint = f"free some space, then: {typed.again()}"
-        raise cannot_write(directory, "what was found", error.strerror or str(error), hint) from error
+        raise cannot_write(directory, "the results", error.strerror or str(error), hint) from error
     return files
 
 

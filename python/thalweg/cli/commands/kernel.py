@@ -26,7 +26,7 @@ commands = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Kernel, as `thalweg kernel list` names it.", show_default=False)
+    str, typer.Argument(metavar="NAME", help="Name of the kernel, from `thalweg kernel list`.", show_default=False)
 ]
 
 
@@ -36,10 +36,13 @@ def build(
         Path | None, option("--source", "DIR", "A kernel's source tree. [default: the distribution's source package]")
     ] = None,
     suite: Annotated[
-        str | None, option("--suite", "NAME", "Suite of the distribution to take the source package from, such as sid.")
+        str | None,
+        option("--suite", "NAME", "Suite of the distribution from which the source package is fetched, such as sid."),
     ] = None,
     config: Annotated[Path | None, option("--config", "FILE", "Kconfig options to add, one per line.")] = None,
-    jobs: Annotated[int | None, option("--jobs", "N", "Compilers at a time. [default: one per core]", min=1)] = None,
+    jobs: Annotated[
+        int | None, option("--jobs", "N", "Compiler processes at a time. [default: one per core]", min=1)
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Build it again even if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -55,9 +58,9 @@ def build(
     if source and suite:
         raise ThalwegError(
             "source-and-suite",
-            "`--suite` names where a source package is, and `--source` a tree",
+            "`--suite` selects a source package, and `--source` a source tree",
             place="--suite",
-            hint="leave one of them out",
+            hint="remove one of the two options",
             exit_code=Exit.USAGE,
         )
     try:
@@ -68,7 +71,7 @@ def build(
         raise typer.Exit(Exit.INTERRUPTED) from None
     for note in result.notes:
         output.talk(f"note: {note}")
-    _show(result.kernel, "built" if result.is_new else "there already", as_json=as_json)
+    _show(result.kernel, "built" if result.is_new else "already there", as_json=as_json)
 
 
 @commands.command("fetch", cls=helped.Command, epilog="Example: thalweg kernel fetch linux-image-amd64")
@@ -99,12 +102,12 @@ def fetch(
     except KeyboardInterrupt:
         output.talk("interrupted: the download was removed; the same command starts it again")
         raise typer.Exit(Exit.INTERRUPTED) from None
-    _show(result.kernel, "fetched" if result.is_new else "there already", as_json=as_json)
+    _show(result.kernel, "fetched" if result.is_new else "already there", as_json=as_json)
 
 
 @commands.command("list", cls=helped.Command, epilog="Example: thalweg kernel list")
 def list_(as_json: Json = False) -> None:
-    """List the kernels that were built or fetched, the newest first."""
+    """List the built and fetched kernels, newest first."""
     from thalweg.kernel import current, guests, kernels
 
     built, fetched = kernels(), guests.kernels()
@@ -126,10 +129,10 @@ def list_(as_json: Json = False) -> None:
 
 @commands.command("use", cls=helped.Command, epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
 def use(name: Name) -> None:
-    """Use another kernel from now on."""
+    """Select a kernel."""
     kernel = _named(name)
     kernel.use()
-    output.talk(f"used from now on: Linux {kernel.release}, {kernel.folder}")
+    output.talk(f"selected: Linux {kernel.release}, {kernel.folder}")
     _warn_of_variable()
 
 
@@ -146,7 +149,7 @@ def remove(name: Name) -> None:
         is_left, next_command = current() is not None, "thalweg kernel build"
     output.talk(f"removed: {kernel.folder}")
     if not is_left:
-        output.talk(f"no kernel is used now: thalweg kernel use NAME, or {next_command}")
+        output.talk(f"no kernel is selected; to select one: thalweg kernel use NAME, or {next_command}")
 
 
 def _named(name: str) -> "Kernel | GuestKernel":
@@ -174,4 +177,4 @@ def _warn_of_variable() -> None:
 
     for variable in (VARIABLE, guests.IMAGE_VARIABLE):
         if os.environ.get(variable):
-            output.talk(f"note: {variable} is set, and names the kernel that runs: {os.environ[variable]}")
+            output.talk(f"note: {variable} is set and takes precedence: {os.environ[variable]}")

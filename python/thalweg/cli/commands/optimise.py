@@ -157,7 +157,7 @@ def _write(outcome: "Outcome", directory: Path) -> ThalwegError | None:
         page.write(outcome, directory / PAGE, typed.again())
     except OSError as error:
         hint = f"free some space, then: {typed.again()}"
-        return cannot_write(directory, "what was found", error.strerror or str(error), hint)
+        return cannot_write(directory, "the results", error.strerror or str(error), hint)
     except ThalwegError as error:
         return error
     return None

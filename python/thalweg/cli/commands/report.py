@@ -17,7 +17,11 @@ def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run directories.", show_default=False)],
     out: Annotated[
         Path | None,
-        option("--out", "FILE", "Output file. [default: report.html in RUN_DIR, or here for several]"),
+        option(
+            "--out",
+            "FILE",
+            "Output file. [default: report.html in RUN_DIR; for several runs, in the current directory]",
+        ),
     ] = None,
     figures: Annotated[
         Path | None,
@@ -52,7 +56,7 @@ def _figures(runs: list[Path], directory: Path, form: str, as_json: bool) -> Non
     files, omitted = figures(runs, directory, form)
     if omitted:
         output.talk(
-            f"{omitted} points of the sweep are too many for figures of their own: figures over the sweep show them"
+            f"{omitted} points of the sweep have no figures of their own; the figures over the sweep include them"
         )
     if as_json:
         output.data_json({"figures": [str(file) for file in files]})

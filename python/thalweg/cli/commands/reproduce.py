@@ -32,7 +32,9 @@ EVERY = "all"
 def command(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME|DIR|all", help="Study, a folder with one, or all studies.", show_default=False),
+        typer.Argument(
+            metavar="NAME|DIR|all", help="Name of a study, folder with a study, or all.", show_default=False
+        ),
     ],
     engine_name: Annotated[str, option("--engine", "NAME|all", "Engine to use. [default: sim]")] = engine.DEFAULT,
     kernel: guest_kernel.Kernel = None,
@@ -44,7 +46,7 @@ def command(
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Fail, with exit code 1, if a claim no longer holds that held when recorded."),
+        typer.Option("--check", help="Exit with code 1 if a claim that held in the recorded results no longer holds."),
     ] = False,
     record: Annotated[
         bool, typer.Option("--record", help="Store the results in the study's found.json, for --check.")
@@ -55,7 +57,9 @@ def command(
     ] = None,
     figures: Annotated[
         Path | None,
-        option("--figures", "DIR", "Write every figure as a file into DIR; of all studies, into a folder for each."),
+        option(
+            "--figures", "DIR", "Write every figure as a file into DIR; for all studies, into a subfolder for each."
+        ),
     ] = None,
     form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
@@ -283,7 +287,7 @@ def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick
             ]
             hint = shlex.join([*words, "--record"])
             output.talk(
-                f"--check: there are no recorded results of {study.name} on {result.engine.name}; for these: {hint}"
+                f"--check: there are no recorded results of {study.name} on {result.engine.name}; to record: {hint}"
             )
             is_fine = False
         for broken in recorded_results.broken(study, result, quick=quick):

@@ -25,10 +25,11 @@ def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run directories.", show_default=False)],
     bounds: CheckTexts = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Every measure, as JSON: an object, or a list of one for each run.")
+        bool,
+        typer.Option("--json", help="Print every measure as JSON: an object, or a list with an object for each run."),
     ] = False,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Every measure, as CSV; of several runs, with a column `run`.")
+        bool, typer.Option("--csv", help="Print every measure as CSV; for several runs, with a column `run`.")
     ] = False,
 ) -> None:
     """Print the numbers of runs.
@@ -38,7 +39,7 @@ def command(
     --check judges bounds as `thalweg run --check` does, with the same exit codes.
     """
     if as_json and as_csv:
-        raise ThalwegError("bad-usage", "--json and --csv are two different forms", expected="one of them")
+        raise ThalwegError("bad-usage", "--json and --csv cannot be combined", expected="one of them")
     if as_csv and bounds:
         raise ThalwegError("bad-usage", "a CSV table cannot contain checks", place="--check", hint="use --json")
     results = [_results(directory, bounds or [], every_measure=as_json or as_csv) for directory in runs]

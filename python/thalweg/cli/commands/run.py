@@ -46,7 +46,7 @@ def command(
     bounds: CheckTexts = None,
     threads: Annotated[
         int | None,
-        option("--threads", "N", "Experiments at a time; of a cluster, per shard. [default: one per core]", min=1),
+        option("--threads", "N", "Experiments at a time; on a cluster, per shard. [default: one per core]", min=1),
     ] = None,
     retry_untrustworthy: Retry = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
@@ -54,7 +54,7 @@ def command(
     modules: guest_kernel.Modules = None,
     executor: Executor = executors.DEFAULT,
     shards: Annotated[
-        int | None, option("--shards", "N", "Parts that a cluster runs the plan in. [default: automatic]", min=1)
+        int | None, option("--shards", "N", "Number of shards of the plan on a cluster. [default: automatic]", min=1)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:

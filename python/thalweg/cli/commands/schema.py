@@ -16,11 +16,13 @@ EPILOG = "Example: thalweg schema > scenario.schema.json"
 def command(
     columns: Annotated[bool, typer.Option("--columns", help="Print the tables of runs and records instead.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Print the schema of plans instead.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, which is always the case.", hidden=True)] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; the output is always JSON.", hidden=True)
+    ] = False,
 ) -> None:
     """Print the JSON Schema of scenarios."""
     if columns and plan:
-        raise ThalwegError("bad-usage", "--columns and --plan are two different schemas", expected="one of them")
+        raise ThalwegError("bad-usage", "--columns and --plan cannot be combined", expected="one of them")
     if columns:
         from thalweg.results.columns import RECORDS, TABLES
 

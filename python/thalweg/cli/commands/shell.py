@@ -34,9 +34,11 @@ def command(
         "kernel"
     ),
     on: Annotated[
-        str, typer.Option("--on", metavar="END", help="End of the path where it runs: sender or receiver.")
+        str, typer.Option("--on", metavar="END", help="End of the path where the command runs: sender or receiver.")
     ] = "sender",
-    server: Annotated[str | None, option("--server", "COMMAND", "Command to run at the other end meanwhile.")] = None,
+    server: Annotated[
+        str | None, option("--server", "COMMAND", "Command to run at the other end at the same time.")
+    ] = None,
     reach: Annotated[
         list[str] | None,
         option("--reach", "HOST:PORT", "Service on this machine's loopback to make reachable at the other end."),
@@ -45,11 +47,11 @@ def command(
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-shell-TIME]")] = None,
     overrides: Overrides = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no status, and no table at the end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print neither the status nor the table at the end.")] = False,
 ) -> None:
     """Run a shell or a command on the path of a scenario.
 
-    It runs at the sending end of the path, as on a host of its own; what it sends to $THALWEG_SERVER crosses the
+    The command runs at the sending end of the path, as on a host of its own; its traffic to $THALWEG_SERVER crosses the
     bottleneck. The flows of the scenario do not run. Needs no root.
 
     Ends with a table of the flows and the path of the run directory, and with the exit code of the command.
@@ -87,7 +89,7 @@ def _refuse_sweep(document: Document) -> None:
     chosen = " ".join(f"--set {swept.addresses[0]}={swept.choices[0][0]}" for swept in document.axes)
     raise ThalwegError(
         "has-sweep",
-        "the scenario has a sweep, and a shell runs on one path",
+        "the scenario has a sweep, but a shell runs on a single path",
         place=f"sweep.{key}",
         found=f"{len(axis.choices)} values, such as {value}",
         expected="one value of each key",

@@ -24,16 +24,18 @@ def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) ->
     if len(kernels) != 2:
         raise ThalwegError(
             "bad-usage",
-            f"{len(kernels)} kernel cannot be compared" if len(kernels) == 1 else f"{len(kernels)} kernels at once",
+            f"--kernel is given {len(kernels)} times" if len(kernels) != 1 else "--kernel is given once",
             place="--kernel",
-            expected="two kernels",
+            expected="two guest kernels to compare",
             hint=f"thalweg compare {scenario} --kernel A --kernel B",
         )
     fetched = {guest.name for guest in guests.kernels()}
     rest = list(modules)
     pairs = [(kernel, rest.pop(0) if kernel not in fetched and rest else None) for kernel in kernels]
     if rest:
-        raise ThalwegError("bad-usage", "there are more --modules than images", place="--modules", found=str(rest[0]))
+        raise ThalwegError(
+            "bad-usage", "there are more --modules than kernel images", place="--modules", found=str(rest[0])
+        )
     for kernel, folder in pairs:  # the second kernel is also checked before the first run starts
         guest_kernel.choose(kernel, folder, ENGINE)
     return [_run(scenario, kernel, folder) for kernel, folder in pairs]
@@ -52,7 +54,8 @@ def _run(scenario: Path, kernel: str, modules: Path | None) -> Path:
             "experiments-failed",
             f"{len(outcome.failed)} of {outcome.experiments} experiments failed on {kernel}"
             if outcome.failed
-            else f"interrupted: {outcome.present + outcome.finished} of {outcome.experiments} are finished on {kernel}",
+            else f"interrupted: {outcome.present + outcome.finished} of {outcome.experiments} experiments finished on"
+            f" {kernel}",
             found=str(outcome.failed[0]["message"]) if outcome.failed else None,
             hint=f"to resume: {typed.again()}",
             exit_code=outcome.exit_code,

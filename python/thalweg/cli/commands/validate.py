@@ -25,15 +25,15 @@ RUNS = Path("runs") / "validate"
 
 
 def command(
-    first: Annotated[str, typer.Argument(metavar="ENGINE", help="Engine to judge.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="ENGINE", help="Engine to judge it by.", show_default=False)],
+    first: Annotated[str, typer.Argument(metavar="ENGINE", help="Engine to validate.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="ENGINE", help="Reference engine.", show_default=False)],
     grids: Annotated[
         list[str] | None,
         option("--grid", "NAME|FILE", "A part of the ready-made grid, or a scenario. [default: all parts]"),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Only the ends of each range, one repetition, at most 10 s."),
+        typer.Option("--quick", help="Run only the ends of each range, one repetition, for at most 10 s."),
     ] = False,
     repetitions: Annotated[
         int | None, option("--repetitions", "N", "Number of repetitions, instead of the scenario's.", min=1)
@@ -43,8 +43,8 @@ def command(
         int | None, option("--threads", "N", "Experiments at a time. [default: depends on the engine]", min=1)
     ] = None,
     retry_untrustworthy: Retry = False,
-    check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is missed.")] = False,
-    page: Annotated[Path | None, option("--page", "FILE", "Write a page of Markdown, and its rows as CSV.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with code 1 if a goal is missed.")] = False,
+    page: Annotated[Path | None, option("--page", "FILE", "Write a Markdown page, and its rows as CSV.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
     """Compare two engines on a grid of scenarios.
@@ -171,7 +171,7 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
         output.talk(f"{sides[0].engine.name}: {count} experiments at {grid.cells} points{time}")
     if grid.left_out:
         output.talk(
-            f"quick: {grid.left_out} more points are left out (of swept keys only the ends of their ranges are tried);"
+            f"quick: {grid.left_out} more points are left out (only the ends of each swept range are run);"
             " experiments last 10 s at most, and have one repetition unless --repetitions sets more"
         )
 

@@ -51,12 +51,12 @@ def command(
         ),
     ] = "ab",
     at: Annotated[
-        str | None, option("--at", "TIME", "before-after: start of the treatment in UTC, as 2026-01-31T12:00.")
+        str | None, option("--at", "TIME", "before-after: start of the treatment in UTC, such as 2026-01-31T12:00.")
     ] = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="switchback: length of a period.")] = "1h",
     turns_of: Annotated[
         str | None,
-        option("--turns-of", "NAME", "switchback: column of the units that switch, as pop or machine."),
+        option("--turns-of", "NAME", "switchback: column of the units that switch, such as pop or machine."),
     ] = None,
     size_limit: Annotated[
         str,
@@ -98,7 +98,7 @@ def command(
         option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory of DuckDB before it uses the disk.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of DuckDB; beyond it, DuckDB uses the disk.")
     ] = "2.7GB",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

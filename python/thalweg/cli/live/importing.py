@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Example: thalweg import nginx access.log --config /etc/nginx/nginx.conf --out records/\n\n"
-    "Where each column comes from, format by format: docs/reference/importing.md."
+    "docs/reference/importing.md lists the source of each column by format."
 )
 
 Given = TypedDict(
@@ -57,9 +57,13 @@ def command(
     out: Annotated[Path, option("--out", "DIR", "Folder for the records; created if missing.")],
     format_string: Annotated[
         str | None,
-        option("--format-string", "TEXT", "Format of nginx, varnish, haproxy. [default: the server's own]"),
+        option(
+            "--format-string", "TEXT", "nginx, varnish, haproxy: format of the log. [default: the server's default]"
+        ),
     ] = None,
-    config: Annotated[Path | None, option("--config", "FILE", "nginx: the nginx.conf that has its log_format.")] = None,
+    config: Annotated[
+        Path | None, option("--config", "FILE", "nginx: configuration file that contains the log_format.")
+    ] = None,
     format_name: Annotated[
         str | None, option("--format-name", "NAME", "nginx: name of the log_format. [default: the only one]")
     ] = None,
@@ -67,7 +71,7 @@ def command(
         list[str] | None,
         option("--map", "COLUMN=FIELD[:UNIT]", "Fill a column of the records from a field of the source."),
     ] = None,
-    map_file: Annotated[Path | None, option("--map-file", "FILE", "File with such mappings, in TOML.")] = None,
+    map_file: Annotated[Path | None, option("--map-file", "FILE", "TOML file with mappings as in --map.")] = None,
     delimiter: Annotated[
         str | None, option("--delimiter", "TEXT", "csv: field separator. [default: comma; tab for .tsv]")
     ] = None,
@@ -76,25 +80,32 @@ def command(
         option("--decimal", "MARK", "csv, json: decimal mark, . or ,; the other separates thousands."),
     ] = None,
     time_format: Annotated[
-        str | None, option("--time-format", "FORMAT", "csv, json: format of times, as of strptime: '%d/%m/%Y %H:%M'.")
+        str | None, option("--time-format", "FORMAT", "csv, json: format of times, as for strptime: '%d/%m/%Y %H:%M'.")
     ] = None,
     time: Annotated[
         str | None, option("--time", "TIME", "ss: time of the dump. [default: when the file was written]")
     ] = None,
     addresses: Annotated[
-        str, option("--addresses", "FORM", "whole, truncated (/24, /48) or hashed. [default: truncated]")
+        str,
+        option(
+            "--addresses",
+            "FORM",
+            "Form of addresses: Form of addresses: whole, truncated (/24, /48) or hashed. [default: truncated]",
+        ),
     ] = "truncated",
-    key: Annotated[Path | None, option("--key", "FILE", "Key of hashed addresses. [default: thalweg-agent's]")] = None,
-    machine: Annotated[str | None, option("--machine", "NAME", "Machine name, where the source has none.")] = None,
-    cc: Annotated[str | None, option("--cc", "NAME", "Congestion control, where the source has none.")] = None,
+    key: Annotated[
+        Path | None, option("--key", "FILE", "Key file for --addresses hashed. [default: that of thalweg-agent]")
+    ] = None,
+    machine: Annotated[str | None, option("--machine", "NAME", "Machine name for rows that have none.")] = None,
+    cc: Annotated[str | None, option("--cc", "NAME", "Congestion control for rows that have none.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that cannot be read.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Convert logs and dumps of other sources to records.
 
-    The columns are those of `thalweg-agent record`, so that `thalweg records` reads both; what a source does not know
-    stays empty. Each file becomes one; importing it again replaces that. A line that cannot be read is counted and
-    left out. If the import fails, nothing is left behind.
+    The columns are those of `thalweg-agent record`, so that `thalweg records` reads both; columns that a source lacks
+    are empty. Each input file becomes one file of records, and a repeated import replaces it. Lines that cannot be read
+    are counted and left out. A failed import writes no records.
     """
     options: Given = {
         "--format-string": format_string, "--config": config, "--format-name": format_name, "--map": maps,
@@ -145,9 +156,9 @@ def _nginx(options: Given) -> "Importer":
 
     text, config, name = options["--format-string"], options["--config"], options["--format-name"]
     if text and config:
-        raise ThalwegError("bad-usage", "--format-string and --config both name the format", expected="one of them")
+        raise ThalwegError("bad-usage", "--format-string and --config cannot be combined", expected="one of them")
     if name and not config:
-        raise ThalwegError("bad-usage", "--format-name is a name in a --config", place="--format-name",
+        raise ThalwegError("bad-usage", "--format-name requires --config", place="--format-name",
                            hint=f"--config /etc/nginx/nginx.conf --format-name {name}")  # fmt: skip
     return Nginx(log_format(config, name) if config else unescaped(text) if text else COMBINED, _mapping(options))
 

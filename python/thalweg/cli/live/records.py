@@ -24,9 +24,10 @@ def command(
 ) -> None:
     """Summarise records of live servers.
 
-    Reads what `thalweg-agent record` and `thalweg import` wrote, of any number of machines: how many connections and
-    transfers, by algorithm and by how they ended; how their goodput, completion times, RTTs, retransmissions and queues
-    are spread; and what is missing. The columns are described in docs/reference/records.md.
+    Reads the files of `thalweg-agent record` and `thalweg import` from any number of machines. Prints the number of
+    connections and transfers by algorithm and by how they ended, the distributions of their goodput, completion times,
+    RTTs, retransmissions and queues, and which columns are missing. The columns are described in
+    docs/reference/records.md.
     """
     from thalweg.records import summary_of
 
@@ -35,10 +36,14 @@ def command(
         others = ", ".join(f"{rows} of the kind `{kind}`" for kind, rows in summary.unknown_kinds.items())
         raise ThalwegError(
             "no-records",
-            f"the files hold no rows{f' but {others}, which this version does not know' if others else ''}",
+            f"the files contain only {others}, which this version of thalweg does not know"
+            if others
+            else "the files contain no rows",
             place=str(places[0]),
-            expected="connections that have closed, or have been open for a minute",
-            hint="use a newer thalweg" if others else "thalweg-agent status shows how many it has recorded",
+            expected="rows of connections that have closed, or have been open for a minute",
+            hint="pip install --upgrade thalweg"
+            if others
+            else "thalweg-agent status shows the number of recorded rows",
         )
     if out is not None:
         from thalweg.report.pages import records as page

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_ROLLOUT_STEPS = 5
 METHOD = (
-    "gain: of the treatment's median, with its 95 % interval; less time or more throughput is a gain."
+    "gain: change of the median with the treatment and its 95 % interval; positive: less time or more throughput."
     " docs/concepts/advice.md describes the method."
 )
 
@@ -47,7 +47,7 @@ def show(answer: "Answer") -> None:
     for caution in answer.cautions:
         output.data("")
         affected = f" [{_first_parts(caution.parts)}]" if caution.parts else ""
-        output.data("\n".join(broken(f"Beware: {caution.text}{affected}")))
+        output.data("\n".join(broken(f"Caution: {caution.text}{affected}")))
     output.talk(METHOD)
 
 
@@ -60,7 +60,7 @@ def not_compared(answer: "Answer") -> list[str]:
         for cc, n in answer.other_algorithms.items()
     ]
     if answer.receiver_limited:
-        others.append(f"{numbered(answer.receiver_limited, 'row')} that the receiver limited")
+        others.append(f"{numbered(answer.receiver_limited, 'row')} limited by the receiver")
     return others
 
 

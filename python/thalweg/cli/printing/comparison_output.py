@@ -20,7 +20,7 @@ EVIDENCE = {code: extent for extent, code in evidence.CODES.items()}
 
 METHOD = (
     "change: B against A with its 95 % interval (Welch for differences, Fieller for ratios; pts: points of a ratio);"
-    " real: Holm's correction leaves a 5 % chance of one false alarm among all rows"
+    " real: with Holm's correction, the probability of any false positive among all rows is at most 5 %"
 )
 
 
@@ -92,7 +92,7 @@ def _sentence(comparison: "Comparison", by: str | None, tolerance: float) -> str
     copies = len(comparison.of("copies"))
     aside = [
         *([f"{small} smaller than the tolerance of {tolerance * 100:g} %"] if small else []),
-        *([f"{copies} of repetitions that are copies of one another, so without a verdict"] if copies else []),
+        *([f"{copies} without a verdict, because their repetitions are copies of one another"] if copies else []),
         *([f"{undecided} with too few repetitions to decide"] if undecided else []),
     ]
     rest = f" ({', '.join(aside)})" if aside else ""
@@ -112,8 +112,8 @@ def _sentence(comparison: "Comparison", by: str | None, tolerance: float) -> str
 
 def _why_nothing(comparison: "Comparison") -> str:
     if not comparison.alone:
-        return "neither side has a value of these measures and flows"
-    suffix = f", and {len(comparison.alone) - 1} more like that" if comparison.alone[1:] else ""
+        return "neither run has a value of these measures and flows"
+    suffix = f", and {len(comparison.alone) - 1} more" if comparison.alone[1:] else ""
     return f"{comparison.alone[0]}{suffix}"
 
 

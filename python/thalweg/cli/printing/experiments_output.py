@@ -131,7 +131,7 @@ class _Rows:
             "rtt": _time(point.rtt_ns),
             "buffer": self._once(link, "buffer", _buffer),
             **({} if isinstance(link.queue, QueueFifo) else {"queue": self._once(link, "queue", _queue)}),
-            "ends": "when all are done" if point.duration_ns is None else _time(point.duration_ns),
+            "ends": "when all flows have finished" if point.duration_ns is None else _time(point.duration_ns),
         }
         row = {key: text for key, text in row.items() if SWEPT_ROWS.get(key) not in self._swept}
         for flow in point.flows:

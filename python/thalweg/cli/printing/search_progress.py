@@ -69,7 +69,7 @@ class SearchProgress:
         count, before = len(evaluated), f"{title}: " if title else ""
         if self._title != title:
             self._title = title
-            suffix = f"; {count} are evaluated already" if count else ""
+            suffix = f"; {count} of them evaluated already" if count else ""
             self.say(f"{before}{self._budget} candidates{suffix}")
         text = self._describe(evaluated)
         if self._bar:
@@ -92,7 +92,7 @@ class SearchProgress:
         if event["event"] == "stopping":
             self.say("stopping; finished experiments are kept (press again to stop at once)")
         if event["event"] == "untrustworthy":
-            self.say(f"an experiment is not to be trusted, and left out: {event['reason']}")
+            self.say(f"untrustworthy experiment left out: {event['reason']}")
 
     def say(self, text: str) -> None:
         """Write a line."""

@@ -32,7 +32,7 @@ def show(comparison: "EngineComparison") -> None:
         tables.show(tables.of_cells(cells, part.sweep_keys), is_terminal=is_terminal)
         for note, count in tables.notes(cells):
             output.data(f"  {note}" + (f" ({count} rows)" if count > 1 else ""))
-    output.data("\noverall, of the sizes of the errors")
+    output.data("\noverall sizes of the errors")
     tables.show(tables.of_overall(comparison.overall), is_terminal=is_terminal)
     if comparison.disagreements:
         total = len(comparison.disagreements)
@@ -40,7 +40,7 @@ def show(comparison: "EngineComparison") -> None:
         rest = f", the {MAX_SHOWN} largest of {total}" if total > MAX_SHOWN else ""
         output.data(f"\ndisagreements{rest}")
         tables.show(tables.of_disagreements(comparison, largest), is_terminal=is_terminal)
-    output.data("\nboth engines in one report, with time series")
+    output.data("\nto report both engines together, with time series")
     for line in reports(comparison.parts):
         output.data(f"  {line}")
     output.data("\ngoals")

@@ -73,8 +73,8 @@ def test_a_cpu_limited_connection_is_listed_with_a_remedy(
     row += " docker 3f2a9b0c1d2e"
     assert lines.index(f"short of CPU {row}") < lines.index(f"ok {row}"), "what matters comes first"
     assert "connections of this network namespace and 1 other: docker 3f2a9b0c1d2e (2 established)" in lines
-    assert "taken by the hypervisor, as reported 31.3 %" in lines
-    assert "not run although there was work 48.0 % of the time, for 10.2 ms at most" in lines
+    assert "steal time that the hypervisor reports 31.3 %" in lines
+    assert "runnable, but not run 48.0 % of the time, at most 10.2 ms at once" in lines
     assert "1 BBR connection is short of CPU" in done.stdout
     assert "do: sudo thalweg-agent cc load bbr_cpu" in lines
 
@@ -105,8 +105,8 @@ def test_inaccessible_network_namespaces_are_counted_and_named(
     seen(see() | {"namespaces": see()["namespaces"][:1], "missed": missed})
     lines = [line.strip() for line in thalweg("doctor", "--live").stdout.splitlines()]
     assert "connections of this network namespace" in lines
-    assert "not seen: 2 network namespaces that cannot be entered: ip netns blue, 4026532008" in lines
-    assert "not seen: the network namespace of 31 processes that this user may not inspect" in lines
+    assert "not checked: 2 network namespaces that cannot be entered: ip netns blue, 4026532008" in lines
+    assert "not checked: the network namespace of 31 processes that this user may not inspect" in lines
     assert ("do: sudo thalweg doctor --live" in lines) == (os.geteuid() != 0)
 
 

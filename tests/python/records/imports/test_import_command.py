@@ -113,7 +113,7 @@ def test_a_folder_that_cannot_be_created_is_reported(thalweg: Thalweg, tmp_path:
         (["apache", "x", "--out", "r"], "nginx, varnish, csv, json, haproxy, iperf3, ndt, ss"),
         (["ss", "x", "--out", "r", "--map", "a=b"], ", not for ss"),
         (["ndt", "x", "--out", "r", "--config", "b"], "--config is for nginx"),
-        (["nginx", "x", "--out", "r", "--format-name", "b"], "--format-name is a name in a --config"),
+        (["nginx", "x", "--out", "r", "--format-name", "b"], "--format-name requires --config"),
         (["ss", "x", "--out", "r", "--time", "noon"], "not a time: `noon`"),
         (["ss", "x", "--out", "r"], "there is no file `x`"),
         (["ss", ".", "--out", "r"], "is a folder"),
