@@ -206,7 +206,7 @@ def _twice(address: str, around: str) -> ThalwegError:
         "conflict",
         f"`{address}` is a key of `{around}`, which the sweep replaces",
         place=address,
-        expected="either of the two in the sweep",
+        expected="one of the two in the sweep",
         hint=f"remove `{around}` or `{address}` from [sweep]",
     )
 
@@ -228,9 +228,9 @@ def _too_many(document: Document, base: Raw, axes: Sequence[Axis]) -> ThalwegErr
         return None
     return ThalwegError(
         "too-many-experiments",
-        f"the sweep and its repetitions make {count} experiments",
+        f"the sweep and its repetitions result in {count} experiments",
         place="sweep",
-        expected=f"{MAX_EXPERIMENTS} at most",
+        expected=f"at most {MAX_EXPERIMENTS}",
         hint="sweep fewer keys at once, or give them fewer values",
         source=document.source(("sweep",)),
     )
@@ -259,7 +259,7 @@ def _values(address: str, column: _Column) -> list[ThalwegError]:
             )
         ]
     twice = [value for value, times in Counter(values).items() if times > 1]
-    hint = "to try a point several times there is `repetitions`"
+    hint = "to run a point several times, set `repetitions`"
     return [
         ThalwegError("duplicate-value", f"`{address}` has {show(value)} twice", place=address, hint=hint)
         for value in twice
@@ -362,7 +362,7 @@ def _rules(document: Document, base: Raw, axes: Sequence[Axis], intended: set[st
 
 def _more(count: int, source: Source | None) -> ThalwegError:
     message = f"there are {count} more mistakes where the sweep sets other values"
-    hint = "correct the others first; often one key is the cause of all"
+    hint = "correct the others first; often a single key causes all of them"
     return ThalwegError("more-mistakes", message, place="sweep", hint=hint, source=source)
 
 

@@ -129,7 +129,7 @@ def read(file: Path) -> Document:
 
 
 def _unreadable(file: Path, why: str, hint: str) -> ThalwegError:
-    return ThalwegError("toml-syntax", f"unreadable TOML: {why}", source=Source(str(file)), hint=hint)
+    return ThalwegError("toml-syntax", f"invalid TOML: {why}", source=Source(str(file)), hint=hint)
 
 
 def _syntax(file: Path, text: str, message: str) -> ThalwegError:
@@ -142,16 +142,16 @@ def _syntax(file: Path, text: str, message: str) -> ThalwegError:
         hint = 'strings need quotes, as in rate = "40Mbps"'
     if twice := re.match(r"Cannot declare \((.*?),?\) twice", why):
         name = ".".join(re.findall(r"'(.*?)'", twice[1]))
-        why, hint = f"the table [{name}] is defined twice", "join the two; only lists, such as [[flow]], repeat"
+        why, hint = f"the table [{name}] is defined twice", "merge the two; only lists, such as [[flow]], can repeat"
     if why.startswith("Illegal character") and content.count('"') % 2:
-        why, hint = "a string does not end on its line", 'put a " behind it'
+        why, hint = "a string does not end on its line", 'add the missing " at its end'
     if why == "Invalid value" and match and not match[2]:
         why, hint = "the file ends in the middle of a value", "close the brackets and quotes of the last value"
     if why == "Cannot overwrite a value":
         why, hint = "a key is set twice", "remove one of the two"
     return ThalwegError(
         "toml-syntax",
-        f"not TOML: {why[0].lower() + why[1:]}",
+        f"invalid TOML: {why[0].lower() + why[1:]}",
         source=Source(str(file), line, column),
         found=f"`{content}`" if content else None,
         hint=hint,
@@ -166,4 +166,4 @@ def _toml_files(folder: Path) -> str:
     listed = sorted(folder.glob("*.toml"))[:6] if folder.is_dir() else []
     if not listed:
         return f"ready-made scenarios are in {READY_MADE}"
-    return f"in `{folder}` there is {', '.join(file.name for file in listed)}"
+    return f"`{folder}` contains {', '.join(file.name for file in listed)}"

@@ -60,7 +60,7 @@ def read(names: Sequence[str], folder: Path) -> Rows:
     for row in rows:
         if twin := rows_by_values.get(row.values):
             twin_text = f"line {twin.source.line} of `{Path(twin.source.file).name}`"
-            hint = "to try a point several times there is `repetitions`"
+            hint = "to run a point several times, set `repetitions`"
             raise ThalwegError(
                 "duplicate-value", f"the row is the same as {twin_text}", place=KEY, hint=hint, source=row.source
             )

@@ -233,13 +233,13 @@ def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> s
     if isinstance(value, dict) and key_path[0] == "sweep":
         return f'put the key in quotes: "{_dotted(key_path[1:], value)}" = [...]'
     if isinstance(value, dict) and key_path in (("flow",), ("background",)):
-        return f"write [[{key_path[0]}]], with two brackets on each side: there may be several"
+        return f"write [[{key_path[0]}]], with two brackets on each side: it is a list of tables"
     if (
         isinstance(value, list)
         and "array" not in str(node.get("type"))
         and any(isinstance(entry, dict) for entry in value)
     ):
-        return f"write [{key_path[-1]}], with one bracket on each side: there is only one"
+        return f"write [{key_path[-1]}], with one bracket on each side: it is a single table"
     if isinstance(value, list):
         return (
             f'several values to try belong to [sweep], as "{name_of(key_path, raw)}" = [...]'
@@ -278,7 +278,7 @@ def _dotted(key_path: KeyPath, value: TomlValue) -> str:
 def _belongs(key: str, key_path: KeyPath) -> str | None:
     """Return the table in which an unknown key would be valid, as text; None without such a table."""
     if len(key_path) > 1 and key in schema()["properties"]:
-        return f"`{key}` stands at the top of the file, before the first [table]"
+        return f"`{key}` belongs at the top of the file, before the first [table]"
     for table, header in (
         ("Path", "[path]"),
         ("Flow", "[[flow]]"),

@@ -33,7 +33,7 @@ def locate(address: str, raw: Raw) -> KeyPath:
     """
     keys = address.split(".")
     if keys[0] in NOT_SWEPT or (keys[0] == "flow" and keys[2:] == ["name"]):
-        raise _error(address, f"`{address}` cannot be swept: it is about the whole scenario", None, None)
+        raise _error(address, f"`{address}` cannot be swept: it applies to the whole scenario", None, None)
     node, key_path = schema(), list[str | int]()
     value: TomlValue | None = raw
     for position, key in enumerate(keys):
@@ -49,7 +49,7 @@ def locate(address: str, raw: Raw) -> KeyPath:
                 else f"there is no key `{key}`" + (f" in {around}" if around else "")
             )
             expected = words.one_of(choices) if choices else f"a key; `{around}` is a value"
-            raise _error(address, f"`{address}` addresses nothing: {problem}", expected, hint)
+            raise _error(address, f"`{address}` does not exist: {problem}", expected, hint)
         key_path.append(part)
         value = _get(value, part)
     if not _takes_scalars(node):

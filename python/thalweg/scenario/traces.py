@@ -51,7 +51,7 @@ COLUMNS = ("t_s", "rate_bps", "delay_s", "loss")
 
 EXPECTED = (
     "mahimahi's format (a line per 1500-byte packet, in whole milliseconds since the start, in order),"
-    f" or a CSV with the heading {','.join(COLUMNS)}"
+    f" or a CSV file with the header {','.join(COLUMNS)}"
 )
 
 
@@ -210,7 +210,7 @@ def _opportunities(file: Path, lines: Sequence[tuple[int, str]]) -> Opportunitie
         if not (word.isascii() and word.isdigit()):
             raise _bad(file, number, "a line is not a whole number of milliseconds", word)
         if len(word) > len(str(MAX_MS)) or int(word) > MAX_MS:
-            raise _bad(file, number, f"a line is later than {MAX_MS}, which is the latest", word)
+            raise _bad(file, number, f"a line is later than {MAX_MS}, the maximum", word)
         times.append(int(word))
         if len(times) > 1 and times[-1] < times[-2]:
             raise _bad(file, number, f"a line is earlier than the previous one, {times[-2]}", word)
@@ -223,13 +223,13 @@ def _conditions(file: Path, lines: Sequence[tuple[int, str]]) -> Conditions:
     heading = [cell.strip().lower() for cell in lines[0][1].split(",")]
     unknown = [column for column in heading if column not in COLUMNS]
     if unknown or "t_s" not in heading or len(set(heading)) < len(heading) or len(heading) < 2:
-        raise _bad(file, lines[0][0], "the heading is not that of a trace", lines[0][1])
+        raise _bad(file, lines[0][0], "the header is not that of a trace", lines[0][1])
     rows = [(number, next(csv.reader([line]))) for number, line in lines[1:]]
     points: list[Point] = []
     start: Decimal | None = None
     for number, row in rows:
         if len(row) != len(heading):
-            raise _bad(file, number, f"a row has {len(row)} cells, and the heading has {len(heading)}", ",".join(row))
+            raise _bad(file, number, f"a row has {len(row)} cells, and the header has {len(heading)}", ",".join(row))
         cells = {column: _number(file, number, column, cell) for column, cell in zip(heading, row, strict=True)}
         time = cells["t_s"]
         if time is None:
@@ -240,7 +240,7 @@ def _conditions(file: Path, lines: Sequence[tuple[int, str]]) -> Conditions:
             raise _bad(file, number, "a row is not later than the one before", str(time))
         points.append(_point(file, number, at_ns, cells))
     if not points:
-        raise _bad(file, None, "the file has a heading and no rows", None)
+        raise _bad(file, None, "the file has a header but no rows", None)
     conditions = Conditions(tuple(points), points[-1].at_ns * 2 - points[-2].at_ns if len(points) > 1 else None)
     _check_first(file, lines[1][0], conditions)
     return conditions
@@ -250,7 +250,7 @@ def _check_first(file: Path, number: int, conditions: Conditions) -> None:
     if conditions.has_rate and conditions.points[0].rate_bps is None:
         raise _bad(file, number, "the first row has no rate_bps", "an empty cell")
     if conditions.has_rate and not any(point.rate_bps for point in conditions.points):
-        raise _bad(file, number, "every rate_bps is 0: nothing would ever pass", "0")
+        raise _bad(file, number, "every rate_bps is 0: no packet would ever pass", "0")
 
 
 def _point(file: Path, number: int, at_ns: int, cells: dict[str, Decimal | None]) -> Point:
@@ -278,7 +278,7 @@ def _number(file: Path, number: int, column: str, cell: str) -> Decimal | None:
         or value < 0
         or value * NANOS > quantities.LARGEST * (NANOS if column == "rate_bps" else 1)
     ):
-        raise _bad(file, number, f"{column} is not a finite number from 0 on that fits", word)
+        raise _bad(file, number, f"{column} is negative, not finite or too large", word)
     return value
 
 

@@ -110,16 +110,16 @@ def test_a_csv_file_is_a_profile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("t_s,rate\n0,1\n", "the heading is not that of a trace"),
+        ("t_s,rate\n0,1\n", "the header is not that of a trace"),
         ("t_s,rate_bps\n0,1\n0,2\n", "a row is not later than the one before"),
         ("t_s,rate_bps\n0,fast\n", "rate_bps is not a number"),
-        ("t_s,rate_bps\n0,-1\n", "rate_bps is not a finite number from 0 on that fits"),
-        ("t_s,rate_bps\n0,nan\n", "rate_bps is not a finite number from 0 on that fits"),
+        ("t_s,rate_bps\n0,-1\n", "rate_bps is negative, not finite or too large"),
+        ("t_s,rate_bps\n0,nan\n", "rate_bps is negative, not finite or too large"),
         ("t_s,rate_bps,loss\n0,1,2\n", "loss is not a ratio between 0 and 1"),
-        ("t_s,rate_bps\n0,1,2\n", "a row has 3 cells, and the heading has 2"),
+        ("t_s,rate_bps\n0,1,2\n", "a row has 3 cells, and the header has 2"),
         ("t_s,rate_bps\n0,\n1,5\n", "the first row has no rate_bps"),
-        ("t_s,rate_bps\n0,0\n1,0\n", "every rate_bps is 0: nothing would ever pass"),
-        ("t_s,rate_bps\n", "the file has a heading and no rows"),
+        ("t_s,rate_bps\n0,0\n1,0\n", "every rate_bps is 0: no packet would ever pass"),
+        ("t_s,rate_bps\n", "the file has a header but no rows"),
     ],
 )
 def test_a_csv_that_is_malformed_is_refused(tmp_path: Path, text: str, message: str) -> None:

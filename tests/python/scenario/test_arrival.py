@@ -41,7 +41,7 @@ CASES = {
     "duration below two round trips": ("duration", GOOD.replace("10s", "80ms"), "two round trips of 40ms"),
     "start just before the end": ("flow.a.start", GOOD + 'start = "9.95s"\n', "it starts at 9.95s"),
     "a flow of a longer way": ("duration", GOOD + 'extra_rtt = "6s"\n', "two round trips of 6.04s"),
-    "stop before the connection": ("flow.a.stop", GOOD + 'stop = "30ms"\n', "stops before it can have connected"),
+    "stop before the connection": ("flow.a.stop", GOOD + 'stop = "30ms"\n', "stops before it can connect"),
     "trace with a packet every 500 s": (
         "path.trace",
         GOOD.replace('rate = "10Mbps"', 'trace = "slow.trace"\nbuffer = "1packet"'),

@@ -12,7 +12,7 @@ from thalweg.search.terms import Constraint, TermError
 
 MISTAKES = {
     "unknown key": ({"more": "bugdet = 3"}, "unknown key `bugdet` in [search]", "did you mean `budget`?"),
-    "unknown place": ({"parameters": '{ "path.bufer" = [1, 2] }'}, "`path.bufer` addresses nothing", "path.buffer"),
+    "unknown place": ({"parameters": '{ "path.bufer" = [1, 2] }'}, "`path.bufer` does not exist", "path.buffer"),
     "unknown flow": ({"parameters": '{ "flow.our.cc" = { choices = ["bbr", "reno"] } }'}, "flow.our.cc", "ours.cc"),
     "swept, too": ({"parameters": '{ "path.rtt" = ["1ms", "2ms"] }'}, "`path.rtt` is in [sweep], too", "remove it"),
     "wrong way": ({"parameters": '{ "path.buffer" = ["4bdp", "1bdp"] }'}, "4bdp", "smaller one first"),
@@ -40,7 +40,7 @@ MISTAKES = {
     "held out, no value": ({"more": 'held_out = { "path.rtt" = ["99ms"] }'}, '"99ms" is not a value', "10ms"),
     "held out, no file": ({"more": 'held_out = { rows = ["paths.csv"] }'}, "not a file of `rows`", "has none"),
     "unknown key of flows": (
-        {"parameters": '{ "flow.*.cc_parms.probe_gain" = [1.1, 1.5] }'}, "addresses nothing", "cc_params"
+        {"parameters": '{ "flow.*.cc_parms.probe_gain" = [1.1, 1.5] }'}, "does not exist", "cc_params"
     ),
     "all held out": ({"more": 'held_out = { "path.rtt" = ["10ms", "20ms", "30ms"] }'}, "has no points", "another"),
 }  # fmt: skip

@@ -31,7 +31,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         mistakes.add(
             "out-of-range",
             ("sample_interval",),
-            "`sample_interval` is too short: moments are recorded in microseconds",
+            "`sample_interval` is too short: times are recorded in microseconds",
             found=str(raw["sample_interval"]),
             expected='"1us" or more, or "0s" for no time series',
         )
@@ -44,7 +44,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 "out-of-range",
                 ("flow", index, "repeat", "rate"),
                 f"about {int(arrivals)} connections of `flow.{flow.get('name', index)}` would arrive",
-                expected=f"{MAX_ARRIVALS} at most in an experiment",
+                expected=f"at most {MAX_ARRIVALS} in an experiment",
                 hint="choose a lower rate, or a shorter duration",
             )
         messages = rules_app.messages_per_second(flow) * _active_ns(flow, raw) * _copies(flow) / values.NANOS
@@ -53,7 +53,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 "out-of-range",
                 ("flow", index, "app"),
                 f"the application of `flow.{flow.get('name', index)}` would send about {int(messages)} messages",
-                expected=f"{MAX_ARRIVALS} at most in an experiment",
+                expected=f"at most {MAX_ARRIVALS} in an experiment",
                 hint="choose a lower rate, or a shorter duration",
             )
 
@@ -70,7 +70,7 @@ def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
             ("sample_interval",),
             f"an experiment would take {samples} samples of its flows",
             found=str(raw.get("sample_interval", "10ms")),
-            expected=f"{MAX_SAMPLES} samples at most",
+            expected=f"at most {MAX_SAMPLES} samples",
             hint=f'sample_interval = "{_round_time(active_ns // MAX_SAMPLES)}", or "0s" for no time series',
         )
 

@@ -103,9 +103,10 @@ def _stops(flow: Raw, index: int, rtt: int, mistakes: Mistakes) -> None:
     mistakes.add(
         "nothing-arrives",
         ("flow", index, "stop"),
-        f"the flow `{flow.get('name', index)}` stops before it can have connected: nothing of it can arrive",
+        f"the flow `{flow.get('name', index)}` stops before it can connect, so that no data can arrive",
         found=f"stop {flow['stop']}, start {flow.get('start', '0s')}",
-        expected=f"a stop more than a round trip after the start ({time_text(rtt)}, and the SYN's wait for the path)",
+        expected=f"a stop more than one round trip after the start ({time_text(rtt)}, plus the time that the SYN waits for"
+        " the path)",
     )
 
 
@@ -118,7 +119,7 @@ def _too_late(flow: Raw, index: int, start: int, course: Course, end: int, mista
         mistakes.add(
             "nothing-arrives",
             ("flow", index, "start") if start else ("duration",),
-            f"nothing of the flow `{flow.get('name', index)}` can arrive before the experiment ends: {begins} needs"
+            f"no data of the flow `{flow.get('name', index)}` can arrive before the experiment ends: {begins} needs"
             f" two round trips of {time_text(course.rtt_ns)}, to connect and to deliver",
             found=f"a duration of {time_text(end)}",
             expected=f"more than {time_text(start + 2 * course.rtt_ns)}",

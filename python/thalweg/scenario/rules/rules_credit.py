@@ -24,9 +24,9 @@ def check(host: Raw, name: str, mistakes: Mistakes) -> None:
     if "cpu_credit" not in host:
         mistakes.add_missing(
             ("host", name, "cpu_model"),
-            f'[host.{name}] has `cpu_model = "credit"` and no `cpu_credit`',
+            f'[host.{name}] has `cpu_model = "credit"` but no `cpu_credit`',
             expected="the CPU time that the host has at the start",
-            hint='add cpu_credit = "60s", which is one of EC2\'s CPU credits',
+            hint='add cpu_credit = "60s", the equivalent of one CPU credit of EC2',
             instead=(f"host.{name}.cpu_credit",),
         )
     if host.get("cpus") == TWO_CPUS:
@@ -34,7 +34,7 @@ def check(host: Raw, name: str, mistakes: Mistakes) -> None:
             "conflict",
             ("host", name, "cpus"),
             f'[host.{name}] has `cpu_model = "credit"` and `cpus = 2`',
-            expected="credit for one CPU",
+            expected="a single CPU, to which the credit applies",
             hint="remove one of cpu_model, cpus",
         )
     credit_ns = values.quantity(host, "cpu_credit", quantities.time)
@@ -64,7 +64,7 @@ def _unused(host: Raw, name: str, mistakes: Mistakes) -> None:
         mistakes.add_missing(
             ("host", name, key),
             f'`host.{name}.{key}` has no effect without `cpu_model = "credit"`',
-            expected='cpu_model = "credit" beside it',
+            expected='cpu_model = "credit" in the same table',
             hint=f'add cpu_model = "credit" to [host.{name}], or remove {key}',
             instead=(f"host.{name}.cpu_model",),
         )

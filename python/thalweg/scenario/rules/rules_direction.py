@@ -52,7 +52,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
             name = flow.get("name", index)
             mistakes.add_missing(
                 ("flow", index, "direction"),
-                f"the flow `{name}` goes up, and nothing limits it: path.reverse has no rate",
+                f"nothing limits the flow `{name}`, which goes up: path.reverse has no rate",
                 expected="a rate, steps or a trace in [path.reverse], a size of the flow, or host.receiver.sndbuf_max",
                 hint='add [path.reverse] with rate = "10Mbps"',
                 instead=tuple(f"path.reverse.{key}" for key in CAPACITIES),

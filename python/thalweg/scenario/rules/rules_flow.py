@@ -74,7 +74,7 @@ def _endless(raw: Raw, mistakes: Mistakes) -> None:
             mistakes.add(
                 "missing-key",
                 ("background", endless[-1][0], "rate"),
-                f"UDP without a stop takes the whole rate of {name}: the flows may never finish, and nothing else ends"
+                f"background UDP without a stop uses the whole rate of {name}: the flows may never finish, and nothing else ends"
                 " the experiment",
                 expected=f"less than the rate of {name}, a stop, or a duration",
                 hint='add duration = "60s" at the top of the file',
@@ -96,7 +96,7 @@ def _names(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
                 f"two flows are named `{name}`",
                 found=f"[[flow]] number {indices[name] + 1} and number {index + 1}",
                 expected="a unique name for every flow",
-                hint="for parallel copies of one flow there is `count`",
+                hint="for parallel copies of one flow, set `count`",
             )
         elif isinstance(name, str):
             indices[name] = index
@@ -178,7 +178,7 @@ def _times(table: Raw, key_path: KeyPath, name: str, duration: int | None, mista
         mistakes.add(
             "out-of-range",
             (*key_path, "start"),
-            f"`{name}` starts when the experiment is over",
+            f"`{name}` starts after the end of the experiment",
             found=str(table.get("start")),
             expected="a start before `duration`",
         )

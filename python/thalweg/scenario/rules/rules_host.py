@@ -51,7 +51,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
             mistakes.add(
                 "bad-host",
                 ("host", name, keys[0]),
-                f"`host.{name}.{keys[0]}` is not supported: the host `receiver` always has its CPU",
+                f"`host.{name}.{keys[0]}` is not supported: the CPU of the host `receiver` cannot be configured",
                 expected="a host at the sender's end of the path",
                 hint=f"write it under [host.sender], or under the host that a flow names: [host.NAME] {keys[0]} = ...",
             )
@@ -79,7 +79,7 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
         mistakes.add(
             "bad-host",
             key_path,
-            "`host.receiver.qdisc` is about a host that receives: only hosts that send have a queue discipline",
+            "`host.receiver.qdisc` is set for a host that only receives, and only sending hosts have a queue discipline",
             expected='a host that sends, or a flow with direction = "up"',
             hint="write it under [host.sender], or under the host that a flow names; the path's queue is path.queue",
         )
@@ -89,7 +89,7 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
             key_path,
             f"`host.{name}.qdisc` is not the name of a queue discipline",
             found=qdisc,
-            expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's standard ones",
+            expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's defaults",
             hint='qdisc = "fq"',
         )
 
@@ -131,7 +131,7 @@ def _combinations(host: Raw, name: str, mistakes: Mistakes) -> None:
             mistakes.add_missing(
                 ("host", name, key),
                 f"`host.{name}.{key}` has no effect without a `cpu_share`",
-                expected="a cpu_share beside it",
+                expected="a cpu_share in the same table",
                 hint=f"add cpu_share = 0.5 to [host.{name}], or remove {key}",
                 instead=(f"host.{name}.cpu_share",),
             )
@@ -169,7 +169,7 @@ def _amounts(host: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> Non
             (*key_path, "cpu_share"),
             f"`{name}` would be off CPU for more than a minute at a time",
             found=f"cpu_slice / cpu_share = {period_ns(share, slice_ns) / 1e9:.6g} s",
-            expected="60 s at most",
+            expected="at most 60 s",
             hint="raise cpu_share, or choose a shorter cpu_slice",
         )
     _jitter(host, key_path, name, slice_ns, mistakes)
@@ -195,7 +195,7 @@ def _jitter(host: Raw, key_path: KeyPath, name: str, slice_ns: int | None, mista
         mistakes.add(
             "out-of-range",
             (*key_path, "cpu_slice_jitter"),
-            f"`{name}.cpu_slice_jitter` makes slices that are longer than a period",
+            f"`{name}.cpu_slice_jitter` allows slices that are longer than a period",
             found=str(jitter),
             expected=f"at most 1 / cpu_share - 1, here {float(1 / Fraction(str(share)) - 1):.3g}",
             hint="lower cpu_slice_jitter, or cpu_share",

@@ -90,9 +90,9 @@ def _capacity(link: Raw, key_path: KeyPath, folder: Path, mistakes: Mistakes, *,
         mistakes.add(
             "out-of-range",
             (*key_path, "rate"),
-            f"`{name}.rate` is zero: nothing would ever pass",
+            f"`{name}.rate` is zero: no packet would ever pass",
             expected="a rate above zero",
-            hint="an outage is a step: see `steps`",
+            hint="an outage is a step: use `steps`",
         )
     if isinstance(link.get("loss"), dict) and any("loss" in step for _, step in values.tables(link, "steps")):
         mistakes.add(
@@ -142,7 +142,7 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
             message = f"step {index + 1} of `{name}` changes nothing"
             mistakes.add("missing-key", (*key_path, index), message, expected="rate, rtt or loss in addition to at")
         if "reverse" in key_path and isinstance(step, dict) and "rtt" in step:
-            message = f"step {index + 1} of `{name}` sets rtt, which is of both directions"
+            message = f"step {index + 1} of `{name}` sets rtt, which applies to both directions"
             mistakes.add("no-effect", (*key_path, index, "rtt"), message, expected="rtt in path.steps")
     has_rate = [isinstance(step, dict) and "rate" in step for step in steps]
     if any(has_rate) and not has_rate[0]:
@@ -152,7 +152,7 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
         mistakes.add(
             "out-of-range",
             key_path,
-            f"every rate of `{name}` is zero: nothing would ever pass",
+            f"every rate of `{name}` is zero: no packet would ever pass",
             expected="a rate above zero in some step",
         )
 
@@ -178,11 +178,13 @@ def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
     name = ".".join(map(str, key_path))
     hint = 'add duration = "60s" at the top of the file'
     if _loses_everything_in_the_end(link.get("loss")):
-        message = f"`{name}.loss` loses everything in the end: nothing arrives then, and nothing ends the experiment"
+        message = (
+            f"`{name}.loss` loses every packet in the end, so that no flow finishes and the experiment does not end"
+        )
         mistakes.add("missing-key", (*key_path, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
     steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
     if steps and steps[-1] == 0 and any(steps):
-        message = f"the last rate of `{name}.steps` is zero: nothing arrives, and nothing ends the experiment"
+        message = f"the last rate of `{name}.steps` is zero, so that no flow finishes and the experiment does not end"
         expected = "a last rate above zero, or a duration"
         mistakes.add("missing-key", (*key_path, "steps", len(steps) - 1), message, expected=expected, hint=hint)
 
@@ -255,7 +257,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
             f"`{name}` is {room} B, which is too small for a packet{why}",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
-            hint="\n".join([*([traces.HINT] if why and "trace" in link else []), 'buffer = "1packet" is the least']),
+            hint="\n".join([*([traces.HINT] if why and "trace" in link else []), 'the minimum is buffer = "1packet"']),
         )
     if room > quantities.LARGEST:
         mistakes.add(
@@ -294,7 +296,7 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                     "no-effect",
                     ("host", name, key),
                     f"`host.{name}.{key}` has no effect: the host {verb} no data (none of its flows goes {direction})",
-                    hint=f"it belongs to {others}" if others else None,
+                    hint=f"set it for {others}" if others else None,
                 )
         for key, minimum in MIN_BUFFER_BYTES.items():
             size = values.quantity(host, key, quantities.size)
@@ -303,5 +305,5 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                     "out-of-range",
                     ("host", name, key),
                     f"`host.{name}.{key}` is {host[key]}",
-                    expected=f'at least "{minimum}B": kernels use no smaller buffers',
+                    expected=f'at least "{minimum}B": the minimum of the kernel',
                 )

@@ -122,7 +122,7 @@ def _combinations(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -
             "conflict",
             (*key_path, "repeat", "arrivals"),
             f"the flow `{name}` has `program` and random arrivals",
-            expected="clients one after another: their packets could not be distinguished otherwise",
+            expected="clients one after another, because packets of simultaneous clients cannot be distinguished",
             hint='repeat = {gap = "1s", count = 10}',
         )
 
@@ -133,7 +133,7 @@ def _ready(program: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> No
         mistakes.add(
             "conflict" if ready else "missing-key",
             key_path,
-            f"`flow.{name}.program.ready` has {'two signs' if ready else 'no sign'} that the server is ready",
+            f"`flow.{name}.program.ready` sets {'two conditions' if ready else 'no condition'} for the server being ready",
             expected='"listening", or exactly one of output, after',
             hint='ready = {output = "listening on"}',
         )
@@ -187,7 +187,7 @@ def _executable(word: str, name: str, key_path: KeyPath, folder: Path, mistakes:
         mistakes.add(
             "no-program",
             key_path,
-            f"the program of `{name}` is not installed: `{word}` is in no folder of PATH",
+            f"the program of `{name}` is not installed: `{word}` is not on the PATH",
             found=word,
             expected="a program on the PATH, or a path",
             hint=f"write ./{word}" if near.is_file() else f"install it (Debian, Ubuntu: apt install {word})",
@@ -209,7 +209,7 @@ def _size(flow: Raw, program: Raw, key_path: KeyPath, name: str, mistakes: Mista
         mistakes.add(
             "conflict",
             (*key_path, "size"),
-            f"no command of `flow.{name}.program` has `{{size}}`, so that the size has no effect",
+            f"no command of `flow.{name}.program` has `{{size}}`, so the size has no effect",
             expected="`{size}` in a command, or no size",
             hint="remove `size`: the client's exit ends the transfer",
         )
@@ -234,8 +234,8 @@ def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
                 "conflict",
                 key_path,
                 f"`flow.{name}.program.port` and `flow.{owners[twice]}.program.port` share the port {twice}",
-                expected="separate ports for every copy: they distinguish packets",
-                hint="leave `port` out: then every flow gets free ones",
+                expected="separate ports for every copy, because ports identify its packets",
+                hint="remove `port`: free ports are then chosen for every flow",
             )
         owners.update(dict.fromkeys(range(port, port + count), name))
 

@@ -120,7 +120,7 @@ def buffer(text: str) -> int | Bdps | PacketCount:
     if unit == "bdp":
         return Bdps(number)
     if unit in ("packets", "packet"):
-        return PacketCount(_exact(number, "packets come whole"))
+        return PacketCount(_exact(number, "the number of packets is not a whole number"))
     return size(text)
 
 
@@ -186,9 +186,9 @@ def _split(text: str) -> tuple[Fraction, str]:
 def _integer(text: str, units: Mapping[str, int]) -> int:
     number, unit = _split(text)
     if unit not in units:
-        raise QuantityError(f"there is no unit `{unit}` here")
+        raise QuantityError(f"unknown unit `{unit}`")
     smallest = next(iter(units))
-    return _exact(number * units[unit], f"it is finer than 1{smallest}")
+    return _exact(number * units[unit], f"the resolution is 1{smallest}")
 
 
 def _exact(value: Fraction, why_not: str) -> int:
