@@ -23,7 +23,7 @@ from thalweg.results.reading import Unreadable, reading, unfit_column
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: its start time, and the numbers of its first and its last flush."""
 
-FORBIDDEN = "it may not be read"
+FORBIDDEN = "this user may not read it"
 """Reason for excluding a file without read permission."""
 
 GONE = "file-gone"
@@ -70,8 +70,8 @@ def gone(file: Path) -> ThalwegError:
         GONE,
         f"`{file}` was removed while the records were read",
         place=str(file),
-        expected="files that stay until they are read",
-        hint="type the command again; while the agent merges files every few seconds, copy the folder first",
+        expected="files that are not removed while they are read",
+        hint="run the command again; if the agent merges files every few seconds, copy the folder first",
         exit_code=Exit.FAILED,
     )
 
@@ -95,7 +95,7 @@ def nothing(paths: Sequence[Path], skipped: Sequence[LeftOutFile]) -> ThalwegErr
         f"there are no records in {names}",
         place=str(paths[0]) if paths else None,
         expected="Parquet files that thalweg-agent record or thalweg import wrote",
-        hint="thalweg-agent writes a first file 10 seconds after the first connection: thalweg-agent status",
+        hint="thalweg-agent writes its first file 10 seconds after the first connection; see thalweg-agent status",
         exit_code=Exit.FAILED,
     )
 
@@ -155,7 +155,7 @@ def _forbidden(path: Path) -> ThalwegError:
         place=str(path),
         expected="records that this user may read",
         hint=f'take a copy of your own: sudo cp -rT {quoted} my-records && sudo chown -R "$USER" my-records\n'
-        "or let a group of yours read them: docs/reference/records.md describes how",
+        "or allow a group to read them: docs/reference/records.md describes how",
         exit_code=Exit.FAILED,
     )
 
@@ -175,7 +175,7 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
                 copies[file] = widest[3]
         else:
             widest = (parent, first, last, file)
-    skipped = [LeftOutFile(file, f"its rows are in {merged.name} too") for file, merged in copies.items()]
+    skipped = [LeftOutFile(file, f"its rows are also in {merged.name}") for file, merged in copies.items()]
     return [file for file in files if file not in copies], skipped
 
 
@@ -192,7 +192,7 @@ def _schema(file: Path) -> pl.Schema | str:
         return FORBIDDEN
     except Unreadable:
         is_readable = os.access(file, os.R_OK, effective_ids=True)
-        return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
+        return "it is damaged, or not a Parquet file" if is_readable else FORBIDDEN
     if unfit := unfit_column(schema, SCHEMA, ALWAYS):
         if unfit.actual is None:
             return f"it contains no records: it has no column {unfit.name}"

@@ -54,11 +54,11 @@ MEASURES: dict[str, Measure] = {
     ),
     "rtt_min": Measure(
         "Smallest RTT", "s", "connections", _seconds("rtt_min_us"), ("rtt_min_us",),
-        "The smallest of a connection is the path without its queues.",
+        "The smallest RTT of a connection is that of the path without queues.",
     ),
     "rtt_p95": Measure(
         "95th percentile of the RTT", "s", "connections", _seconds("rtt_p95_us"), ("rtt_p95_us",),
-        "Where the 95th percentile of its samples lies far above its smallest, a connection stood in a queue.",
+        "If the 95th percentile of a connection's samples is far above the smallest, its packets waited in a queue.",
     ),
     "rtt_smoothed": Measure(
         "Smoothed RTT", "s", "connections", _seconds("rtt_smoothed_us"), ("rtt_smoothed_us",),
@@ -75,7 +75,7 @@ MEASURES: dict[str, Measure] = {
         "Retransmissions among the data segments of a connection; among its bytes, where segments were not counted.",
     ),
     "buffer": Measure(
-        "Queue seen", "", "connections", pl.col("buffer_bdp"), ("buffer_bdp",),
+        "Largest queue", "", "connections", pl.col("buffer_bdp"), ("buffer_bdp",),
         "Largest minus smallest RTT, in smallest RTTs: the buffer of the bottleneck holds at least this many BDPs,"
         " if the connection filled it.",
     ),

@@ -19,7 +19,7 @@ WITHOUT = {
     "start_us": "When it began is not known.",
     "duration_us": "How long it took is not known.",
     "direction": "It is not known who opened the connection.",
-    "cc": "It is counted as `unknown`, and compared with nothing.",
+    "cc": "It is counted as `unknown`, and not compared.",
     "close": "It is not known how it ended.",
     "sent_bytes": "The retransmit ratio is unknown.",
     "acked_bytes": "It has no goodput and no class of size.",

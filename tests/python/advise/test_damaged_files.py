@@ -148,7 +148,7 @@ def test_a_footer_that_only_arrow_can_read_is_reported_as_damage(thalweg: Run, r
     (folder / "bad.parquet").write_bytes(flipped(content, (True, FIELD_NAME, 2)))
     code, text = thalweg("records", folder)
     assert code == Exit.FINE, text
-    assert "bad.parquet: it is damaged, or no Parquet file" in text
+    assert "bad.parquet: it is damaged, or not a Parquet file" in text
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])
@@ -160,7 +160,7 @@ def test_an_incomplete_parquet_file_is_skipped(
     for command in ("records", "advise"):
         code, text = thalweg(command, folder)
         assert code == Exit.FINE, text
-        assert "bad.parquet: it is damaged, or no Parquet file" in text
+        assert "bad.parquet: it is damaged, or not a Parquet file" in text
 
 
 def test_a_panic_is_a_read_error_without_a_stack_trace(capfd: pytest.CaptureFixture[str]) -> None:

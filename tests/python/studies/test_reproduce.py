@@ -188,7 +188,7 @@ def test_figures_are_written_and_omitted_ones_reported(thalweg: Callable[..., An
     assert done.stdout.splitlines()[-1] == "figure  drawn/queue.pdf"
     assert [file.name for file in Path("drawn").iterdir()] == ["queue.pdf"]
     assert Path("drawn/queue.pdf").read_bytes().startswith(b"%PDF-")
-    assert "“Deep against the buffer”: nothing of sim in it, because" in " ".join(done.stderr.split())
+    assert "“Deep against the buffer”: without sim, because" in " ".join(done.stderr.split())
     again = json.loads(thalweg("reproduce", "./mine", "--quick", "--figures", "drawn", "--json").stdout)
     assert again["studies"][0]["figures"] == ["drawn/queue.svg"]
 
@@ -230,7 +230,7 @@ def test_a_removed_claim_fails_the_check_until_recorded(thalweg: Callable[..., A
     done = thalweg("reproduce", "./mine", "--check")
     assert done.returncode == 1
     assert "`cubic-fills-the-queue` held on sim; now: cannot run here" in done.stderr
-    assert "claims.toml has no such claim any more" in done.stderr
+    assert "claims.toml no longer has this claim" in done.stderr
     assert thalweg("reproduce", "./mine", "--record").returncode == 0
     assert thalweg("reproduce", "./mine", "--check").returncode == 0
 
@@ -307,7 +307,7 @@ def test_an_ambiguous_side_is_refused_before_anything_runs(thalweg: Callable[...
     )
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "`claims.0.against` leaves open with which path.buffer a point is compared" in done.stderr
+    assert "`claims.0.against` does not specify the path.buffer with which a point is compared" in done.stderr
     assert "mine/claims.toml:14" in done.stderr
     assert 'add "path.buffer" = ... to `against.where`' in done.stderr
     assert not Path("runs").exists()
@@ -341,7 +341,7 @@ def test_a_figure_that_omits_a_key_is_refused(thalweg: Callable[..., Any], study
     study(QUEUE, FIGURE.replace('series = ["flow.bulk.cc"]', ""))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "the figure `queue` does not set the reduction of `flow.bulk.cc`" in done.stderr
+    assert "the figure `queue` does not distinguish the values of `flow.bulk.cc`" in done.stderr
 
 
 def test_scenario_overrides_are_checked_at_their_own_position(thalweg: Callable[..., Any], study: Study) -> None:

@@ -19,7 +19,7 @@ SHOWN = {
     "rtt_smoothed": "RTT smoothed",
     "transfer_rtt_smoothed": "RTT smoothed",
     "retransmit_ratio": "retransmitted",
-    "buffer": "queue seen",
+    "buffer": "largest queue",
 }
 """Measures in the table of algorithms, with their headings; `--json` and `--out` have all of them."""
 

@@ -149,7 +149,7 @@ def with_key(form: str, key: Path | None) -> Addresses:
     if form not in FORMS:
         raise ThalwegError(
             "bad-usage",
-            f"there is no form of addresses `{form}`",
+            f"unknown form of addresses: `{form}`",
             place="--addresses",
             expected=", ".join(FORMS),
             hint="--addresses truncated",
@@ -172,10 +172,10 @@ def _key(file: Path) -> bytes:
     except FileNotFoundError:
         raise ThalwegError(
             "no-key",
-            f"addresses are hashed with a key, and there is no file `{file}`",
+            f"addresses are hashed with a key, but there is no file `{file}`",
             place="--key",
             expected="the key of thalweg-agent record, so that hashes of both are the same",
-            hint=f"thalweg-agent makes it at first use; a new one: {make}",
+            hint=f"thalweg-agent creates it at first use; to create one: {make}",
         ) from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
@@ -183,7 +183,7 @@ def _key(file: Path) -> bytes:
     if mode & OTHERS:
         raise ThalwegError(
             "bad-key",
-            f"other users than its owner have permissions for the key `{file}`",
+            f"the key `{file}` is accessible to users other than its owner",
             place="--key",
             found=f"mode {mode & 0o7777:04o}",
             expected="mode 0600",
@@ -192,9 +192,9 @@ def _key(file: Path) -> bytes:
     if len(text) % 2 or len(text) < 2 * MIN_BYTES or not set(text) <= set(string.hexdigits):
         raise ThalwegError(
             "bad-key",
-            f"`{file}` holds no key",
+            f"`{file}` contains no key",
             place="--key",
             expected=f"at least {2 * MIN_BYTES} hexadecimal digits",
-            hint=f"a new one: {make}",
+            hint=f"to create a new one: {make}",
         )
     return bytes.fromhex(text)

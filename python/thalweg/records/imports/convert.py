@@ -292,7 +292,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
             # JSON can encode lone surrogates, which are invalid in text.
             row[name] = printable.value(value if value.isascii() else value.encode(errors="replace").decode())
         elif not 0 <= value <= LARGEST:
-            raise Unread(f"{name} is out of its range", f"{value:.12g}")
+            raise Unread(f"{name} is out of range", f"{value:.12g}")
     return row, notes
 
 

@@ -43,18 +43,18 @@ def _times(row: RecordRow) -> None:
     start, end, duration = number(row, "start_us"), number(row, "end_us"), number(row, "duration_us")
     if end is None:
         if start is None or duration is None:
-            raise Unread("no time: neither its end, nor its start and duration")
+            raise Unread("no time: neither the end, nor the start and the duration")
         row["end_us"] = end = start + duration
     _check("end_us", end)
     if start is not None:
         _check("start_us", start)
         if start > end:
-            raise Unread("start_us is after end_us: is the unit of each right?", f"{start} and {end}")
+            raise Unread("start_us is after end_us: are their units correct?", f"{start} and {end}")
         if duration is None:
             row["duration_us"] = end - start
     elif duration is not None:
         if duration > end - EARLIEST_US:
-            raise Unread("duration_us goes back to before the year 2000: is it in another unit?", str(duration))
+            raise Unread("duration_us implies a start before the year 2000: is it in another unit?", str(duration))
         row["start_us"] = end - duration
 
 

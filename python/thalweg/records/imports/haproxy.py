@@ -36,7 +36,7 @@ class Haproxy:
         "reordering", "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that the importer can fill."""
-    hint = "name the format: --format-string '...' as log-format has it in haproxy.cfg"
+    hint = "set the format with --format-string '...', as in log-format in haproxy.cfg"
     """Hint if no line could be parsed."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
@@ -63,7 +63,7 @@ class Haproxy:
                 return self._of_fields(number, form.read(line))
             except Unread as why:
                 first = first or why
-        raise first or Unread("not a line of the format")
+        raise first or Unread("does not match the format")
 
     def _of_fields(self, number: int, fields: Mapping[str, str]) -> ImportedRow:
         timers = {name: _timer(fields[name]) for name in TIMERS if name in fields}

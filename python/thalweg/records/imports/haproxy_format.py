@@ -60,7 +60,7 @@ class HaproxyFormat:
                 continue
             if all(fields[name].startswith("{") for name in OPTIONAL if name in fields):
                 return fields
-        raise first or Unread("not a line of the format")
+        raise first or Unread("does not match the format")
 
 
 def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
@@ -110,7 +110,7 @@ def _parts(text: str) -> Iterator[FormPart]:
     if literal + plain[end:]:
         yield literal + plain[end:]
     if not has_field:
-        raise _bad(text, "has no field", "what log-format has in haproxy.cfg, in single quotes for the shell")
+        raise _bad(text, "has no field", "the log-format of haproxy.cfg, in single quotes for the shell")
 
 
 def _bad(text: str, problem: str, expected: str) -> ThalwegError:

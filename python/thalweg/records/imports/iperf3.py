@@ -17,7 +17,7 @@ from thalweg.records.imports.json_lines import decoder
 from thalweg.records.imports.json_values import JsonObject, values_of_json
 from thalweg.records.schema import CLOSE
 
-TWO_ALGORITHMS = "the two sides of a test with --bidir had different ones"
+TWO_ALGORITHMS = "the two ends of a test with --bidir used different algorithms"
 
 
 class Iperf3:
@@ -30,7 +30,7 @@ class Iperf3:
         "rtt_min_us", "rtt_smoothed_us", "busy_goodput_bps",
     )  # fmt: skip
     """Columns that the importer can fill."""
-    expected = "what iperf3 -J prints, or iperf3 --json-stream"
+    expected = "the output of iperf3 -J or iperf3 --json-stream"
     hint = "iperf3 -c SERVER -J > test.json"
 
     def read(self, source: SourceFile) -> Iterator[Item]:
@@ -65,7 +65,7 @@ def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
     protocol = _object(start, "test_start").get("protocol", "TCP")
     streams = end.get("streams")
     if protocol != "TCP":
-        yield Item(line, left_out="tests that are not of TCP")
+        yield Item(line, left_out="tests of other protocols than TCP")
     elif not isinstance(streams, list) or not streams:
         yield Item(line, unread=Unread("a test without streams at its end"))
     else:

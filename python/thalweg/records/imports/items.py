@@ -160,7 +160,7 @@ def rows_of_csv(
         if row is not None and not why and lines > 1 and not is_row(row):
             why = "a quote is opened and not closed"
         if row is None or why:
-            following = f"the {lines - 1} lines after it are lost too" if lines > 1 else ""
+            following = f"the {lines - 1} lines after it are also skipped" if lines > 1 else ""
             yield Item(before + 1, unread=Unread(why, following), lines=max(1, lines))
         else:
             yield reader.line_num + skipped, row
@@ -313,7 +313,7 @@ def opened(path: Path, digest: Digest) -> Iterator[SourceFile]:
             "damaged-file",
             f"`{path}` is damaged: {error}",
             place=str(path),
-            expected="a whole file, perhaps compressed by gzip",
+            expected="an undamaged file, plain or compressed by gzip",
             exit_code=Exit.FAILED,
         ) from None
 
@@ -338,6 +338,6 @@ def _refuse_compressed(path: Path, begin: bytes) -> None:
                 "compressed",
                 f"`{path}` is compressed by {name}",
                 place=str(path),
-                expected="a text, perhaps compressed by gzip",
-                hint=f"{name} -dk {shlex.quote(str(path))}, then import what it has written",
+                expected="a text file, plain or compressed by gzip",
+                hint=f"{name} -dk {shlex.quote(str(path))}, then import the decompressed file",
             )

@@ -21,7 +21,7 @@ class JsonLines:
     """Importer of JSON objects."""
 
     source = "json"
-    expected = "objects of JSON, one per line or in a list"
+    expected = "JSON objects, one per line or in a list"
     hint = "--map COLUMN=KEY[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], notation: Notation | None = None) -> None:

@@ -52,7 +52,7 @@ def values_of_json(
         further = _more(pieces, len(rest))
         if not further or len(rest) > LONGEST:
             if depth > 0 and not why:
-                why = "the list does not end: something is cut off"
+                why = "the list does not end: the file is truncated"
             elif further:
                 why = TOO_LONG
             if why:

@@ -62,18 +62,18 @@ class LineForm:
         for field, literal in self.steps:
             if field is None:
                 if not line.startswith(literal, position):
-                    raise Unread("not a line of the format", f"`{literal}` is missing at column {position + 1}")
+                    raise Unread("does not match the format", f"`{literal}` is missing at column {position + 1}")
                 position += len(literal)
                 continue
             end = len(line) if not literal else _end(field, line, literal, position)
             if end < 0:
-                raise Unread("not a line of the format", f"`{literal}` is missing after `{field.name}`")
+                raise Unread("does not match the format", f"`{literal}` is missing after `{field.name}`")
             fields[field.name] = line[position:end]
             if field.port:
                 fields[field.name], _, fields[field.port] = line[position:end].rpartition(":")
             position = end + len(literal)
         if position != len(line):
-            raise Unread("not a line of the format", f"text after its end, from column {position + 1}")
+            raise Unread("does not match the format", f"text after its end, from column {position + 1}")
         return fields
 
 

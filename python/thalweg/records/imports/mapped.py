@@ -137,7 +137,7 @@ def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
     if kind != "u64" or number is None:
         return number
     if unit == 1.0 and not mapped.column.endswith("_us") and not number.is_integer():
-        raise Unread("a fraction of what has no fractions", f"`{text}`")
+        raise Unread("a fraction in a column of whole numbers", f"`{text}`")
     return values.count(text, unit)
 
 

@@ -38,7 +38,7 @@ class Nginx:
         "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that the importer can fill."""
-    hint = "name the format: --format-string '...' as log_format has it, or --config /etc/nginx/nginx.conf"
+    hint = "set the format with --config /etc/nginx/nginx.conf, or with --format-string '...', as in log_format"
     """Hint if no line could be parsed."""
 
     def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:

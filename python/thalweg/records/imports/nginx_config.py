@@ -53,7 +53,7 @@ def line_form(text: str) -> LineForm:
             "bad-format",
             f"the format `{text}` has no variable",
             place="--format-string",
-            expected="what log_format has in nginx.conf, in single quotes for the shell",
+            expected="the log_format of nginx.conf, in single quotes for the shell",
             hint="--format-string '$remote_addr $msec $request_time $bytes_sent $tcpinfo_rtt'",
         )
     return LineForm(parts, text)
@@ -95,7 +95,9 @@ def log_format(config: Path, name: str | None) -> str:
         if custom_names
         else "no log_format"
     )
-    without_name = "--config the included file that has it; without one, nginx writes its default format: omit --config"
+    without_name = (
+        "set --config to the included file that has it; if none has, nginx uses its default format: omit --config"
+    )
     raise ThalwegError(
         "no-format",
         f"`{config}` has {problem}",

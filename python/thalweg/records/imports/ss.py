@@ -41,7 +41,7 @@ NO_INFO = {
     "LISTEN": "listening sockets",
     "SYN-SENT": "connections that are not open yet",
     "SYN-RECV": "connections that are not open yet",
-    "TIME-WAIT": "connections in TIME-WAIT: all is forgotten",
+    "TIME-WAIT": "connections in TIME-WAIT, which have no TCP information",
 }
 """States without counters, and their descriptions."""
 NO_STATE = "kind: the dump has no column State, and the connection counts as open"
@@ -81,7 +81,7 @@ class Ss:
         "rwnd_limited_us", "sndbuf_limited_us", "busy_goodput_bps", "bbr_bw_bps", "bbr_min_rtt_us",
     )  # fmt: skip
     """Columns that the importer can fill."""
-    expected = "what ss -tin prints, or ss -E -tin, with -n"
+    expected = "the output of ss -tin or ss -E -tin"
     hint = "ss -tine > dump.txt"
 
     def __init__(self, at_us: int | None = None) -> None:
@@ -163,7 +163,7 @@ class Ss:
         if state is None and not fields.has_rtt:
             raise NotARecord(NO_INFO["SYN-SENT"])
         if socket.is_ambiguous:
-            raise Unread("its text was wrapped where it can be joined in two ways: ss needs a pipe or a wider terminal")
+            raise Unread("its text was wrapped ambiguously: ss needs a pipe or a wider terminal")
         if at_us is None:
             raise Unread("the time in the line before it cannot be read")
         connection = fields.cookie
@@ -237,7 +237,7 @@ def _host(text: str) -> ImportedRow:
 def _state(words: list[str]) -> str | None:
     """Return the state of a socket, the first word; `None` if ss omits it because only one state was requested."""
     if not words:
-        raise Unread("not a line of ss")
+        raise Unread("not a line of ss output")
     if words[0] in OTHERS:
         raise NotARecord("sockets that are not TCP")
     if words[0] in HEADINGS:
@@ -248,7 +248,7 @@ def _state(words: list[str]) -> str | None:
         return words[0]
     if len(words) > 1 and words[0].isdecimal() and words[1].isdecimal():
         return None
-    raise Unread("not a line of ss", f"`{words[0]}`")
+    raise Unread("not a line of ss output", f"`{words[0]}`")
 
 
 def _endpoint(text: str) -> tuple[Address | None, int | Unknown | None]:

@@ -97,7 +97,7 @@ def _formatted(text: str, form: str) -> int:
     try:
         return _microseconds(datetime.strptime(text, form), text)
     except (ValueError, re.error):
-        raise Unread("not a time of the format of --time-format", f"`{text}`") from None
+        raise Unread("not a time in the format of --time-format", f"`{text}`") from None
 
 
 @lru_cache(maxsize=4096)

@@ -59,7 +59,7 @@ class Varnish:
         "mss_bytes", "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that the importer can fill."""
-    hint = "name the format: --format-string '...' as varnishncsa has it behind -F"
+    hint = "set the format with --format-string '...', as for varnishncsa -F"
     """Hint if no line could be parsed."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
@@ -188,7 +188,7 @@ def _line_form(text: str) -> LineForm:
             "bad-format",
             f"the format `{text}` has no field",
             place="--format-string",
-            expected="what varnishncsa gets with -F, in single quotes for the shell",
+            expected="the format of varnishncsa -F, in single quotes for the shell",
             hint="--format-string '%h %t %D %s %O %{VCL_Log:tcpi2}x'",
         )
     return LineForm(parts, text)

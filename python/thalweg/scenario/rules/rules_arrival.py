@@ -105,8 +105,8 @@ def _stops(flow: Raw, index: int, rtt: int, mistakes: Mistakes) -> None:
         ("flow", index, "stop"),
         f"the flow `{flow.get('name', index)}` stops before it can connect, so that no data can arrive",
         found=f"stop {flow['stop']}, start {flow.get('start', '0s')}",
-        expected=f"a stop more than one round trip after the start ({time_text(rtt)}, plus the time that the SYN waits for"
-        " the path)",
+        expected=f"a stop more than one round trip after the start ({time_text(rtt)}, plus the time that the SYN"
+        " waits for the path)",
     )
 
 

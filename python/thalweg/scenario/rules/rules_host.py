@@ -79,7 +79,7 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
         mistakes.add(
             "bad-host",
             key_path,
-            "`host.receiver.qdisc` is set for a host that only receives, and only sending hosts have a queue discipline",
+            "`host.receiver.qdisc` is set for a host that only receives; only sending hosts have a queue discipline",
             expected='a host that sends, or a flow with direction = "up"',
             hint="write it under [host.sender], or under the host that a flow names; the path's queue is path.queue",
         )

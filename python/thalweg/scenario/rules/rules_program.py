@@ -133,7 +133,7 @@ def _ready(program: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> No
         mistakes.add(
             "conflict" if ready else "missing-key",
             key_path,
-            f"`flow.{name}.program.ready` sets {'two conditions' if ready else 'no condition'} for the server being ready",
+            f"`flow.{name}.program.ready` sets {'two conditions' if ready else 'no condition'} for a ready server",
             expected='"listening", or exactly one of output, after',
             hint='ready = {output = "listening on"}',
         )

@@ -34,32 +34,46 @@ MEASURES: dict[str, AdviceMeasure] = {
             "completion_time_gain",
             "Completion time saved, median",
             "ratio",
-            "1 less the ratio of the medians of the completion times of transfers below 3 MB, BBR over CUBIC.",
+            "1 minus the ratio of the median completion times of transfers below 3 MB, BBR over CUBIC.",
         ),
-        AdviceMeasure("completion_time_gain_mean", "Completion time saved, mean", "ratio", "The same of the means."),
+        AdviceMeasure(
+            "completion_time_gain_mean",
+            "Completion time saved, mean",
+            "ratio",
+            "1 minus the ratio of the mean completion times of transfers below 3 MB, BBR over CUBIC.",
+        ),
         AdviceMeasure(
             "completion_time_gain_p95",
             "Completion time saved, 95th percentile",
             "ratio",
-            "The same of the 95th percentiles.",
+            "1 minus the ratio of the 95th percentiles of completion times of transfers below 3 MB, BBR over CUBIC.",
         ),
         AdviceMeasure(
             "jitter_gain",
             "Jitter of completion times saved",
             "ratio",
-            "The same of the differences of the 95th and the 5th percentiles.",
+            "1 minus the ratio of the jitters (95th minus 5th percentile) of the completion times of transfers below 3 MB,"
+            " BBR over CUBIC.",
         ),
         AdviceMeasure(
             "throughput_gain",
             "Throughput gained, median",
             "ratio",
-            "The ratio of the medians of the throughputs of transfers of 3 MB and more, BBR over CUBIC, less 1.",
+            "The ratio of the median throughputs of transfers of 3 MB and more, BBR over CUBIC, minus 1.",
         ),
-        AdviceMeasure("throughput_gain_mean", "Throughput gained, mean", "ratio", "The same of the means."),
+        AdviceMeasure(
+            "throughput_gain_mean",
+            "Throughput gained, mean",
+            "ratio",
+            "The ratio of the mean throughputs of transfers of 3 MB and more, BBR over CUBIC, minus 1.",
+        ),
         AdviceMeasure("says_treatment", "BBR is advised", "ratio", "1 where BBR is advised, 0 where not."),
         AdviceMeasure("says_control", "CUBIC is advised", "ratio", "1 where CUBIC is advised, 0 where not."),
         AdviceMeasure(
-            "rollout_place", "Place in the roll-out", "count", "Place among those that should change to BBR, from 1."
+            "rollout_place",
+            "Position in the roll-out",
+            "count",
+            "Position among the parts that should change to BBR, from 1.",
         ),
     )
 }

@@ -42,9 +42,9 @@ def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes)
     for name, measure in claims.measures.items():
         key_path: KeyPath = ("measures", name)
         if name in MEASURES:
-            mistakes.add("same-id", key_path, f"there is a measure `{name}` already", hint="give it another name")
+            mistakes.add("same-id", key_path, f"a measure `{name}` already exists", hint="choose another name")
         if why := expressions.mistake(measure.expression, NAMES):
-            expected = f"arithmetic over measures of flows, and `{LEAST}` and `{MOST}` before their names"
+            expected = f"arithmetic over measures of flows, with or without the prefix `{LEAST}` or `{MOST}`"
             mistakes.add("bad-expression", (*key_path, "expression"), f"`{name}`: {why}", expected=expected)
     for number, claim in enumerate(claims.claims):
         key_path = ("claims", number)
@@ -89,16 +89,18 @@ def _quantities(claim: Claim | PaperFigure | Tree, key_path: KeyPath, study: _St
     kind = claim.judge.kind if isinstance(claim, Claim) else claim.as_
     if kind != "value" and claim.against is None:
         hint = "add `against = { where = { ... } }`"
-        mistakes.add("missing-key", key_path, f"`{dotted(key_path)}` is a {kind}, and has no `against`", hint=hint)
+        mistakes.add("missing-key", key_path, f"`{dotted(key_path)}` is a {kind}, but has no `against`", hint=hint)
     if kind == "harm" and (claim.value.measure in claims.measures or part_shapes[claim.part].is_of_records):
-        problem = f"`{dotted(key_path)}` is a harm, and it is unknown whether more `{claim.value.measure}` is better"
+        problem = (
+            f"`{dotted(key_path)}` is a harm, but it is unknown whether a larger `{claim.value.measure}` is better"
+        )
         mistakes.add(
             "bad-value", key_path, problem, expected="one of: value, ratio, difference, gain", hint='as = "ratio"'
         )
     if claim.against is None:
         return
     if kind == "value":
-        hint = 'say which with `as`, such as `as = "ratio"`, or remove `against`'
+        hint = 'choose a comparison with `as`, such as `as = "ratio"`, or remove `against`'
         mistakes.add(
             "unused-key", (*key_path, "against"), f"`{dotted(key_path)}.against` is not used by a value", hint=hint
         )
@@ -128,7 +130,7 @@ def _partners(
             study.mistakes.add(
                 "several-partners",
                 (*key_path, "against"),
-                f"`{dotted(key_path)}.against` leaves open with which {key} a point is compared",
+                f"`{dotted(key_path)}.against` does not specify the {key} with which a point is compared",
                 expected=f"one value of {key}: {', '.join(str(choice) for choice in other.sweep[key] or ())}",
                 hint=f'add "{key}" = ... to `against.where`, or leave it open in `value.where`, too',
             )
@@ -169,13 +171,13 @@ def _of_records(quantity: Quantity, key_path: KeyPath, shape: Shape, mistakes: M
         mistakes.add_unknown((*key_path, "measure"), "measure of records", quantity.measure, shape.measures)
     for key in ("flow", "window"):
         if getattr(quantity, key) is not None:
-            problem = f"`{dotted(key_path)}.{key}` is of no use: the part is one of records"
+            problem = f"`{dotted(key_path)}.{key}` has no effect on a part of records"
             mistakes.add("unused-key", (*key_path, key), problem, hint=f"remove `{key}`")
 
 
 def _only_of_runs(subject: str, key_path: KeyPath, shape: Shape, mistakes: Mistakes) -> None:
     if shape.is_of_records:
-        mistakes.add("bad-part", key_path, f"{subject} needs a part with a scenario, and this one is of records")
+        mistakes.add("bad-part", key_path, f"{subject} needs a part with a scenario, but this one has records")
 
 
 def _where(conditions: Mapping[str, TomlValue], key_path: KeyPath, shape: Shape, mistakes: Mistakes) -> None:
@@ -212,15 +214,15 @@ def _judge(judge: Judge, key_path: KeyPath, claim: Claim, shape: Shape, mistakes
         _key(judge.along, (*key_path, "along"), shape, mistakes)
         if judge.take is None:
             hint = 'add `take = "growth"`, or spread, slope, spearman, crossing'
-            mistakes.add("missing-key", key_path, f"`{dotted(key_path)}` has `along`, and no `take`", hint=hint)
+            mistakes.add("missing-key", key_path, f"`{dotted(key_path)}` has `along`, but no `take`", hint=hint)
     elif judge.take is not None:
         hint = 'add `along = "a key of the sweep"`'
-        mistakes.add("missing-key", key_path, f"`{dotted(key_path)}` has `take`, and no `along`", hint=hint)
+        mistakes.add("missing-key", key_path, f"`{dotted(key_path)}` has `take`, but no `along`", hint=hint)
     if (judge.take == "crossing") != (judge.level is not None):
         mistakes.add(
             "missing-key" if judge.level is None else "unused-key",
             key_path,
-            f'`{dotted(key_path)}`: `level` goes with `take = "crossing"`',
+            f'`{dotted(key_path)}`: `level` and `take = "crossing"` require each other',
             hint="add `level = NUMBER`" if judge.level is None else "remove `level`",
         )
     if judge.at_least is None and judge.at_most is None:
@@ -234,7 +236,7 @@ def _judge(judge: Judge, key_path: KeyPath, claim: Claim, shape: Shape, mistakes
         mistakes.add(
             "missing-key" if judge.at_least_share is None else "unused-key",
             key_path,
-            f'`{dotted(key_path)}`: `at_least_share` goes with `over = "share"`',
+            f'`{dotted(key_path)}`: `at_least_share` and `over = "share"` require each other',
             hint="add `at_least_share = 0.9`" if judge.at_least_share is None else "remove `at_least_share`",
         )
 
@@ -242,14 +244,10 @@ def _judge(judge: Judge, key_path: KeyPath, claim: Claim, shape: Shape, mistakes
 def _sample(judge: Judge, key_path: KeyPath, mistakes: Mistakes) -> None:
     """Check the settings for points that are a sample of a population."""
     if judge.sample and (judge.along is not None or judge.over in ("every", "min", "max")):
-        problem = (
-            f"`{dotted(key_path)}`: `sample` goes with `over` as median, mean, share or total, and without `along`"
-        )
+        problem = f"`{dotted(key_path)}`: `sample` requires `over` to be median, mean, share or total, and no `along`"
         mistakes.add("bad-value", key_path, problem, hint="remove `sample`, or change `over`")
     if judge.over == "total" and (not judge.sample or judge.kind not in ("ratio", "gain")):
-        problem = (
-            f'`{dotted(key_path)}`: `over = "total"` goes with `sample = true` and with `as = "ratio"` or `"gain"`'
-        )
+        problem = f'`{dotted(key_path)}`: `over = "total"` requires `sample = true`, and `as = "ratio"` or `"gain"`'
         mistakes.add("bad-value", key_path, problem, hint='write over = "mean"')
 
 
@@ -298,7 +296,7 @@ def _open_keys(figure: PaperFigure, key_path: KeyPath, shape: Shape, mistakes: M
         if (values is None or len(values) > 1) and key not in distinguished and not is_fixed and not is_derived:
             hint = f'put "{key}" into `series` or `panels`, or give it a value in `where`'
             mistakes.add(
-                "open-key", key_path, f"the figure `{figure.id}` does not set the reduction of `{key}`", hint=hint
+                "open-key", key_path, f"the figure `{figure.id}` does not distinguish the values of `{key}`", hint=hint
             )
 
 

@@ -110,7 +110,7 @@ class PartData:
         if self.planned.why_not:
             raise NotRun(self.planned.why_not)
         if self.is_empty:
-            raise NotRun("nothing of it is complete")
+            raise NotRun("no experiment is complete")
         points = chosen(self.points(), quantity.where)
         if not points.height:
             raise self._no_point(quantity.where)

@@ -260,10 +260,12 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
     if is_same and picked.part == other.part:
         points = points.filter(pl.col("experiment") != pl.col("_partner"))
     if not points.height:
-        raise NotRun("no point has a partner for a comparison")
+        raise NotRun("no point matches a point of the reference")
     if points["experiment"].n_unique() < points.height:
         open_keys = [key for key in other.open_keys if key not in keys]
-        raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(open_keys)}")
+        raise SeveralPartners(
+            f"each point matches several points of the reference: `against` does not specify {', '.join(open_keys)}"
+        )
     return points.drop("_partner"), points["_partner"]
 
 

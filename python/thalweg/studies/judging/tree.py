@@ -72,7 +72,7 @@ def learn(table: Tree, parts: Mapping[str, PartData]) -> Trees:
     labels = {table.above: int(is_above.sum()), table.below: int((~is_above).sum())}
     min_count = min(labels.values())
     if min_count < table.folds:
-        why = f"only {min_count} of {len(is_above)} points have one of the labels: too few for {table.folds} folds"
+        why = f"only {min_count} of {len(is_above)} points have the rarer label: too few for {table.folds} folds"
         return Trees(len(is_above), labels, 0.0, [], note=why)
     columns = [[names.index(name) for name in task.features] for task in table.learn]
     learned = [
@@ -141,13 +141,13 @@ def section(table: Tree, trees_by_engine: Mapping[str, Trees]) -> str:
             continue
         counts = ", ".join(f"{label} in {count}" for label, count in trees.labels.items())
         blocks.append(
-            f"**{engine}**: {trees.points} points, {counts}. Always saying the more frequent is right in "
+            f"**{engine}**: {trees.points} points, {counts}. The more frequent label is correct for "
             f"{trees.guess:.1%} of them."
         )
         for tree in trees.learned:
             ends = f"{min(tree.folds):.1%} to {max(tree.folds):.1%}"
             blocks.append(
-                f"{tree.name}: right in **{tree.accuracy:.1%}** of the points that it was not learned from "
+                f"{tree.name}: correct for **{tree.accuracy:.1%}** of the held-out points "
                 f"({table.folds}-fold cross-validation, folds from {ends}).\n\n{_block(tree.rules)}"
             )
     return "\n\n".join(block for block in blocks if block)

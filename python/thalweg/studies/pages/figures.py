@@ -37,10 +37,10 @@ TITLES = {
     "loss": "Random loss",
     "rcvbuf_bytes": "Receive buffer",
     "flows": "Flows",
-    "bbr_fraction": "Part of the flows that run BBR",
+    "bbr_fraction": "Share of the flows that run BBR",
     "cpu_share": "Share of the CPU",
     "cpu_slice_s": "Time on CPU",
-    "cpu_period_s": "Time from slice to slice",
+    "cpu_period_s": "Period of the slices",
 }
 
 
@@ -77,7 +77,7 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> DrawnFigures:
             figures.figures.append(_figure(planned, pl.concat(frames, how="diagonal_relaxed"), curves, units))
     for (name, why), titles in missing.items():
         titles_text = joined([f"“{title}”" for title in dict.fromkeys(titles)])
-        figures.left_out.append(f"{titles_text}: nothing of {name} in it, because {why}")
+        figures.left_out.append(f"{titles_text}: without {name}, because {why}")
     return figures
 
 

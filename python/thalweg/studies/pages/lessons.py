@@ -57,5 +57,5 @@ def no_policy(study: Study) -> ThalwegError:
         "no-policy",
         f"no policy follows from the study `{study.name}`",
         place="--policy",
-        hint="leave out --policy; studies with a table [policy] in their claims.toml have one",
+        hint="remove --policy; only studies with a table [policy] in claims.toml have a policy",
     )

@@ -14,7 +14,7 @@ def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
     Raises `NotRun` if no point does.
     """
     if data.planned.why_not or data.run is None:
-        raise NotRun(data.planned.why_not or "nothing of it is complete")
+        raise NotRun(data.planned.why_not or "no experiment is complete")
     points = chosen(data.points(), figure.where)
     if not points.height:
         raise NotRun("no such point was run")

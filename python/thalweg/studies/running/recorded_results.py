@@ -75,7 +75,7 @@ def read(study: Study) -> Recorded:
     if not isinstance(engines, dict):
         raise ThalwegError(
             "damaged-found",
-            f"`{file}` is not what `--record` writes",
+            f"`{file}` was not written by `--record`",
             place=str(file),
             hint=f"thalweg reproduce {study.name} --record",
         )
@@ -114,7 +114,7 @@ def broken(study: Study, reproduced: Reproduced, *, quick: bool) -> list[Broken]
     before = recorded(study, reproduced, quick=quick)
     claims = before.get("claims", {}) if before else {}
     held_ids = [id for id, claim in claims.items() if claim["verdict"] == HELD]
-    removed = Judged("cannot run here", note=f"{CLAIMS} has no such claim any more")
+    removed = Judged("cannot run here", note=f"{CLAIMS} no longer has this claim")
     return [
         Broken(reproduced.engine.name, id, now)
         for id in held_ids

@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_created_is_reported(thalweg: Thalweg, tmp_path:
         (["ss", "x", "--out", "r", "--time", "noon"], "not a time: `noon`"),
         (["ss", "x", "--out", "r"], "there is no file `x`"),
         (["ss", ".", "--out", "r"], "is a folder"),
-        (["ss", "x", "--out", "r", "--addresses", "none"], "there is no form of addresses `none`"),
+        (["ss", "x", "--out", "r", "--addresses", "none"], "unknown form of addresses: `none`"),
         (["ss", "x", "--out", "r", "--key", "k"], "--key is for hashed addresses"),
         (["csv", "x", "--out", "r"], "has no end time of rows"),
     ],

@@ -115,7 +115,7 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
         ("acked_bytes", str(2**64), "too large"),
         ("acked_bytes", "9" * 5000, "too large"),
         ("acked_bytes", "-1", "a negative number"),
-        ("goodput_bps", "-5", "goodput_bps is out of its range: -5"),
+        ("goodput_bps", "-5", "goodput_bps is out of range: -5"),
         ("goodput_bps", "1e400", "too large"),
         ("app_limited_share", "-0.1", "out of its range: -0.1"),
     ],
@@ -156,7 +156,7 @@ def test_lines_inside_an_unterminated_quote_are_counted(tmp_path: Path) -> None:
     rows, done = imported(importer, tmp_path / "b.csv", out=tmp_path / "out")
     assert ([row["cc"] for row in rows], done.unread) == (["a", "f"], 42)
     assert [(line.line, line.why) for line in done.first_unread] == [
-        (3, "a quote is opened and not closed: the 41 lines after it are lost too")
+        (3, "a quote is opened and not closed: the 41 lines after it are also skipped")
     ]
 
 

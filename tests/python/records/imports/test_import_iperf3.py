@@ -130,7 +130,7 @@ def test_failed_and_non_tcp_tests_are_counted(tmp_path: Path) -> None:
         "\n".join(json.dumps(result) for result in (TEST, changed(protocol="UDP"), failed))
     )
     rows, done = imported(Iperf3(), tmp_path / "a.json", out=tmp_path / "out")
-    assert (len(rows), done.left_out.counts()) == (1, {"tests that are not of TCP": 1})
+    assert (len(rows), done.left_out.counts()) == (1, {"tests of other protocols than TCP": 1})
     assert [line.why for line in done.first_unread] == [r"the test ended with an error: `unable to connect\x1b[2J`"]
 
 

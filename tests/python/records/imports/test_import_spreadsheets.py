@@ -161,7 +161,7 @@ def test_a_fraction_of_a_count_is_not_rounded(tmp_path: Path) -> None:
     importer = CsvTable(mapping(["end_us=t", "retransmits=n", "rtt_min_us=us"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert [(row["retransmits"], row["rtt_min_us"]) for row in rows] == [(3, 46)]
-    assert done.first_unread[0].why == "retransmits: a fraction of what has no fractions: `1.5`"
+    assert done.first_unread[0].why == "retransmits: a fraction in a column of whole numbers: `1.5`"
 
 
 @pytest.mark.parametrize("text", ["1.5e3", "1500", "1500.0"])

@@ -80,7 +80,7 @@ def test_other_sockets_are_skipped_with_a_reason_and_truncated_lines_reported(tm
     assert done.left_out.counts() == {
         "headings": 1,
         "listening sockets": 2,
-        "connections in TIME-WAIT: all is forgotten": 1,
+        "connections in TIME-WAIT, which have no TCP information": 1,
         "sockets that are not TCP": 1,
     }
     assert [(line.line, line.why) for line in done.first_unread] == [
@@ -123,5 +123,5 @@ def test_a_line_with_impossible_counters_is_malformed(tmp_path: Path) -> None:
     assert len(rows) == 1
     assert [line.why for line in done.first_unread] == [
         "a cookie with too many digits: `10000000000000000`",
-        "acked_bytes is out of its range: -5000",
+        "acked_bytes is out of range: -5000",
     ]
