@@ -96,7 +96,7 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
             bad |= damaged
         finally:
             running.close()
-    raise _failed(QueryFailed("files were removed while they were read, again and again"), running.name)
+    raise _failed(QueryFailed("files were repeatedly removed while they were read"), running.name)
 
 
 def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequence[Path]) -> FoundFiles:
@@ -109,13 +109,13 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
 def _damaged(files: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
     """Return the files that cannot be read completely: by polars, or by the engine if polars can read all of them."""
     bad = dict(damaged(files.files)) or dict(running.damaged(files.files))
-    return {file: LeftOutFile(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
+    return {file: LeftOutFile(file, f"its rows are damaged: {why}") for file, why in bad.items()}
 
 
 def _failed(error: Exception, engine: str) -> ThalwegError:
     return ThalwegError(
         "engine-failed",
-        f"{engine} could not count the records: {error}",
-        hint="df -h $TMPDIR /tmp shows whether the disk for temporary files is full; --memory gives DuckDB more memory",
+        f"{engine} could not read the records: {error}",
+        hint="check whether the disk for temporary files is full (df -h $TMPDIR /tmp), or raise --memory",
         exit_code=Exit.FAILED,
     )

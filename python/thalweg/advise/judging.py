@@ -95,7 +95,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
             "no-unit",
             f"the records have no column `{unit}`",
             place="--turns-of",
-            expected="a column of the records, or a part KEY=VALUE of their folders, such as pop or machine",
+            expected="a column of the records, or a KEY of folders named KEY=VALUE, such as pop or machine",
         )
     more = list(dict.fromkeys([*of_records, *([unit] if unit else [])]))
     rows = reading.rows(engine, files.files, more)
@@ -344,11 +344,11 @@ def _nothing(question: Question, overview: overviews.Overview) -> ThalwegError:
     hints = {
         "ab": "thalweg records shows the content of the files",
         "before-after": "check that --at is within the records",
-        "switchback": "check that --every is the length of the turns",
+        "switchback": "check that --every is the length of the periods",
     }
     return ThalwegError(
         "nothing-to-compare",
-        f"none of {overview.rows:,} rows is a finished transfer or connection of {question.treatment} or"
+        f"none of the {overview.rows:,} rows is a finished transfer or connection of {question.treatment} or"
         f" {question.control}",
         found=", ".join(f"{cc} ({n:,})" for cc, n in overview.algorithms.items()),
         expected="transfers with fct_us and acked_bytes, or closed connections with busy_goodput_bps",

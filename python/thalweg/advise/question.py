@@ -40,18 +40,18 @@ class Design:
         if (self.name == "before-after") != (self.at_us is not None):
             raise ThalwegError(
                 "bad-design",
-                "before-after needs a time of activation, and the other designs have none",
+                "--at is required for --design before-after, and only for it",
                 place="--at",
                 expected="--design before-after --at 2026-01-31T12:00",
             )
         if self.every_us < SECOND_US:
             raise ThalwegError(
-                "bad-design", "a turn lasts less than a second", place="--every", expected="a time such as 1h"
+                "bad-design", "a period must last at least one second", place="--every", expected="a time such as 1h"
             )
         if self.unit is not None and self.name != "switchback":
             raise ThalwegError(
                 "bad-design",
-                f"only a switchback has turns; this is {self.name}",
+                f"--turns-of applies only to a switchback; the design is {self.name}",
                 place="--turns-of",
                 expected=f"--design switchback --turns-of {self.unit}",
             )
@@ -92,7 +92,7 @@ class Question:
                 expected="two algorithms, such as --treatment bbr --control cubic",
             )
         if len(set(self.segments)) != len(self.segments):
-            raise ThalwegError("twice", "a segment is named twice", place="--by", found=", ".join(self.segments))
+            raise ThalwegError("twice", "a dimension is named twice", place="--by", found=", ".join(self.segments))
 
     @property
     def clusters(self) -> ClusterName:

@@ -87,7 +87,7 @@ def _connected(address: str) -> "Iterator[Client]":
     except (OSError, ValueError) as error:
         raise ThalwegError(
             "no-scheduler",
-            f"no Dask scheduler answers at `{address}`",
+            f"no Dask scheduler responds at `{address}`",
             place="--executor",
             found=str(error).splitlines()[0] if str(error) else None,
             hint="dask scheduler --host ADDRESS     (it prints the address that workers and thalweg need)",
@@ -134,9 +134,9 @@ def _check_workers(client: "Client", work: Work, address: str) -> None:
 
 def _unfit(probe: probing.Probe, name: str, version: str) -> str:
     if not probe["thalweg"]:
-        return "thalweg is not installed there"
+        return "thalweg is not installed on it"
     if probe["thalweg"] != __version__:
-        return f"thalweg is {probe['thalweg']} there, and {__version__} here"
+        return f"it has thalweg {probe['thalweg']}, but this machine has {__version__}"
     if not probe["engine"]:
         return probe["why"]
     return "" if probe["engine"] == version else worker.versions(name, probe["engine"], version)
@@ -202,13 +202,13 @@ def _result(future: "Future[worker.Returned]", number: int, address: str) -> wor
         raise ThalwegError(
             "worker-died",
             f"{error.allowed_failures + 1} workers died while they ran shard {number}",
-            hint="was memory short? --shards with a larger number makes shards smaller; the same command resumes",
+            hint="if memory was short, use a larger --shards; the same command resumes",
             exit_code=Exit.FAILED,
         ) from None
     except (CancelledError, OSError):
         raise ThalwegError(
             "no-scheduler",
-            f"the Dask scheduler at `{address}` no longer answers",
+            f"the Dask scheduler at `{address}` no longer responds",
             place="--executor",
             hint="the same command resumes from the merged experiments",
             exit_code=Exit.TEMPORARY,

@@ -87,10 +87,10 @@ def refuse_real_time(work: Work, executor: str) -> None:
     if engine.choose(name, engine.capabilities(name)).is_real_time:
         raise ThalwegError(
             "real-time-engine",
-            f"the engine `{name}` works in real time, and experiments that share a machine would disturb each other",
+            f"the engine `{name}` runs in real time, and experiments on the same machine would disturb each other",
             place="--executor",
             found=executor,
-            expected=f"an engine that does not, or {name} on this machine",
+            expected=f"an engine in simulated time, or {name} on this machine",
             hint="--executor local",
         )
 

@@ -49,7 +49,7 @@ def check() -> None:
                 "no-slurm",
                 f"the executor slurm needs the command {program}, which is not on the PATH",
                 place="--executor",
-                hint="run it on a machine that submits to the cluster, or install slurm-client",
+                hint="run thalweg on a machine that can submit jobs to the cluster, or install slurm-client",
                 exit_code=Exit.MISSING,
             )
 
@@ -150,7 +150,7 @@ class _Job:
                     "worker-died",
                     f"task {number} of the job {self.ids[-1]} ended {MAX_ATTEMPTS} times without a result",
                     found=_errors(self.folder, number),
-                    hint="was its time or memory short? SBATCH_TIMELIMIT sets the time; the same command resumes",
+                    hint="if it exceeded its time limit, set SBATCH_TIMELIMIT; the same command resumes",
                     exit_code=Exit.FAILED,
                 )
         if lost:
@@ -184,7 +184,7 @@ def _slurm(command: Sequence[str]) -> str:
             f"{command[0]} ended with exit code {process.returncode}",
             place="--executor",
             found=process.stderr.strip() or None,
-            hint="sinfo     (shows whether the cluster answers, and its partitions)",
+            hint="sinfo     (shows whether the cluster responds, and its partitions)",
             exit_code=Exit.MISSING,
         )
     return process.stdout
@@ -198,12 +198,12 @@ def _add(joined: Joined, folder: Path, number: int) -> None:
         if event["event"] == "error":
             raise refusal(event, f"a node could not run shard {number}", code)
     if code not in (Exit.FINE, Exit.FAILED, Exit.INTERRUPTED):
-        why = "the engine is missing at the path that it has here" if code == NO_PROGRAM else f"exit code {code}"
+        why = "the engine is not at the same path as on this machine" if code == NO_PROGRAM else f"exit code {code}"
         raise ThalwegError(
             "engine-died",
             f"a node could not run shard {number}: {why}",
             found=_errors(folder, number),
-            hint="all nodes need the folder of thalweg, on a shared file system; the same command resumes",
+            hint="thalweg must be in a folder that all nodes share; the same command resumes",
             exit_code=Exit.MISSING if code == NO_PROGRAM else Exit.FAILED,
         )
     joined.add(folder / str(number), events)

@@ -112,4 +112,4 @@ def engine_name(plan: bytes) -> str:
 
 def versions(name: str, worker_version: str, local_version: str) -> str:
     """Describe the mismatch of two engines whose results differ."""
-    return f"its engine {name} has results of version {worker_version}, and this machine's has {local_version}"
+    return f"its engine {name} has result version {worker_version}, but {local_version} is on this machine"

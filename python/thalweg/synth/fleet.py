@@ -68,7 +68,7 @@ def check_free(out: Path) -> None:
                 f"`{out / name}` exists already",
                 place="--out",
                 found=str(out / name),
-                expected="a folder without records, so that nothing is mixed",
+                expected="a folder without records",
                 hint=f"name another folder with --out DIR, or: rm -r {out / name}",
                 exit_code=Exit.CANNOT_WRITE,
             )
@@ -165,6 +165,6 @@ def _cannot_write(out: Path, error: OSError) -> ThalwegError:
         "cannot-write",
         f"records cannot be written to `{out}`: {(error.strerror or str(error)).lower()}",
         place=str(out),
-        hint="name another folder with --out DIR; a million rows need some 55 MB",
+        hint="choose another folder with --out DIR; a million rows need about 55 MB",
         exit_code=Exit.CANNOT_WRITE,
     )

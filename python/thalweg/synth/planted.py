@@ -67,19 +67,18 @@ PLANTED: Mapping[str, Planted] = {
     "none": Planted("Nothing differs."),
     "tiny": Planted("Everything takes 5 % less time with the treatment.", _all(0.95)),
     "reversed": Planted(
-        "The other way round than one would think: far and lossy clients are slower with the treatment, the CDN's own"
-        " traffic is faster.",
+        "Reversed effects: distant and lossy clients are slower with the treatment, the CDN's own traffic is faster.",
         {"wireless": 1.1, "far-lossy": 1.25, "pop-to-pop": 0.8, "intra-pop": 0.8},
     ),
     "paradox": Planted(
-        "Within every class the treatment takes 10 % less time; but slow classes get it more often, so that all"
-        " together it seems to take longer.",
+        "Within every class the treatment takes 10 % less time; but slow classes get it more often, so that"
+        " overall it seems to take longer.",
         _all(0.9),
         {kind.name: 0.85 if kind.name in SLOW else 0.15 for kind in CLASSES},
     ),
     "correlated": Planted(
-        "Nothing differs; but a client's connections of an hour share their luck and their arm, so that they are far"
-        " fewer observations than they seem.",
+        "Nothing differs; but a client's connections of an hour share their conditions and their arm, so that there"
+        " are far fewer independent observations than connections.",
         is_by_client_hour=True,
         # A few clients have most of the load; otherwise hardly any client would have several connections within an
         # hour.

@@ -133,7 +133,7 @@ def _incomplete(run: Run, kind: PathClass) -> ThalwegError:
         "incomplete-run",
         f"the run of the class `{kind.name}` lacks connections",
         place=str(run.path),
-        expected="every connection of its scenario, complete",
+        expected="all connections of its scenario, complete",
         hint=f"rm -r {run.path}, and run the command again",
         exit_code=Exit.FAILED,
     )

@@ -60,12 +60,12 @@ def check(settings: Settings) -> None:
             f"both the truth `{settings.truth}` and --design {settings.design} determine the assignment of algorithms",
             place="--design",
             expected=f"--design {AB}",
-            hint=f"leave --design out, or choose another truth: {', '.join(_free())}",
+            hint=f"remove --design, or choose another truth: {', '.join(_free())}",
         )
     if settings.design == BEFORE_AFTER and settings.days < 2:
         raise ThalwegError(
             "bad-usage",
-            "one day has no midnight between a before and an after",
+            "one day has no midnight between control and treatment",
             place="--days",
             found=f"--days {settings.days}",
             expected="two days or more",

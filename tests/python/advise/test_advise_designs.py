@@ -33,7 +33,7 @@ def test_a_ramped_rollout_does_not_confound_hour_and_algorithm(tmp_path: Path) -
 def test_hours_with_one_algorithm_are_excluded_from_an_ab_comparison(tmp_path: Path) -> None:
     frame = Traffic(share=lambda columns: np.where(columns["hour"] < 6, 0.0, 0.5)).frame()
     (caution,) = [caution for caution in answer(tmp_path, frame).cautions if caution.code == "uneven-over-time"]
-    assert re.search("2[456]% of the samples, in hours of one algorithm alone, are left out", caution.text)
+    assert re.search("2[456]% of the samples are left out, because their hours had only one algorithm", caution.text)
 
 
 def test_before_and_after_are_split_at_the_activation(tmp_path: Path) -> None:

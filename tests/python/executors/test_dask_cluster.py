@@ -155,7 +155,7 @@ def test_an_unresponsive_scheduler_is_reported(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         error = refused(planned, tmp_path / "run", f"dask://127.0.0.1:{closed.getsockname()[1]}")
-    assert error.message.startswith("no Dask scheduler answers at `tcp://127.0.0.1:")
+    assert error.message.startswith("no Dask scheduler responds at `tcp://127.0.0.1:")
     assert error.exit_code is Exit.MISSING
 
 

@@ -133,4 +133,4 @@ def test_a_node_without_the_engine_is_explained(planned: plan.Plan, tmp_path: Pa
     # The merge has already moved the folder, so the nodes do not find the path.
     with pytest.raises(ThalwegError) as raised:
         executors.execute(Work(planned, tmp_path / "run", gone, listener=remove, shards=2), "slurm")
-    assert "the engine is missing at the path that it has here" in raised.value.message
+    assert "the engine is not at the same path as on this machine" in raised.value.message

@@ -17,9 +17,9 @@ def headline(answer: Answer) -> str:
     for verdict, words in (
         (question.treatment, f"{question.treatment} is better in"),
         (question.control, f"{question.control} in"),
-        (NO_DIFFERENCE, "it makes no difference in"),
+        (NO_DIFFERENCE, "there is no difference in"),
         (NOT_ENOUGH, "the records are inconclusive in"),
-        (NOT_COMPARABLE, "the two cannot be compared in"),
+        (NOT_COMPARABLE, "they are not comparable in"),
     ):
         if n := verdicts.count(verdict):
             share = sum(part.n for part in answer.parts if part.verdict == verdict) / samples_n

@@ -13,8 +13,8 @@ NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
 """Conditions that are named in the policy file, by dimension."""
 
 CANNOT = {
-    "size": "an agent does not know at the opening of a connection how much it will carry",
-    "hour": "rules have no hours",
+    "size": "an agent does not know the size of a transfer when its connection opens",
+    "hour": "rules cannot depend on the hour",
 }
 
 
@@ -40,7 +40,7 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutR
             return policy_file.LeftOutRule(part.title, condition)
         conditions |= condition
     if not conditions:
-        return policy_file.LeftOutRule("everything", "it has no condition; make it the default")
+        return policy_file.LeftOutRule("everything", "it has no condition; to apply it, set default")
     return policy_file.Rule(
         name=part.title,
         algorithm=answer.question.treatment,

@@ -93,7 +93,7 @@ class DuckDb:
             self._scratch.remove()
             raise ThalwegError(
                 "bad-memory",
-                f"DuckDB did not start: {first_line(error)}",
+                f"DuckDB cannot be started: {first_line(error)}",
                 place="--memory",
                 expected="a size such as 3GB",
             ) from None
@@ -180,7 +180,7 @@ class Spark:
                 "no-spark",
                 "pyspark is not installed",
                 place="--spark",
-                hint="pip install 'thalweg[spark]'; without --spark, DuckDB judges on this machine",
+                hint="pip install 'thalweg[spark]', or omit --spark to use DuckDB on this machine",
                 exit_code=Exit.MISSING,
             ) from None
         builder = SparkSession.builder.master(master).appName("thalweg advise")
@@ -204,7 +204,7 @@ class Spark:
                 "no-spark",
                 f"Spark at `{master}` did not answer: {first_line(error)}",
                 place="--spark",
-                expected="the address of a cluster, such as spark://host:7077, or local[*]; and Java on this machine",
+                expected="the address of a cluster, such as spark://host:7077, or local[*], and Java on this machine",
                 exit_code=Exit.MISSING,
             ) from None
         self._kept: list[DataFrame] = []

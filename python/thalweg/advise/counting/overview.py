@@ -96,7 +96,7 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
 def _no_moments(n: int) -> ThalwegError:
     return ThalwegError(
         "nothing-to-compare",
-        f"none of {n:,} rows is of a closed connection or a transfer whose end is known",
+        f"none of the {n:,} rows is a closed connection or a transfer with a known end",
         expected="kind `close` or `transfer`, and end_us, a UNIX time in microseconds",
         hint="thalweg records counts the rows of the files",
         exit_code=Exit.FAILED,

@@ -153,9 +153,9 @@ def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:
     if dimension:
         raise ThalwegError(
             "no-table",
-            f"`{name}` is not a column of the records: it comes from a table of networks",
+            f"`{name}` is not a column of the records, but of a table of networks",
             place="--by",
-            expected="--prefixes, or a name that needs no table, such as prefix or pop",
+            expected="--prefixes FILE, or a name that needs no table, such as prefix or pop",
             hint=f"--by {name} --prefixes FILE, a pfx2as file of RouteViews or a CSV such as MaxMind's",
         )
     raise ThalwegError(

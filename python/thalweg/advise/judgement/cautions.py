@@ -83,9 +83,9 @@ def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
         yield Caution(
             "interference",
             f"{found['met'] / n:.0%} of the samples were in a minute in which the same network had connections of"
-            " both algorithms. Where these share a bottleneck, one takes from the other, and a comparison side by side"
-            " is not what a change of all connections would bring (Spang et al., IMC 2021). Let them take turns, hour"
-            " by hour, and judge with --design switchback.",
+            " both algorithms. If these share a bottleneck, they influence each other, and their difference is not the"
+            " effect of changing all connections (Spang et al., IMC 2021). Alternate the algorithms by the hour, and"
+            " use --design switchback.",
         )
 
 
@@ -99,16 +99,16 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
     if asked.design.name != "ab" or asked.cluster == "prefix" or not are_assigned_as_a_whole(places):
         return
     done = (
-        "Therefore whole networks are drawn, as with --cluster prefix."
+        "The bootstrap therefore draws networks, as with --cluster prefix."
         if asked.cluster is None
         else "Use --cluster prefix."
     )
     yield Caution(
         "assigned-by-client",
-        f"of the networks with many samples only {places.n_both / places.n_many:.0%} (by samples) have both algorithms:"
-        " it seems that clients, not connections, were assigned to them. Then hours of one network are not independent."
-        f" {done} And networks without {asked.control} have no class of retransmissions: tell them apart --by"
-        " something else.",
+        f"only {places.n_both / places.n_many:.0%} (by samples) of the networks with many samples have both algorithms."
+        " Algorithms were apparently assigned to clients, not to connections, so hours of a network are not"
+        f" independent. {done} Networks without {asked.control} have no class of retransmissions; use --by with another"
+        " dimension to distinguish them.",
     )
 
 
@@ -119,19 +119,23 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
         yield caution
     elif design.name == "ab" and is_balanced:
         share = _one_arm_share(strata, 0.0)
-        left = f"; {share:.0%} of the samples, in hours of one algorithm alone, are left out" if share >= NOTED else ""
+        left = (
+            f"; {share:.0%} of the samples are left out, because their hours had only one algorithm"
+            if share >= NOTED
+            else ""
+        )
         yield Caution(
             "uneven-over-time",
-            f"the share of {question.treatment} varied from hour to hour. Hours are weighted so that both algorithms"
-            f" count alike in each of them{left}.",
+            f"the share of {question.treatment} varied between hours. Hours are weighted so that both algorithms have"
+            f" the same weight in each of them{left}.",
         )
     if design.name == "switchback":
         yield from _of_turns(strata, question)
     if design.name == "before-after":
         yield Caution(
             "before-after",
-            "whatever else changed since the activation is part of the difference, and no interval covers it. A"
-            " switchback or an A/B comparison tells it apart.",
+            "the difference includes all other changes since the activation, which the intervals do not cover. A"
+            " switchback or an A/B comparison avoids this.",
         )
 
 
@@ -143,18 +147,18 @@ def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
     in_order = hours.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
     runs = in_order.group_by(pl.col("is_treatment").rle_id().alias("run"), maintain_order=True).first()
     begun = runs["stratum"].to_list()
-    apart = f"each hour has either {question.treatment} or {question.control}: nothing can be compared side by side"
+    apart = (
+        f"each hour has only {question.treatment} or only {question.control}, so they cannot be compared within hours"
+    )
     if len(begun) > 2:
         every = statistics.mode(following - first for first, following in pairwise(begun))
-        return Caution(
-            "alternating-hours", f"{apart}. They alternate: judge with --design switchback --every {every}h."
-        )
+        return Caution("alternating-hours", f"{apart}. They alternate: use --design switchback --every {every}h.")
     if len(begun) < 2 or not runs["is_treatment"][1]:
         return None
     at = f"{datetime.fromtimestamp(begun[1] * HOUR_US / 1e6, UTC):%Y-%m-%dT%H:%M}"
     return Caution(
         "one-after-the-other",
-        f"{apart}. {question.treatment} follows {question.control}: judge with --design before-after --at {at}.",
+        f"{apart}. {question.treatment} follows {question.control}: use --design before-after --at {at}.",
     )
 
 
@@ -164,21 +168,21 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
     if design.unit is not None and (alone := _one_arm_share(by_unit, 0.0)) >= NOTED:
         yield Caution(
             "no-turns",
-            f"{alone:.0%} of the samples are of a {design.unit} that had one algorithm all the time, and are left out:"
-            " what is peculiar to it cannot be separated from the algorithm.",
+            f"{alone:.0%} of the samples are left out, because their {design.unit} had one algorithm all the time: its"
+            " own properties cannot be separated from the effect of the algorithm.",
         )
     hour = pl.col("stratum") % TURNS * design.every_us // HOUR_US % DAY_HOURS
     if design.every_us < DAY_HOURS * HOUR_US and _one_arm_share(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
         yield Caution(
             "same-hours",
-            "each hour of the day always had the same algorithm, so that day and night are part of the comparison."
-            " Shift the turns by one every day.",
+            "each hour of the day always had the same algorithm, so the comparison includes the difference between day"
+            " and night. Shift the schedule by one period every day.",
         )
     if (mixed := 1 - _one_arm_share(turns, STRAY)) >= OFTEN:
         yield Caution(
             "mixed-turns",
-            f"{mixed:.0%} of the samples are from turns that had both algorithms: they did not take turns as --every"
-            " states. If connections were assigned at random, use --design ab.",
+            f"{mixed:.0%} of the samples are from periods with both algorithms, so the algorithms did not alternate as"
+            " --every states. If connections were assigned at random, use --design ab.",
         )
 
 
@@ -218,7 +222,7 @@ def _unlike(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
             yield Caution(
                 f"unlike-{name}",
                 f"in {title} {question.treatment}'s {words.format(largest.ratio)}: beyond {TOO_MUCH} standard"
-                " deviations nothing is compared, below it the difference may be part of the effect.",
+                " deviations the part is not compared; below that, this may contribute to the effect.",
                 tuple(dict.fromkeys(title for title, _ in notable)),
             )
 
@@ -227,9 +231,9 @@ def _paradox(metric: str, parts: Sequence[Part], overall: Part, question: Questi
     if is_paradox(metric, parts, overall):
         yield Caution(
             "paradox",
-            f"taken together, the {metric.replace('_', ' ')} contradicts its values within the parts:"
-            f" {question.treatment} and {question.control} served different mixtures of them (Simpson's paradox). The"
-            " parts are right, the total is not.",
+            f"the overall {metric.replace('_', ' ')} contradicts its values within the parts, because"
+            f" {question.treatment} and {question.control} served different mixtures of parts (Simpson's paradox). The"
+            " results of the parts are valid, the overall result is not.",
         )
 
 
@@ -244,7 +248,7 @@ def _not_congestion(parts: Sequence[Part], question: Question) -> Iterable[Cauti
     if titles:
         yield Caution(
             "loss-without-queues",
-            f"losses of {question.control} do not come with longer queues: they are probably not congestion but the"
-            " medium's (radio) or a policer's. Loss-based algorithms slow down for nothing there.",
+            f"losses of {question.control} do not coincide with longer queues, so they are probably caused by the"
+            " medium (radio) or a policer, not by congestion. Loss-based algorithms slow down unnecessarily.",
             tuple(titles),
         )

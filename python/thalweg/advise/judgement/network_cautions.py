@@ -33,8 +33,8 @@ def _few(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
     yield Caution(
         "few-networks",
         f"in {title} few networks have most of the samples{largest}. They are equivalent to {effective:.3g} networks of"
-        f" equal weight; {MIN_NETWORKS:.0f} are needed. Hours of one network are not evidence about others, so the"
-        " class gets no verdict and no rule. --by prefix judges each network alone.",
+        f" equal weight; {MIN_NETWORKS:.0f} are needed. One network is not evidence about others, so this part has no"
+        " verdict and no rule. To judge each network alone, use --by prefix.",
         _titles(title for _, title, _ in with_few),
     )
 
@@ -50,8 +50,8 @@ def _carried(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
         title, carrier = max(carried, key=lambda comparison: comparison[1].share)
         yield Caution(
             "one-network",
-            f"in {title} one network carries the difference: {_share(carrier)}, and without it most of the difference"
-            " is gone. So the class gets no verdict and no rule. --by prefix judges each network alone.",
+            f"in {title} most of the difference is due to one network: {_share(carrier)}. The part therefore has no"
+            " verdict and no rule. To judge each network alone, use --by prefix.",
             _titles(title for title, _ in carried),
         )
 
@@ -61,8 +61,8 @@ def _unknown(overall: Part) -> Iterable[Caution]:
     if shares and (largest := max(shares)) >= OFTEN:
         yield Caution(
             "unknown-networks",
-            f"{largest:.0%} of the samples have no address (remote_address). The number of networks is unknown: one"
-            " of them may decide a verdict. Intervals take each hour of them for independent of the others.",
+            f"{largest:.0%} of the samples have no address (remote_address). The number of networks is unknown,"
+            " so a single network may decide a verdict. Intervals treat the hours of these samples as independent.",
         )
 
 
@@ -77,10 +77,10 @@ def _receiver_limited(parts: Sequence[Part], question: Question) -> Iterable[Cau
         treatment, control = (f"{share or 0.0:.0%}" for share in worst.receiver_limited)
         yield Caution(
             "receiver-limited",
-            f"in {title} the receiver's window was in the way for half of the time or longer in {treatment} of"
-            f" {question.treatment}'s samples and in {control} of {question.control}'s. No algorithm makes these"
-            " faster, so a difference appears smaller than it is on the network. --without-receiver-limited leaves them"
-            " out; if the two shares differ, the rest is no longer comparable.",
+            f"in {title} the receiver's window limited {treatment} of the samples of {question.treatment} and {control}"
+            f" of those of {question.control} for at least half of the time. No algorithm makes these faster, so"
+            " differences appear smaller than they are on the network. --without-receiver-limited leaves them out; if"
+            " the two shares differ, the remaining samples are not comparable.",
             _titles(title for _, title, _ in limited),
         )
 

@@ -28,7 +28,7 @@ WORDS = {
 
 PROPERTIES = {
     "size": "transfers are {:.2g} times as large",
-    "rtt": "clients are {:.2g} times as far away (round-trip time)",
+    "rtt": "round-trip times to clients are {:.2g} times as long",
 }
 
 
@@ -55,7 +55,7 @@ def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple
     winners = verdicts & {question.treatment, question.control}
     if len(winners) == 2:
         reasons = "; but ".join(comparison.reason for comparison in comparisons.values())
-        return NO_DIFFERENCE, f"neither is better for all: {reasons}"
+        return NO_DIFFERENCE, f"neither is better for all sizes: {reasons}"
     for wanted in (*winners, NOT_COMPARABLE, NO_DIFFERENCE, NOT_ENOUGH):
         reasons = "; ".join(comparison.reason for comparison in comparisons.values() if comparison.verdict == wanted)
         if reasons:
@@ -76,13 +76,13 @@ def _judged(compared: Comparison, p_adjusted: float | None, question: Question) 
     summary = _median_text(metric, effect, question)
     if p_adjusted is not None and p_adjusted <= question.false_share:
         if max(abs(benefit.low), abs(benefit.high)) < NEGLIGIBLE:
-            return NO_DIFFERENCE, f"a difference, but a small one: {summary}"
+            return NO_DIFFERENCE, f"the difference is negligible: {summary}"
         if compared.networks and (carrier := compared.networks.carrier(effect)):
-            return NOT_ENOUGH, f"{summary}, but {_of_network(carrier)}, and without it most of that disappears"
+            return NOT_ENOUGH, f"{summary}, but most of this is due to one network: {_of_network(carrier)}"
         winner = question.treatment if benefit.value > 0 else question.control
         return winner, summary + _of_the_mean(metric, difference, question)
     if -question.margin < benefit.low and benefit.high < question.margin:
-        return NO_DIFFERENCE, f"if there is a difference, it is small: {summary}"
+        return NO_DIFFERENCE, f"any difference is smaller than the margin: {summary}"
     return NOT_ENOUGH, f"{summary}: {_more(effect, question)}"
 
 
@@ -90,7 +90,7 @@ def _lacking(compared: Comparison, question: Question) -> str:
     """Return the missing requirement; empty if all are met."""
     difference, networks, samples = compared.difference, compared.networks, SAMPLES[compared.metric]
     if difference is None:
-        return f"{question.treatment} and {question.control} did not both have {samples}"
+        return f"{samples} are missing for {question.treatment} or {question.control}"
     arms = {question.treatment: difference.treatment, question.control: difference.control}
     for name, arm in arms.items():
         if arm.n < question.least_samples:
@@ -98,14 +98,14 @@ def _lacking(compared: Comparison, question: Question) -> str:
     if networks and networks.are_few:
         largest = f"; {_of_network(networks.heavy[0])}" if networks.heavy else ""
         return (
-            f"the {samples} are of too few networks: effectively {networks.effective:.3g} of {networks.count:,},"
-            f" {MIN_NETWORKS:.0f} are needed{largest}"
+            f"the {samples} are of too few networks: {networks.count:,}, equivalent to {networks.effective:.3g} of"
+            f" equal weight; {MIN_NETWORKS:.0f} are needed{largest}"
         )
     for name, arm in arms.items():
         if arm.groups < MIN_GROUPS:
             return (
-                f"the {samples} with {name} come from too few independent places and times:"
-                f" {arm.groups} groups of them, {MIN_GROUPS} are needed"
+                f"the {samples} with {name} come from too few independent networks and times:"
+                f" {arm.groups} groups; {MIN_GROUPS} are needed"
             )
     return "" if difference.median else "its uncertainty cannot be estimated"
 
@@ -149,7 +149,7 @@ def _of_the_mean(metric: str, difference: Difference, question: Question) -> str
     benefit = gain(metric, mean)
     better, worse, _ = WORDS[metric]
     what = better if benefit.value > 0 else worse
-    return f", but in the mean {_per_cent(abs(benefit.value))} % {what}: a few pay for the many"
+    return f", but in the mean {_per_cent(abs(benefit.value))} % {what}: a few samples dominate the mean"
 
 
 def _unlike(imbalance: Imbalance, question: Question) -> str:

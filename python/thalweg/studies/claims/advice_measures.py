@@ -52,7 +52,7 @@ MEASURES: dict[str, AdviceMeasure] = {
             "jitter_gain",
             "Jitter of completion times saved",
             "ratio",
-            "1 minus the ratio of the jitters (95th minus 5th percentile) of the completion times of transfers below 3 MB,"
+            "1 minus the ratio of the jitters (95th minus 5th percentile) of completion times of transfers below 3 MB,"
             " BBR over CUBIC.",
         ),
         AdviceMeasure(
