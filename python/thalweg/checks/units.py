@@ -51,7 +51,7 @@ def words(unit: Exponents) -> str:
 
 def _common(first: Exponents | None, second: Exponents | None, problem: str) -> Exponents | None:
     if first is not None and second is not None and first != second:
-        raise TermError(f"{problem}: one is {words(first)}, another one {words(second)}", "like units")
+        raise TermError(f"{problem}: one is {words(first)}, another one {words(second)}", "equal units")
     return second if first is None else first
 
 
@@ -62,7 +62,7 @@ def _unit(node: ast.expr, units: Mapping[str, Exponents]) -> Exponents | None:
         case ast.UnaryOp(operand=operand):
             return _unit(operand, units)
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            return _common(_unit(left, units), _unit(right, units), "unlike parts of a sum")
+            return _common(_unit(left, units), _unit(right, units), "the terms of a sum have different units")
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() | float() as power)):
             unit = _unit(left, units)
             return unit and (unit[0] * power, unit[1] * power)
@@ -71,7 +71,7 @@ def _unit(node: ast.expr, units: Mapping[str, Exponents]) -> Exponents | None:
         case ast.Call(func=ast.Name(id="min" | "max"), args=arguments):
             common = None
             for argument in arguments:
-                common = _common(common, _unit(argument, units), "unlike arguments of min or max")
+                common = _common(common, _unit(argument, units), "the arguments of min or max have different units")
             return common
         case ast.Call(func=ast.Name(id="sqrt"), args=[argument_]):
             unit = _unit(argument_, units)

@@ -286,7 +286,9 @@ def test_a_nan_bucket_is_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [0, None])
 def test_rows_without_an_end_time_are_counted_but_not_judged(tmp_path: Path, end: int | None) -> None:
     frame = Traffic().frame()
-    with pytest.raises(ThalwegError, match="none of the 20,000 rows is a closed connection or a transfer with a known end"):
+    with pytest.raises(
+        ThalwegError, match="none of the 20,000 rows is a closed connection or a transfer with a known end"
+    ):
         answer(tmp_path, frame.with_columns(end_us=pl.lit(end, pl.Int64)))
 
 

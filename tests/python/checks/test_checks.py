@@ -21,7 +21,7 @@ MISTAKES = {
     "equality": ("goodput(ours) == 1Mbps", "`==` is not a bound", "goodput(ours) <= 1Mbps"),
     "no measure": ("2 > 1", "names no measure", "goodput(ours)"),
     "units": ("goodput(ours) > rtt_mean(base)", "is in bit/s, and `rtt_mean(base)` is in s", "5Mbps"),
-    "sum of units": ("goodput(ours) + 5ms > 0", "unlike parts of a sum", "like units"),
+    "sum of units": ("goodput(ours) + 5ms > 0", "the terms of a sum have different units", "equal units"),
     "no product sign": ("goodput(ours) > 0.9 goodput(base)", "is not arithmetic", "write *"),
     "a size": ("goodput(ours) > 5MB", "`5MB` is not a number, a rate or a time", "5Mbps"),
     "a key that is not swept": ("goodput(ours, path.rate=5Mbps) > 0", "`path.rate` is not a key", "path.rtt"),

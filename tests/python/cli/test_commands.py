@@ -107,7 +107,7 @@ def test_an_engine_without_memory_is_reported_in_a_few_lines(thalweg: Thalweg) -
 def test_a_run_reports_the_number_and_reasons_of_untrustworthy_experiments(thalweg: Thalweg) -> None:
     stderr = thalweg("run", "race.toml", "--no-report").stderr
     assert stderr.endswith(
-        "1 of 2 experiments is untrustworthy, and left out of the numbers: the numbers are of the other 1 only.\n"
+        "1 of 2 experiments is untrustworthy, and left out of the numbers: the numbers include only the other 1.\n"
         "untrustworthy: the host was busy\n"
         "to run untrustworthy experiments again: thalweg run race.toml --no-report --retry-untrustworthy\n"
     )
@@ -290,7 +290,9 @@ def test_results_list_untrustworthy_experiments_with_reasons(thalweg: Thalweg, t
     run.write()
     done = thalweg("results", "run")
     assert done.returncode == Exit.INCOMPLETE
-    sentence = "3 of 4 experiments are untrustworthy, and left out of the numbers: the numbers are of the other 1 only."
+    sentence = (
+        "3 of 4 experiments are untrustworthy, and left out of the numbers: the numbers include only the other 1."
+    )
     assert f"{sentence}\n  2 x late\n  1 x busy\n" in done.stderr
     document = json.loads(thalweg("results", "run", "--json").stdout)
     assert [(mark["repetition"], mark["reason"]) for mark in document["untrustworthy"]] == [

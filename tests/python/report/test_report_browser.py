@@ -195,7 +195,7 @@ def test_a_flow_can_be_hidden_and_shown(browser: Browser, study: Path) -> None:
     legend.get_by_role("checkbox", name="medium").uncheck()
     page.wait_for_function("() => document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
     legend.get_by_role("checkbox", name="large").uncheck()
-    page.get_by_text("No flow that is shown has this.").first.wait_for()
+    page.get_by_text("No flow shown here has this quantity.").first.wait_for()
     legend.get_by_role("checkbox", name="medium").check()
     page.wait_for_function("() => document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
     assert watched.complaints == []

@@ -34,7 +34,7 @@ def of_status(state: Status) -> Evidence:
     >>> of_status(Status(3, 3, [], []))
     Evidence(extent='all', caution=None)
     >>> of_status(Status(3, 1, [], []))
-    Evidence(extent='part', caution='2 of 3 experiments are not finished: the numbers are of the other 1 only')
+    Evidence(extent='part', caution='2 of 3 experiments are not finished: the numbers include only the other 1')
     """
     marked = len({mark.id for mark in state.untrustworthy})
     needed = state.expected - state.not_needed
@@ -51,7 +51,7 @@ def of_status(state: Status) -> Evidence:
         return Evidence("all")
     usable = state.finished - marked
     if usable:
-        return Evidence("part", f"{'; '.join(unusable)}: the numbers are of the other {usable} only")
+        return Evidence("part", f"{'; '.join(unusable)}: the numbers include only the other {usable}")
     return Evidence("none", f"no experiment can be used: {'; '.join(unusable)}")
 
 

@@ -106,8 +106,8 @@ MEASURES: dict[str, Measure] = {
             "Jain's index of the copies",
             "ratio",
             "flow",
-            "Jain's index of the goodputs of the flow's parallel copies: 1 is even, 1/n is all for one; without a value"
-            " for a single copy.",
+            "Jain's index of the goodputs of the flow's parallel copies: 1 is even, 1/n is all for one; no value for"
+            " a single copy.",
         ),
         Measure(
             "retransmit_ratio",
@@ -131,12 +131,12 @@ MEASURES: dict[str, Measure] = {
             "Share of the bytes",
             "ratio",
             "flow",
-            "Payload bytes acknowledged, over those of all flows of the experiment that go the same way.",
+            "Payload bytes acknowledged, over those of all flows of the experiment in the same direction.",
             in_window=True,
         ),
         Measure(
             "max_min_share",
-            "Part of the max-min fair share",
+            "Ratio to the max-min fair share",
             "ratio",
             "flow",
             "Payload bytes acknowledged, over those of the flow's max-min fair share of the path's rate.",
@@ -226,7 +226,7 @@ MEASURES: dict[str, Measure] = {
             "ratio",
             "flow",
             "Bytes that left the queue of the flow's direction, over those that it could have carried, between the"
-            " start of the flow's first transfer and the end of its last one. Everything that shares the link counts.",
+            " start of the flow's first transfer and the end of its last one. All traffic on the link counts.",
         ),
         Measure(
             "utilisation",
@@ -251,7 +251,7 @@ MEASURES: dict[str, Measure] = {
             "s",
             "path",
             "Median, over the samples, of the time until the link could have carried the backlog: the wait of a packet"
-            " that comes at any moment.",
+            " that arrives at a random moment.",
             in_window=True,
         ),
         Measure(
@@ -273,11 +273,11 @@ MEASURES: dict[str, Measure] = {
         ),
         Measure(
             "probe_rtt_sync",
-            "Until ProbeRTT is in step",
+            "Time until ProbeRTT is synchronised",
             "s",
             "path",
             "Time from the start of the last of several BBR connections until, for the first time, all of them are in"
-            " ProbeRTT (a window of at most 4 packets) in the same sample; without a value if that never happens.",
+            " ProbeRTT (a window of at most 4 packets) in the same sample; no value if that never happens.",
         ),
         Measure(
             "drops",
@@ -328,21 +328,21 @@ APP_MEASURES: dict[str, Measure] = {
             "Startup delay",
             "s",
             "flow",
-            "Time from the video's start until its first segment has arrived, with which playback begins.",
+            "Time from the video's start until its first segment has arrived and playback begins.",
         ),
         Measure(
             "stalls",
             "Stalls",
             "count",
             "flow",
-            "Times that the picture of a video stood still because the buffer was empty, or that of a call froze.",
+            "Number of times that video playback stalled because the buffer was empty, or that a call froze.",
         ),
         Measure(
             "stall_time",
             "Time stalled",
             "s",
             "flow",
-            "Time that the picture of a video or a call stood still, all stalls and copies together.",
+            "Time that video playback or a call was frozen, summed over all stalls and copies.",
         ),
         Measure(
             "stall_ratio",
@@ -356,7 +356,7 @@ APP_MEASURES: dict[str, Measure] = {
             "Page time, half of the objects",
             "s",
             "flow",
-            "Mean, over the pages of which half of the objects arrived, of the time until they had.",
+            "Mean time until half of the objects of a page had arrived, over the pages of which half arrived.",
         ),
         Measure(
             "page_time",

@@ -39,8 +39,8 @@ KEYS = {
     "rcvbuf_bytes": "Limit of a connection's receive buffer in bytes.",
     "flows": "Number of flows, parallel copies counted.",
     "bbr_fraction": "Share of these flows that run BBR, or an algorithm whose name begins with it.",
-    "cpu_share": "Share of a CPU that the first flow's sending host is given; empty: what it needs.",
-    "cpu_slice_s": "How long that host is on CPU at a time, in s.",
+    "cpu_share": "Share of a CPU that the first flow's sending host gets; empty: as much as it needs.",
+    "cpu_slice_s": "Length of that host's CPU slices, in s.",
     "cpu_period_s": "Time from the start of a slice to that of the next one, in s: `cpu_slice_s` over `cpu_share`.",
 }
 """Derived keys and their descriptions, as in docs/reference/analysis.md."""

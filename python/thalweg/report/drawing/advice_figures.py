@@ -65,7 +65,7 @@ def _maps(answer: Answer) -> Iterator[Figure]:
                 y=Scaled("retransmitted by the control"),
                 value=GAIN,
                 middle=0.0,
-                about=f"{POSITIVE} Classes of too few networks are left empty.",
+                about=f"{POSITIVE} Classes with too few networks are empty.",
             )
 
 
@@ -119,7 +119,7 @@ def _over_time(answer: Answer) -> Iterator[Figure]:
             x=Scaled(f"hours since {_day(first)} UTC"),
             y=Scaled(f"median {axis}", unit),
             curves=mark,
-            about="Medians of what began in each step.",
+            about="Medians of the samples that began in each time step.",
         )
 
 
@@ -131,7 +131,7 @@ def _sizes(answer: Answer) -> Iterator[Figure]:
         "Jitter of the completion time by size",
         "95th minus 5th percentile",
         lambda arm: arm.jitter,
-        "How far apart the slowest and the fastest twentieth are: steadier is lower.",
+        "Difference between the 95th and the 5th percentile; lower is steadier.",
     )
 
 
@@ -171,7 +171,7 @@ def _ages(answer: Answer) -> Iterator[Figure]:
         for age_gain in [Gain(age.effect.ratio - 1, age.effect.low - 1, age.effect.high - 1)]
     ]
     if rows:
-        caption = "Bytes acknowledged in each span of a connection's life, of connections that were open for all of it."
+        caption = "Bytes acknowledged in each age span, of connections that were open for the entire span."
         yield _gains("ages", "Gain by age of the connection", rows, "age", caption)
 
 
@@ -183,7 +183,7 @@ def _since(answer: Answer) -> Iterator[Figure]:
         for period_gain in [gain(period.metric, period.difference.median)]
     ]
     if rows:
-        caption = "Spans of whole days since the treatment began, or since the records do."
+        caption = "Days since the start of the treatment, or of the records."
         yield _gains("since", "Gain by time since the activation", rows, "since the activation", caption)
 
 

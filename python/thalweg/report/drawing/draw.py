@@ -239,7 +239,11 @@ def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float
     usual = float(distances.quantile(NEARLY_ALL, "lower") or 0.0)
     if usual and farthest > OUTLIER * usual:
         unit = f" {scale.unit}" if scale.unit else ""
-        return middle - usual, middle + usual, f"Colours end at {usual:.3g}{unit} from the middle; the numbers go on."
+        return (
+            middle - usual,
+            middle + usual,
+            f"The colour scale ends at {usual:.3g}{unit} from its middle; the numbers do not.",
+        )
     return middle - farthest, middle + farthest, ""
 
 

@@ -22,7 +22,7 @@ RTTS = {
 }
 """Measures that share a figure, and their panels."""
 
-SHARE_OF_ZEROS = " The curve begins at the share of those that are 0."
+SHARE_OF_ZEROS = " The curve begins at the share of zeros."
 UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "": ""}
 
 
@@ -38,7 +38,7 @@ def figures(summary: Summary) -> list[Figure]:
         _distribution(
             algorithms, "retransmit_ratio", "Retransmissions of connections", "retransmitted", SHARE_OF_ZEROS
         ),
-        _distribution(algorithms, "buffer", "Queue that connections saw", "queue (BDP)", SHARE_OF_ZEROS),
+        _distribution(algorithms, "buffer", "Largest queue of connections", "queue (BDP)", SHARE_OF_ZEROS),
     )
     return [figure for figure in (*distributions, *_over_time(summary, algorithms)) if figure is not None]
 
@@ -64,7 +64,7 @@ def _sizes(algorithms: Sequence[Algorithm]) -> Figure | None:
     rows = _rows(lines)
     if rows.is_empty():
         return None
-    caption = MEASURES["completion_time"].about + " A panel per class of sizes."
+    caption = MEASURES["completion_time"].about + " One panel per size class."
     return _cdf("completion_time", "Completion time of transfers, by size", rows, "time", "completion_time", caption)
 
 
@@ -126,7 +126,7 @@ def _over_time(summary: Summary, algorithms: Sequence[Algorithm]) -> Iterator[Fi
                 ),
                 x=Scaled(f"hours since {since}"),
                 y=Scaled(f"ended per {_length(summary.bin_s)}"),
-                about=f"How many ended in each {_length(summary.bin_s)}, whenever they began.",
+                about=f"Number that ended in each {_length(summary.bin_s)}, regardless of their start.",
             )
 
 

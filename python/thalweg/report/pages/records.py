@@ -35,7 +35,7 @@ WORDS = {
         "local_reset": "reset by this side",
         "remote_reset": "reset by the peer",
         "timeout": "timed out",
-        "unseen": "gone when looked for",
+        "unseen": "close not observed",
     },
 }
 """Labels of column values."""
@@ -108,13 +108,13 @@ def _cautions(summary: Summary) -> Iterator[str]:
     """Yield the cautions for the reader."""
     if summary.largest_weight > 1:
         yield (
-            f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"
-            " and figures weight each row by the connections that it represents."
+            f"One in {summary.largest_weight} connections was recorded. Row counts are not weighted; shares, quantiles"
+            " and figures weight each row by the number of connections that it represents."
         )
     if len([name for name in summary.algorithms if name != "unknown"]) > 1:
         yield (
-            "Algorithms are compared as they were used. Where they served different users, machines or hours, these"
-            " differ too, and not only the algorithms: a difference here is a reason for an experiment, and no verdict."
+            "Algorithms are compared as they were used. If they served different users, machines or hours, differences"
+            " may have these causes: they justify an experiment, but are not verdicts."
         )
     scarce = [
         algorithm.cc
@@ -124,10 +124,10 @@ def _cautions(summary: Summary) -> Iterator[str]:
     if scarce:
         yield f"Fewer than {SURE} rows: {', '.join(scarce)}. Their quantiles are unreliable."
     if "unknown" in summary.algorithms:
-        yield "Of some rows the congestion control is not known: they are counted as unknown."
+        yield "The congestion control of some rows is not known: they are counted as unknown."
     hidden = list(summary.algorithms)[MAX_LINES:]
     if hidden:
-        yield f"Figures show the {MAX_LINES} algorithms with the most rows, and not {', '.join(hidden)}."
+        yield f"Figures show the {MAX_LINES} algorithms with the most rows, without {', '.join(hidden)}."
     for kind, rows in summary.unknown_kinds.items():
         yield f"{rows:,} rows of the kind {kind}, which this version of thalweg does not know, were left out."
     skipped = [f"{file.file.name} was left out: {file.why}." for file in summary.left_out]

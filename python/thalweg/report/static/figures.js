@@ -62,7 +62,7 @@
     const look = theme();
     const rows = figure.rows.filter((row) => !state.hidden.has(row.series) && isChosen(row));
     if (!rows.some((row) => row.kind !== "theory")) return empty(element, figure.rows.length ?
-      "Nothing that is chosen was measured." : "Nothing was measured.");
+      "The selection has no values." : "No values.");
     const panels = figure.panels.filter((panel) => rows.some((row) => row.panel === panel));
     const width = element.clientWidth;
     const { columns, each } = layout(figure.kind, panels.length, width);

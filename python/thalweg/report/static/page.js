@@ -83,7 +83,7 @@
     const { measure, title } = element.dataset;
     const scale = data.measures[measure];
     const rows = barRows(measure, element.dataset.flow || undefined, scale);
-    if (!rows.length) return empty(element, "No value here.");
+    if (!rows.length) return empty(element, "No values.");
     const panels = [...new Set(points.map(panelOf))].filter((panel) => rows.some((row) => row.panel === panel));
     const domain = xAxis ? xAxis.short : data.flows.filter((flow) => rows.some((row) => row.x === flow));
     const width = element.clientWidth;
@@ -180,7 +180,7 @@
     const { kind } = element.dataset;
     const range = zoomed?.range() ?? null;
     const rows = entry ? seriesRows(kind, entry, number, range) : [];
-    if (!rows.length) return empty(element, hidden.size && entry?.curves[kind] ? "No flow that is shown has this." :
+    if (!rows.length) return empty(element, hidden.size && entry?.curves[kind] ? "No flow shown here has this quantity." :
       "Not recorded at this point.");
     if (kind === "queue") {
       const top = Math.max(...rows.map((row) => row.v));

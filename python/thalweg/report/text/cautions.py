@@ -40,8 +40,8 @@ def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measuremen
     if cut_off:
         listed.append(
             RunCaution(
-                "Some transfers were cut off by the end of the experiment. Completion times are of the others, so they"
-                " are too small (marked * in the table).",
+                "Some transfers were cut off by the end of the experiment. Completion times exclude them and are"
+                " therefore too small (marked * in the table).",
                 _shortened(cut_off),
                 "A longer duration lets them finish.",
             )
@@ -67,7 +67,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         )
         listed.append(RunCaution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
-        text = f"{prefix}{status.missing} of {status.expected} experiments {are(status.missing)} not there (yet)."
+        text = f"{prefix}{status.missing} of {status.expected} experiments {are(status.missing)} missing."
         listed.append(RunCaution(text, [], "The same command resumes.", command))
     if status.untrustworthy:
         items = [
@@ -86,7 +86,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         listed.append(RunCaution(f"{prefix}{copies[:1].upper()}{copies[1:]}.", [], ""))
     elif labelled.summary["n"].max() == 1:
         text = f"{prefix}There is one repetition: the numbers have no confidence interval."
-        listed.append(RunCaution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
+        listed.append(RunCaution(text, [], "For intervals, set repetitions = 10 in the scenario, or --repetitions 10."))
     return listed
 
 

@@ -99,7 +99,7 @@ def _remark(best: Cell, worst: Cell | None) -> str:
     overlapping = overlap(_estimate(best), _estimate(worst))
     if overlapping is None:
         cause = "copies of one repetition" if best.n > 1 and worst.n > 1 else "one repetition"
-        return f"{cause}: it may be chance"
+        return f"{cause}: may be due to chance"
     return "the intervals overlap: no difference shown" if overlapping else "the intervals do not overlap"
 
 

@@ -25,7 +25,7 @@ MAX_FLOWS = 4
 """Maximum number of flows that the sentence about retransmissions names."""
 FULL = 0.95
 """Minimum utilisation of a link that counts as full."""
-ONE_REPETITION = " (without intervals: it may be chance)"
+ONE_REPETITION = " (without intervals: may be due to chance)"
 
 
 def sentences(sweep: Sweep, measurements: Measurements) -> list[str]:
@@ -221,19 +221,19 @@ def _algorithm(sweep: Sweep, measurements: Measurements, flow: str, axis: Axis, 
         listed = joined([f"{scale.with_unit(cell.mean)} with {cc}" for cc, cell in groups[0].items()])
         leader = _leader(groups[0], measure)
         remark = ONE_REPETITION if any(cell.low is None for cell in groups[0].values()) else ""
-        remark = remark or ("" if leader else "; no algorithm leads beyond the intervals")
+        remark = remark or ("" if leader else "; no algorithm is significantly better")
         return f"{title} is {listed}{remark}."
     for cells in groups:
         leader = _leader(cells, measure)
         if leader:
             wins[leader] = wins.get(leader, 0) + 1
     if not wins:
-        return f"{title}: no algorithm leads beyond the intervals at any of {len(groups)} points."
+        return f"{title}: no algorithm is significantly better at any of {len(groups)} points."
     ranked = sorted(wins.items(), key=lambda item: -item[1])
     first, *others = [f"with {cc} at {count}" for cc, count in ranked]
     rest = len(groups) - sum(wins.values())
     text = f"{title} is {extreme} {first} of {len(groups)} points" + "".join(f", {other}" for other in others)
-    return text + (f"; at {rest} no algorithm leads beyond the intervals." if rest else ".")
+    return text + (f"; at {rest} no algorithm is significantly better." if rest else ".")
 
 
 def _leader(cells: dict[str, Cell], measure: str) -> str | None:

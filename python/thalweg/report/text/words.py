@@ -65,8 +65,8 @@ def traffic_sentences(plan: PlanDocument) -> list[str]:
     return [
         sentence
         for sentence in (
-            f"UDP in the background: {background}." if background else "",
-            f"Each connection's start moves {jitter}." if jitter else "",
+            f"Background UDP traffic: {background}." if background else "",
+            f"Each connection's start is shifted {jitter}." if jitter else "",
             f"An experiment ends once every flow has finished{ends}.",
         )
         if sentence
@@ -307,7 +307,7 @@ def _loads(loads: Sequence[LoadDocument]) -> str:
 
 def _load(load: LoadDocument) -> str:
     if load["kind"] == "unlimited":
-        return "data without end"
+        return "unlimited data"
     if load["kind"] == "sizes":
         return f"{joined([_bytes(size) for size in load['sizes_bytes']], 'or')} per connection"
     if load["kind"] == "app":
@@ -322,7 +322,7 @@ def _requests(loads: Sequence[LoadDocument]) -> str:
         [load["think_ns"] for load in loads], _time, lambda text: f" with pauses of {text}", "or without pauses"
     )
     sizes = amounts([load["size_bytes"] for load in loads], _bytes)
-    return f"{sizes} again and again on one connection, {times}{pause}"
+    return f"{sizes} repeatedly on one connection, {times}{pause}"
 
 
 def _repeats(repeats: Sequence[RepeatDocument]) -> str:

@@ -76,7 +76,7 @@ def race_sentences(
         (
             [[0.84], [0.15]],
             "ours (bbr) takes 84 % of the bytes at buffer 0.5bdp and 15 % at 2bdp"
-            " (without intervals: it may be chance).",
+            " (without intervals: may be due to chance).",
         ),
     ],
 )  # fmt: skip
@@ -132,13 +132,13 @@ def test_an_algorithm_leads_where_its_interval_is_above_the_others(tmp_path: Pat
     )
     assert sentence == (
         "Goodput of one is highest with bbr at 1 of 3 points, with cubic at 1;"
-        " at 1 no algorithm leads beyond the intervals."
+        " at 1 no algorithm is significantly better."
     )
 
 
 def test_no_algorithm_leads_where_the_intervals_overlap(tmp_path: Path) -> None:
     sentence = algorithms(tmp_path, {"bbr": [[5000, 7000, 9000]] * 2, "cubic": [[5100, 7100, 9100]] * 2})
-    assert sentence == "Goodput of one: no algorithm leads beyond the intervals at any of 2 points."
+    assert sentence == "Goodput of one: no algorithm is significantly better at any of 2 points."
 
 
 def test_a_flow_is_named_with_its_algorithm_unless_its_name_has_it(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_every_figure_is_drawn_when_visible_without_errors_or_requests(
 
 def test_the_papers_figure_is_cited_and_theory_is_dashed(browser: Browser, tmp_path: Path) -> None:
     shown = Watched(browser, written(tmp_path)).ready().page
-    assert "Stands where the paper's Figure 7 stood" in shown.locator("#figure-loss").inner_text()
+    assert "Corresponds to the paper's Figure 7" in shown.locator("#figure-loss").inner_text()
     shown.locator("#figure-loss .chart").scroll_into_view_if_needed()
     shown.locator('#figure-loss path[stroke-dasharray="5,3"]').first.wait_for()
     shown.close()
