@@ -240,6 +240,6 @@ def _failed(outcome: Outcome, directory: Path) -> ThalwegError:
         "experiments-failed",
         f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
         found=f"experiment {first['experiment']}, repetition {first['repetition']}: {first['message']}",
-        hint=f"what is complete is in {directory}: thalweg.open_run({str(directory)!r})",
+        hint=f"complete experiments are in {directory}: thalweg.open_run({str(directory)!r})",
         exit_code=Exit.FAILED,
     )

@@ -110,7 +110,7 @@ def find() -> Path:
             return Path(str(shutil.which(configured)))
         raise ThalwegError(
             "no-engine",
-            f"{VARIABLE} names no program: `{configured}`",
+            f"{VARIABLE} is not the path of a program: `{configured}`",
             place=VARIABLE,
             expected=f"the path of {BINARY}",
             hint=f"unset {VARIABLE}, or correct it",
@@ -145,11 +145,11 @@ def capabilities(name: str | None = None) -> Capabilities:
     try:
         parsed = json.loads(answer)
         if parsed["format"] != FORMAT:
-            raise _bad_engine(binary, f"it speaks format {parsed['format']}, not {FORMAT}")
+            raise _bad_engine(binary, f"it uses format {parsed['format']}, not {FORMAT}")
         engines = {engine["name"]: _engine(engine) for engine in parsed["engines"]}
         return Capabilities(binary, str(parsed["version"]), engines)
     except (ValueError, KeyError, TypeError):
-        raise _bad_engine(binary, "its answer is not understood") from None
+        raise _bad_engine(binary, "its output cannot be parsed") from None
 
 
 def live(seconds: int) -> Live:
@@ -163,7 +163,7 @@ def live(seconds: int) -> Live:
     try:
         sample: Live = json.loads(answer)
     except ValueError:
-        raise _bad_engine(binary, "its answer is not understood") from None
+        raise _bad_engine(binary, "its output cannot be parsed") from None
     return sample
 
 
@@ -191,7 +191,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
     try:
         results: PlayedPolicies = json.loads(answer.stdout)
     except ValueError:
-        raise _bad_engine(binary, "its answer is not understood") from None
+        raise _bad_engine(binary, "its output cannot be parsed") from None
     return results
 
 
@@ -252,9 +252,9 @@ def _run_binary(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_W
     except OSError as error:
         raise shortage(error) or _bad_engine(binary, (error.strerror or str(error)).lower()) from None
     except subprocess.TimeoutExpired:
-        raise _bad_engine(binary, f"no answer within {within_s} s") from None
+        raise _bad_engine(binary, f"no output within {within_s} s") from None
     except UnicodeDecodeError:
-        raise _bad_engine(binary, "its answer is not understood") from None
+        raise _bad_engine(binary, "its output cannot be parsed") from None
     if answer.returncode == Exit.TEMPORARY:
         problem, _, hint = answer.stderr.strip().partition("\n  hint: ")
         raise ThalwegError("too-few-descriptors", problem, hint=hint or None, exit_code=Exit.TEMPORARY)
@@ -267,7 +267,7 @@ def _run_binary(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_W
 def _bad_engine(binary: Path, why: str) -> ThalwegError:
     return ThalwegError(
         "bad-engine",
-        f"`{binary}` does not work: {why}",
+        f"`{binary}` cannot be used: {why}",
         place=str(binary),
         expected=f"the {BINARY} of this version of thalweg",
         hint=f"unset {VARIABLE}, or correct it"

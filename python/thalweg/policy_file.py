@@ -11,7 +11,7 @@ from dataclasses import dataclass
 FORMAT = 1
 """Format version of the file; readers reject unknown versions."""
 
-FIRST_LINE = "# Which algorithm for which path; the first rule that applies decides. docs/reference/policy.md"
+FIRST_LINE = "# Algorithms by path; the first rule that matches applies. docs/reference/policy.md"
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def run(behaviour: str, out: Path) -> None:
     if behaviour in ("wait", "ignore"):
         wait(behaviour)
     if behaviour == "babble":
-        write("this is no JSON")
+        write("this is not JSON")
     if behaviour == "fail-alike":
         for experiment in EXPERIMENTS:
             say("failed", **experiment, code="no-cc", message="no congestion control `bbr`\nhint: modprobe tcp_bbr")

@@ -167,7 +167,7 @@ def parse_all(
         try:
             check = Check.parse(text, flows, list(points.values()))
             if any(term.measure == HARM for term in check.terms):
-                raise TermError("harm needs runs of a flow alone", "a measure of one run", "share(FLOW) >= 0.4")
+                raise TermError("harm requires runs with a single flow", "a measure of one run", "share(FLOW) >= 0.4")
             check.places(points)
             checks.append(check)
         except TermError as error:

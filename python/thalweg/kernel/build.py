@@ -85,7 +85,7 @@ def build(order: Order, listener: BuildListener) -> Built:
     try:
         store.place().mkdir(parents=True, exist_ok=True)
         toolchain.check(store.place(), needs_source=order.tree is None)
-        listener.phase("looking at the source")
+        listener.phase("inspecting the source")
         with tempfile.TemporaryDirectory(prefix="thalweg-apt-") as lists:
             source = _source(order, Path(lists), listener)
             if order.tree and registers.is_too_small(order.tree, registers_bytes):
@@ -139,7 +139,7 @@ class _Build:
             make = self._make(tree)
             notes = self._configure(make, tree, log)
             jobs = self.order.jobs or len(os.sched_getaffinity(0))
-            self.listener.phase(f"compiling, {jobs} at a time (minutes on few cores)")
+            self.listener.phase(f"compiling with {jobs} processes (minutes on few cores)")
             self._compile(make, jobs, log)
         finally:
             log.close()
@@ -158,8 +158,8 @@ class _Build:
             if re.search(r"[\s:]", str(path)):
                 raise ThalwegError(
                     "bad-path",
-                    f"a kernel cannot be built where the path has blanks or colons: `{path}`",
-                    hint="move it" if path == tree else "XDG_CACHE_HOME=/other/place thalweg kernel build",
+                    f"a kernel cannot be built in a path with blanks or colons: `{path}`",
+                    hint="move the source" if path == tree else "XDG_CACHE_HOME=/other/place thalweg kernel build",
                 )
         self._objects.mkdir()
         wrapper = self.folder / "Kconfig"
@@ -220,10 +220,10 @@ def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
     """Return the error that no program would run in a kernel of this source on this machine."""
     return ThalwegError(
         "small-registers",
-        f"this machine's programs have {registers_bytes} bytes of registers, `{tree}` saves {registers.USUAL_BYTES}",
+        f"programs on this machine have {registers_bytes} bytes of registers, but `{tree}` saves {registers.USUAL_BYTES}",
         place="--source",
-        expected="a newer Linux, which queries the machine",
-        hint=f"in {tree / registers.PLACE}, make HOST_FP_SIZE {registers_bytes} instead of {registers.USUAL_BYTES}",
+        expected="a newer Linux, which asks the CPU for the size",
+        hint=f"in {tree / registers.PLACE}, change HOST_FP_SIZE from {registers.USUAL_BYTES} to {registers_bytes}",
     )
 
 

@@ -72,7 +72,7 @@ class Log:
         return ThalwegError(
             "build-failed",
             f"{action} failed ({why}); its last output:{lines}",
-            hint=f"the whole log: less {self.file}",
+            hint=f"to read the log: less {self.file}",
             exit_code=Exit.FAILED,
         )
 

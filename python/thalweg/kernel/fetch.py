@@ -95,8 +95,8 @@ def _check_programs() -> None:
     if missing:
         raise ThalwegError(
             "no-apt",
-            f"{' and '.join(missing)} missing: kernels are fetched as a Debian package",
-            hint="name a kernel of your own: thalweg run FILE --engine vm --kernel IMAGE --modules DIR",
+            f"{' and '.join(missing)} missing, and kernels are fetched as Debian packages",
+            hint="use your own kernel: thalweg run FILE --engine vm --kernel IMAGE --modules DIR",
             exit_code=Exit.MISSING,
         )
 
@@ -112,11 +112,12 @@ def _find(package: str, suite: str | None, options: Sequence[str]) -> AptPackage
         where = f" in {suite}" if suite else ""
         raise ThalwegError(
             "no-package",
-            f"apt knows no package `{package}`{where}",
+            f"apt has no package `{package}`{where}",
             place="PACKAGE",
             found=package,
             expected="a kernel's package, such as linux-image-cloud-amd64 or linux-image-amd64",
-            hint="apt-cache search linux-image" + ("" if suite else "\nor, if its lists are old: sudo apt-get update"),
+            hint="apt-cache search linux-image"
+            + ("" if suite else "\nor, if its package lists are old: sudo apt-get update"),
             exit_code=Exit.MISSING,
         )
     return AptPackage(name, *found)
@@ -134,7 +135,7 @@ def _unpack(found: AptPackage, options: Sequence[str], folder: Path, listener: F
     if image is None or modules is None:
         raise ThalwegError(
             "no-kernel",
-            f"the package {found.name} has no kernel in it",
+            f"the package {found.name} contains no kernel",
             place="PACKAGE",
             found=found.name,
             expected="a kernel's package, such as linux-image-cloud-amd64 or linux-image-amd64",

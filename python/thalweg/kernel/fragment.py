@@ -92,10 +92,10 @@ def merged(fragments: list[Fragment]) -> dict[str, str]:
     mistakes = [
         ThalwegError(
             "config-needed",
-            f"{option} is off, but the engine needs it",
+            f"{option} is off, but the engine requires it",
             place=option,
             source=Source(other.name, other.lines[option]),
-            hint="leave the line out",
+            hint="remove the line",
         )
         for other in others
         for option, value in other.options.items()
@@ -137,7 +137,7 @@ def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
         asked_by = [fragment for fragment in fragments if option in fragment.options][-1]
         why = _why(option, requested[option], holds.get(option), described.get(option))
         if asked_by is base and option.startswith(OFFERED):
-            notes.append(f"{why}; flows and queues that name it are refused")
+            notes.append(f"{why}; flows and queues that use it are rejected")
         else:
             source = None if asked_by is base else Source(asked_by.name, asked_by.lines[option])
             mistakes.append(_lost(option, why, source))
@@ -150,15 +150,15 @@ def _why(option: str, requested: str, holds: str | None, described: str | None) 
     """Describe the state of an option."""
     if described is None:
         return f"{option} does not exist in this kernel"
-    text = f"{option}={requested} has no effect: it is {holds or OFF}"
+    text = f"{option}={requested} has no effect: the value is {holds or OFF}"
     return f"{text}; it depends on {described}" if described else text
 
 
 def _lost(option: str, why: str, source: Source | None) -> ThalwegError:
     if source:
-        hint = "correct its name, or turn on its dependencies in the same file; or remove the line"
+        hint = "correct its name, enable its dependencies in the same file, or remove the line"
     else:
-        hint = "the engine needs it: thalweg is made for Linux 6.1 and later with user-mode Linux"
+        hint = "the engine requires it: thalweg supports Linux 6.1 and later with user-mode Linux"
     return ThalwegError("config-lost", why, place=option, source=source, hint=hint)
 
 

@@ -98,9 +98,9 @@ class SourcePackage(AptPackage):
         if not name or not found:
             raise ThalwegError(
                 "no-source",
-                "apt knows no source package of a kernel",
+                "apt has no source package of a kernel",
                 expected=f"a package such as {META}-6.1",
-                hint="sudo apt-get update\nor name a kernel's source: thalweg kernel build --source DIR",
+                hint="sudo apt-get update\nor use a source tree: thalweg kernel build --source DIR",
                 exit_code=Exit.MISSING,
             )
         return cls(name, *found, options=tuple(options))
@@ -146,7 +146,7 @@ class SourceTree:
                     f"`{folder}` was configured or built in place: make refuses it for `{left}`",
                     place="--source",
                     hint=f"make -C {folder} ARCH=um mrproper    (removes .config and all objects in it)\n"
-                    f"or leave it as it is, and name a clean copy: git -C {folder} worktree add ../clean",
+                    f"or keep it, and use a clean copy: git -C {folder} worktree add ../clean",
                 )
         return cls(tree, _about(tree), tree_sha256(tree))
 
@@ -159,7 +159,7 @@ class SourceTree:
         if tree_sha256(self.folder) != self.identity:
             raise ThalwegError(
                 "changed-tree",
-                f"`{self.folder}` changed while it was built",
+                f"`{self.folder}` changed during the build",
                 place="--source",
                 hint="run the same command again",
                 exit_code=Exit.FAILED,

@@ -220,6 +220,6 @@ def _busy(process: str) -> ThalwegError:
         "build-running",
         f"another build is running in `{place()}`" + (f" (process {process})" if process else ""),
         place=str(place()),
-        hint="wait until it has ended, and run the same command again",
+        hint="wait until it has finished, and run the same command again",
         exit_code=Exit.FAILED,
     )

@@ -62,13 +62,13 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
         f"-oDir::Cache={private / 'cache'}",
         "-oAPT::Sandbox::User=",
     ]
-    listener.phase(f"asking {site} for {suite}")
+    listener.phase(f"downloading the package lists of {suite} from {site}")
     try:
-        commands.run(["apt-get", *options, "update"], f"asking for {suite}", log, folder=folder)
+        commands.run(["apt-get", *options, "update"], f"downloading the package lists of {suite}", log, folder=folder)
     except ThalwegError as error:
         raise ThalwegError(
             "no-suite",
-            f"{site} has no suite `{suite}`, or does not answer",
+            f"{site} has no suite `{suite}`, or does not respond",
             place="--suite",
             found=suite,
             expected="such as bookworm-backports",

@@ -41,15 +41,15 @@ def check(folder: Path, *, needs_source: bool) -> None:
     if platform.machine() != "x86_64":
         raise ThalwegError(
             "no-uml",
-            f"user-mode Linux of this kind is for x86-64; this machine is {platform.machine()}",
-            hint="the engines that run here: thalweg doctor",
+            f"user-mode Linux requires x86-64; this machine is {platform.machine()}",
+            hint="to list the engines that run here: thalweg doctor",
             exit_code=Exit.MISSING,
         )
     if needs_source and not shutil.which("apt-get"):
         raise ThalwegError(
             "no-apt",
-            "apt-get is not here to fetch the distribution's source package",
-            hint="unpack a kernel's source, 6.1 or later, and name it: thalweg kernel build --source DIR",
+            "apt-get, which fetches the source package of the distribution, is missing",
+            hint="unpack the source of Linux 6.1 or later, and run: thalweg kernel build --source DIR",
             exit_code=Exit.MISSING,
         )
     missing = {program: package for program, package in programs.items() if not shutil.which(program)}
@@ -96,7 +96,9 @@ def _check_disk(folder: Path, needed: int) -> None:
 
 def elsewhere() -> str:
     """Describe how to build in a folder on another file system."""
-    return "free some, or build elsewhere: XDG_CACHE_HOME=/other/place thalweg kernel build (runs need it as well)"
+    return (
+        "free some space, or build elsewhere: XDG_CACHE_HOME=/other/place thalweg kernel build (set it for runs, too)"
+    )
 
 
 def disk_is_full(lines: Iterator[str]) -> bool:

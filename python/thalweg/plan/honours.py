@@ -178,7 +178,7 @@ def _error(
             place=address,
             hint=f"--engine {supporting[0]} does" if len(supporting) == 1 else f"these do: {', '.join(supporting)}",
         )
-    return ThalwegError(code, f"no engine supports {setting} yet", place=address, hint=hint)
+    return ThalwegError(code, f"no engine supports {setting}", place=address, hint=hint)
 
 
 def _algorithm(

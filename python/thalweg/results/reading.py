@@ -43,7 +43,7 @@ def reading() -> Iterator[None]:
     except OSError as error:
         raise shortage(error) or Unreadable(first_line(error)) from None
     except PANIC:
-        raise Unreadable("its content contradicts itself") from None
+        raise Unreadable("its content is inconsistent") from None
     except Exception as error:
         raise shortage_behind(error) or Unreadable(first_line(error)) from None
 

@@ -167,7 +167,7 @@ class Run:
             "damaged-run",
             f"`{file}` is not a table of {file.parent.name}: {why}",
             place=str(file),
-            expected="a whole Parquet file, as the engine wrote it",
+            expected="an undamaged Parquet file of the engine",
             hint=f"to run that experiment again: rm -r {shlex.quote(str(self.path / 'flows' / file.name))} && {again}",
         )
 
@@ -247,7 +247,7 @@ def open_run(path: str | PathLike[str]) -> Run:
     if not has_some:
         raise ThalwegError(
             "empty-run",
-            f"nothing in `{directory}` is complete yet: 0 of {len(run.expected_ids)} experiments",
+            f"no experiment in `{directory}` is complete yet: 0 of {len(run.expected_ids)}",
             place=str(directory),
             hint="the same `thalweg run` command resumes it" + (f": {shlex.join(run.command)}" if run.command else ""),
             exit_code=Exit.NO_EVIDENCE,
@@ -259,8 +259,8 @@ def _meta(directory: Path) -> RunFile:
     shown = str(directory)
     file = directory / "run.json"
     if any("\ud800" <= character <= "\udfff" for character in shown):
-        why = f"`{directory}` cannot be read: the name is no UTF-8, which tables need"
-        raise ThalwegError("cannot-read", why, place=shown, hint="rename it with mv, to a name in UTF-8")
+        why = f"`{directory}` cannot be read: its name is not UTF-8, which tables require"
+        raise ThalwegError("cannot-read", why, place=shown, hint="rename it with mv to a UTF-8 name")
     if not directory.is_dir():
         problem = "is a file" if directory.exists() else "does not exist"
         raise ThalwegError(
@@ -282,7 +282,7 @@ def _meta(directory: Path) -> RunFile:
     except (ValueError, RecursionError):
         raise ThalwegError(
             "damaged-run",
-            f"`{file}` is no JSON",
+            f"`{file}` is not JSON",
             place=shown,
             hint="restore the file, or run the scenario again into another directory",
         ) from None

@@ -196,10 +196,16 @@ def refused(event: EngineEvent, code: int) -> ThalwegError:
 
 def _died(code: int, words: str, out: Path) -> ThalwegError:
     why = f"signal {-code}" if code < 0 else f"exit code {code}"
-    hint = f"what was finished is in `{out}`; the same command resumes"
+    hint = f"finished experiments are in `{out}`; the same command resumes"
     words = words.partition("stack backtrace:")[0].strip()
     has_no_memory = "memory allocation" in words
     if code == -9 or has_no_memory:
-        hint += "\nwas memory short? fewer --threads need less"
+        hint += "\nif memory was short, use fewer --threads"
     exit_code = Exit.TEMPORARY if has_no_memory else Exit.FAILED
-    return ThalwegError("engine-died", f"the engine died ({why})", found=words or None, hint=hint, exit_code=exit_code)
+    return ThalwegError(
+        "engine-died",
+        f"the engine terminated unexpectedly ({why})",
+        found=words or None,
+        hint=hint,
+        exit_code=exit_code,
+    )

@@ -81,7 +81,7 @@ class Progress:
         if event["event"] == "failed":
             self._list("failed", f"experiment {_name(event)} failed: {event['message']}")
         if event["event"] == "untrustworthy":
-            self._list("untrustworthy", f"experiment {_name(event)} is not to be trusted: {event['reason']}")
+            self._list("untrustworthy", f"experiment {_name(event)} is untrustworthy: {event['reason']}")
         if event["event"] == "stopping":
             self._print("stopping; finished experiments are kept (press again to stop at once)")
 
@@ -89,7 +89,7 @@ class Progress:
         experiments = event["experiments"]
         text = f"{experiments} experiment{'' if experiments == 1 else 's'}, {event['threads']} at a time"
         if event["present"]:
-            text += f"; {event['present']} {'is' if event['present'] == 1 else 'are'} there already"
+            text += f"; {event['present']} {'is' if event['present'] == 1 else 'are'} already finished"
         if self._real_time_s and experiments and event["pending"]:
             seconds_left = self._real_time_s * event["pending"] / experiments / min(event["threads"], event["pending"])
             text += f"; in real time: about {duration(seconds_left)}"
@@ -110,7 +110,7 @@ class Progress:
         if self._counts[kind] <= MAX_LISTED:
             self._print(text.strip().replace("\n", "\n  "))
         elif self._counts[kind] == MAX_LISTED + 1:
-            self._print("further ones like that are counted at the end")
+            self._print("further ones are counted at the end")
 
     def _print(self, text: str) -> None:
         self._console.print(printable.lines(text), markup=False, highlight=False, soft_wrap=True)

@@ -33,9 +33,9 @@ class Confirmed:
         if self.why_not:
             return f"cannot run on {self.engine}: {self.why_not}"
         if not self.failing:
-            return f"does not happen on {self.engine}"
+            return f"does not occur on {self.engine}"
         ratio = "" if self.failing == self.repetitions else f", in {self.failing} of {self.repetitions} repetitions"
-        return f"happens on {self.engine}, too{ratio}"
+        return f"also occurs on {self.engine}{ratio}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def sentence(document: Document, finding: Finding) -> str:
     duration = f" for {failure.window_s:g} s" if failure.window_s else ""
     duration += f" (after {failure.after_s:g} s)" if failure.after_s else ""
     ccs = joined([f"`{cc}`" for cc in dict.fromkeys(str(flow["cc"]) for flow in document.flows)])
-    conditions = joined([_condition(element) for element in ordered(finding.conditions)]) or "nothing special happens"
+    conditions = joined([_condition(element) for element in ordered(finding.conditions)]) or "no condition applies"
     return f"With {ccs}, `{term}` is {_amount(mean, term.unit)}{duration} when {conditions}."
 
 
@@ -107,12 +107,12 @@ def _condition(element: Element) -> str:
         case "rtt":
             return f"the round-trip time becomes {values['to']} at {at}"
         case "outage":
-            return f"the path is out from {at} to {time_text(element.end_ns())}"
+            return f"the path has an outage from {at} to {time_text(element.end_ns())}"
         case "loss":
             lost = per_cent(float(str(values["ratio"])))
             return f"{lost} of the packets are lost from {at} to {time_text(element.end_ns())}"
         case "policer":
-            return f"a policer lets {values['rate']} pass, with a bucket of {values['burst']}"
+            return f"a policer limits the rate to {values['rate']}, with a bucket of {values['burst']}"
         case "aggregation":
             return f"packets leave together every {values['interval']}"
         case "jitter":

@@ -32,8 +32,8 @@ FAILING, UNHARMED = "as found", "without these conditions"
 """The panels of a figure."""
 
 METHOD = (
-    "A candidate fails if it does in every repetition. Conditions that are not needed are removed, and the others made"
-    " as mild and as round as they can be while it still fails. The curves are those of the first repetition, with the"
+    "A candidate fails if every repetition fails. Unnecessary conditions are removed, and the others are made as mild"
+    " and as round as possible while the candidate still fails. The curves are those of the first repetition, with the"
     " same seed on both sides. docs/reference/searches.md defines the rules."
 )
 
@@ -46,7 +46,7 @@ def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], f
         ThalwegError: The engine cannot run, or the page cannot be written.
     """
     page = as_page(fuzzing, findings, names, command)
-    put(file, html(page), "the page of the findings", "free some space; then run the same command again")
+    put(file, html(page), "the page of the findings", "free some space, then run the same command again")
 
 
 def as_page(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:
@@ -75,10 +75,10 @@ def as_page(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str],
 
 def _headline(findings: Sequence[Finding]) -> str:
     if not findings:
-        return "Nothing was found. That is about the candidates that were tried, and not about all conditions."
+        return "Nothing was found. This covers only the candidates that were tried, not all conditions."
     failures = len({finding.failure.name for finding in findings})
     subject = f"{len(findings)} kinds of conditions" if len(findings) > 1 else "One kind of conditions"
-    return f"{subject} under which {'one failure happens' if failures == 1 else f'{failures} failures happen'}."
+    return f"{subject} under which {'one failure occurs' if failures == 1 else f'{failures} failures occur'}."
 
 
 def _facts(fuzzing: Fuzzing) -> list[tuple[str, str]]:
@@ -99,8 +99,8 @@ def _table(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str]) 
         if all(finding.failure.name != failure.name for finding in findings)
     ]
     rows += [[failure.name, "nothing", NOTHING, NOTHING] for failure in missing]
-    note = "The scenarios are in the folder found, and below."
-    return PageTable("What was found", ["failure", "what happens", "on another engine", "scenario"], rows, note)
+    note = "The scenarios are listed below, and are in the folder found."
+    return PageTable("Findings", ["failure", "failure", "on another engine", "scenario"], rows, note)
 
 
 def _cautions(fuzzing: Fuzzing) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _cautions(fuzzing: Fuzzing) -> Iterator[str]:
         if candidates:
             first = candidates[0]
             ratio = f"{len(candidates)} of {fuzzing.fuzz.budget} candidates"
-            yield f"{name}: {ratio} could not be tried; {first.name}: {first.failed}."
+            yield f"{name}: {ratio} could not be run; {first.name}: {first.failed}."
 
 
 def _figures(fuzzing: Fuzzing, finding: Finding, name: str) -> Iterator[Figure]:

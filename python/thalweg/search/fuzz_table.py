@@ -101,7 +101,7 @@ def _base(document: Document) -> list[ThalwegError]:
         errors.append(_error(document, (), "the scenario has a [sweep]", "one point", "remove [sweep]"))
     if "rate" not in path or not isinstance(path.get("loss", 0.0), int | float):
         expected = "path.rate, and a number as path.loss if there is any"
-        errors.append(_error(document, (), "the path changes already", expected, "set rate in [path]"))
+        errors.append(_error(document, (), "the path already changes", expected, "set rate in [path]"))
     return errors
 
 

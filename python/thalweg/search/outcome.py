@@ -70,9 +70,9 @@ class Outcome:
                 f"{len(self.failed)} of {len(self.candidates)} candidates failed; {first.name}: {first.failed}"
             )
         if self.planner.repetitions == 1:
-            cautions.append("each point was tried once, so that nothing has an interval: set repetitions to 3 or more")
+            cautions.append("each point was run once, so there are no intervals: set repetitions to 3 or more")
         if not self.shown and len(self.failed) < len(self.candidates):
-            cautions.append("no candidate keeps every constraint")
+            cautions.append("no candidate meets all constraints")
         for verified in self.verified:
             if not verified.is_held_out:
                 cautions.append(

@@ -21,9 +21,9 @@ BEST, OTHER, INFEASIBLE, DEFAULT = "best", "other candidates", "breaks a constra
 """Names of groups of candidates in figures, the most important first."""
 
 METHOD = (
-    "Every repetition is one value of an objective: that of its points, reduced as named. Intervals are 95 % confidence"
-    " intervals of the mean over repetitions (Student t); candidates have the same seeds. Differences at held-out"
-    " points have Welch's test with Holm's correction. docs/reference/searches.md defines the rules."
+    "Every repetition has one value of an objective, reduced over its points as specified. Intervals are 95 %"
+    " confidence intervals of the mean over repetitions (Student t); candidates have the same seeds. Differences at"
+    " held-out points have Welch's test with Holm's correction. docs/reference/searches.md defines the rules."
 )
 
 NUMBER_UNITS: dict[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio"}
@@ -40,7 +40,7 @@ def write(outcome: Outcome, file: Path, command: str) -> None:
 
     Raises `ThalwegError` if the file cannot be written.
     """
-    put(file, html(as_page(outcome, command)), "the search's page", "free some space; then run the same command again")
+    put(file, html(as_page(outcome, command)), "the search's page", "free some space, then run the same command again")
 
 
 def as_page(outcome: Outcome, command: str) -> SearchPage:
@@ -61,7 +61,7 @@ def as_page(outcome: Outcome, command: str) -> SearchPage:
 
 def _headline(outcome: Outcome) -> str:
     if not outcome.shown:
-        return "No candidate has values and keeps every constraint."
+        return "No candidate has values and meets all constraints."
     if len(outcome.search.objectives) > 1:
         return f"{len(outcome.front)} of {len(outcome.candidates)} candidates are on the Pareto front."
     best = outcome.shown[0]
@@ -111,7 +111,7 @@ def _tables(outcome: Outcome) -> list[PageTable]:
         )
         headings, rows = texts.difference_table(verified)
         if rows:
-            note = "The candidate's value less the default's, with its interval; p after Holm's correction."
+            note = "Difference of the candidate from the default, with its interval; p after Holm's correction."
             tables.append(PageTable(f"Beside the default on {verified.engine}", headings, rows, note, verdicts=True))
     return tables
 
@@ -157,7 +157,7 @@ def _scatter(outcome: Outcome, x_index: int, y_index: int) -> Figure:
         f"No candidate is {'above' if search.objectives[1].is_maximised else 'below'} and to the"
         f" {'right' if search.objectives[0].is_maximised else 'left'} of one on the front."
         if is_front
-        else f"A candidate has to keep {search.constraints[0].text}."
+        else f"Candidates must meet {search.constraints[0].text}."
     )
     title = "Pareto front" if is_front else f"{first.name} and {second.name}"
     return Figure("front", title, "points", frame, x=_axis(first), y=_axis(second), about=caption)
@@ -176,7 +176,7 @@ def _trace(outcome: Outcome, number: int) -> Figure:
             rows.append((candidate.number, estimate.mean, estimate.low, estimate.high, "best until then"))
     schema = {"x": pl.Int64, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
     frame = pl.DataFrame(rows, schema, orient="row")
-    title, caption = f"Best until each candidate: {objective.name}", "Of candidates that keep every constraint."
+    title, caption = f"Best until each candidate: {objective.name}", "Of candidates that meet all constraints."
     return Figure(f"trace-{number}", title, "lines", frame, x=Scaled("candidate"), y=_axis(objective), about=caption)
 
 
@@ -222,7 +222,7 @@ def _parallel(outcome: Outcome) -> Figure:
     texts_of = dict.fromkeys(("line", "text", "end"), pl.String())
     schema = pl.Schema({"x": pl.Enum(axes), "y": pl.Float64(), **texts_of, "series": ORDER})
     frame = pl.DataFrame(rows, schema, orient="row").sort("x", "series", maintain_order=True)
-    caption = "A line is a candidate: its parameters, then its results."
+    caption = "Each line is a candidate: its parameters, then its results."
     return Figure("parallel", "All candidates, axis by axis", "parallel", frame, about=caption)
 
 

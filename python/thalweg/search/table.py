@@ -233,7 +233,7 @@ class _Checker:
             return None
         if any(key in self.document.swept for key in addresses):
             hint = "remove it from [sweep], or from [search]"
-            self.add(key_path, "conflict", f"`{address}` is in [sweep], too", "either of the two", hint)
+            self.add(key_path, "conflict", f"`{address}` is also in [sweep]", "one of the two", hint)
             return None
         try:
             return _parameter(address, form)
@@ -281,7 +281,7 @@ class _Checker:
                     hint,
                 )
             elif not set(swept[address]) - set(values):
-                message = f"every value of `{address}` is held out, so that the search has no points"
+                message = f"every value of `{address}` is held out, so the search has no points"
                 self.add(key_path, "bad-held-out", message, "at least one other value in [sweep]")
             elif not values:
                 self.add(key_path, "empty-list", f"`{address}` has no values", "at least one value of [sweep]")
@@ -295,7 +295,7 @@ class _Checker:
             expected = words.one_of(map(show, present)) if present else "a file of `rows` in [sweep], which has none"
             self.add(key_path, "bad-held-out", problem, expected)
         elif not set(present) - set(names):
-            message = "every file of `rows` is held out, so that the search has no points"
+            message = "every file of `rows` is held out, so the search has no points"
             self.add(key_path, "bad-held-out", message, "at least one other file in [sweep]")
         else:
             self.held_out_rows = rows.read([str(name) for name in names], self.document.file.parent)

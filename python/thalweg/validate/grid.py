@@ -110,6 +110,6 @@ def _check_names(documents: Sequence[Document]) -> None:
                 "same-name",
                 f"two scenarios of the grid are named `{name}`: `{files[name]}` and `{document.file}`",
                 place="--grid",
-                hint="give one of them another `name`",
+                hint="rename one of them",
             )
         files[name] = document.file

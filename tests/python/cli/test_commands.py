@@ -82,11 +82,11 @@ def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thal
 @pytest.mark.parametrize(
     ("behaviour", "code", "message"),
     [
-        ("finish", Exit.INCOMPLETE, "is not to be trusted: the host was busy"),
+        ("finish", Exit.INCOMPLETE, "is untrustworthy: the host was busy"),
         ("fail", Exit.FAILED, "error[experiments-failed]: 1 of 2 experiments failed"),
         ("refuse", Exit.USAGE, "error[other-run]: the run directory is of another plan"),
         ("full", Exit.CANNOT_WRITE, "error[disk-full]: no space left on device"),
-        ("die", Exit.FAILED, "error[engine-died]: the engine died (signal 9)"),
+        ("die", Exit.FAILED, "error[engine-died]: the engine terminated unexpectedly (signal 9)"),
     ],
 )
 def test_run_exits_with_the_status_of_the_engine(thalweg: Thalweg, behaviour: str, code: Exit, message: str) -> None:
@@ -100,7 +100,7 @@ def test_an_engine_without_memory_is_reported_in_a_few_lines(thalweg: Thalweg) -
     done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE="abort")
     assert done.returncode == Exit.TEMPORARY
     assert "found memory allocation of 8 bytes failed\n" in done.stderr
-    assert "hint: was memory short? fewer --threads need less" in done.stderr
+    assert "hint: if memory was short, use fewer --threads" in done.stderr
     assert "rust_oom" not in done.stderr
 
 
@@ -249,7 +249,7 @@ def test_an_engine_with_another_protocol_version_is_refused(thalweg: Thalweg, fa
     fake_engine.write_text("""#!/bin/sh\necho '{"format": 2, "version": "0.1.0", "engines": []}'\n""")
     done = thalweg("check", "race.toml")
     assert done.returncode == Exit.MISSING
-    assert "it speaks format 2" in done.stderr
+    assert "it uses format 2" in done.stderr
 
 
 def test_an_engine_of_another_version_is_reported_before_a_run(thalweg: Thalweg, fake_engine: Path) -> None:

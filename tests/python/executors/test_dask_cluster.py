@@ -170,7 +170,7 @@ def test_a_worker_without_an_engine_is_named(
     monkeypatch.setenv("THALWEG_ENGINE", str(binary))
     with started:
         error = refused(planned, tmp_path / "run", address(started))
-    assert "cannot run this plan: THALWEG_ENGINE names no program" in error.message
+    assert "cannot run this plan: THALWEG_ENGINE is not the path of a program" in error.message
 
 
 def test_a_worker_of_another_version_is_named(

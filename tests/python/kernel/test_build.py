@@ -90,7 +90,7 @@ def test_options_without_effect_are_reported_with_their_dependencies(thalweg: Th
     Path("more.config").write_text("# two mistakes\nCONFIG_DROPPED=y\nCONFIG_HZ=1000\n")
     done = thalweg("kernel", "build", "--source", str(tree), "--config", "more.config")
     assert done.returncode == Exit.USAGE
-    assert "CONFIG_DROPPED=y has no effect: it is n; it depends on MOON and SUN" in done.stderr
+    assert "CONFIG_DROPPED=y has no effect: the value is n; it depends on MOON and SUN" in done.stderr
     assert "--> more.config:2" in done.stderr
     assert not (cache / "current").exists()
 
@@ -108,7 +108,7 @@ def test_a_build_that_fails_shows_the_end_of_its_log(thalweg: Thalweg, tree: Pat
     assert done.returncode == Exit.FAILED
     assert "error[build-failed]: compiling the kernel failed (exit code 2)" in done.stderr
     assert "nothing" in done.stderr
-    assert f"hint: the whole log: less {cache / 'build.log'}" in done.stderr
+    assert f"hint: to read the log: less {cache / 'build.log'}" in done.stderr
     assert "undeclared" in (cache / "build.log").read_text()
     assert not list(cache.glob("build-*/"))
     assert not list(cache.glob("6.*"))

@@ -50,7 +50,7 @@ def test_a_missing_algorithm_is_a_note_and_other_missing_options_are_errors(tmp_
 def test_a_changed_value_is_reported_with_both_values(tmp_path: Path) -> None:
     (tmp_path / "Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n")
     ours = fragment.parse("CONFIG_HZ=250\n", "ours")
-    with pytest.raises(ThalwegErrors, match="CONFIG_HZ=250 has no effect: it is 100"):
+    with pytest.raises(ThalwegErrors, match="CONFIG_HZ=250 has no effect: the value is 100"):
         fragment.missing([ours], "CONFIG_HZ=100\n", tmp_path)
 
 

@@ -46,7 +46,7 @@ def test_a_custom_tree_with_a_too_small_size_is_refused(
     monkeypatch.setattr(registers, "size_bytes", lambda: 11008)
     done = thalweg("kernel", "build", "--source", str(old))
     assert done.returncode == Exit.USAGE, done.stderr
-    assert f"this machine's programs have 11008 bytes of registers, `{old}` saves 2696" in done.stderr
+    assert f"programs on this machine have 11008 bytes of registers, but `{old}` saves 2696" in done.stderr
     assert "make HOST_FP_SIZE 11008 instead of 2696" in done.stderr
     assert (old / registers.PLACE).read_text() == OLD, "a developer's tree is only read"
 

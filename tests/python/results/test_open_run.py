@@ -244,7 +244,7 @@ def test_a_non_utf_8_directory_name_is_an_error_that_suggests_renaming(directory
     odd = directory.rename(directory.parent / os.fsdecode(b"caf\xe9"))
     with pytest.raises(ThalwegError, match="the name is no UTF-8") as caught:
         open_run(odd)
-    assert caught.value.hint == "rename it with mv, to a name in UTF-8"
+    assert caught.value.hint == "rename it with mv to a UTF-8 name"
 
 
 def truncate(file: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_full_disk_is_distinguished(behave: Any) -> None:
 
 
 def test_an_engine_crash_is_an_error_with_its_last_output(behave: Any) -> None:
-    with pytest.raises(ThalwegError, match=r"the engine died \(signal 9\)") as caught:
+    with pytest.raises(ThalwegError, match=r"the engine terminated unexpectedly \(signal 9\)") as caught:
         behave("die")
     assert caught.value.found == "it all went wrong"
     assert "the same command resumes" in str(caught.value.hint)
@@ -80,7 +80,7 @@ def test_an_engine_crash_is_an_error_with_its_last_output(behave: Any) -> None:
 
 def test_non_event_output_is_shown_and_skipped(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert behave("babble").finished == 2
-    assert "this is no JSON" in capsys.readouterr().err
+    assert "this is not JSON" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -160,7 +160,7 @@ def test_without_a_terminal_progress_is_periodic_lines() -> None:
     ticks = iter(range(0, 1000, 4))
     text = shown([PLAN, *[FINISHED] * 9], terminal=False, clock=lambda: float(next(ticks)))
     assert text.splitlines() == [
-        "40 experiments, 2 at a time; 3 are there already",
+        "40 experiments, 2 at a time; 3 are already finished",
         "6 of 40 experiments",
         "9 of 40 experiments",
         "12 of 40 experiments",
@@ -180,13 +180,13 @@ def test_the_first_of_many_failures_are_reported_immediately() -> None:
     failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "no room\nhint: make room"}
     text = shown([PLAN, *[failed] * 9], terminal=False)
     assert text.count("failed: no room\n  hint: make room\n") == 5
-    assert text.count("further ones like that are counted at the end") == 1
+    assert text.count("further ones are counted at the end") == 1
 
 
 def test_in_real_time_the_remaining_time_is_known_before_the_first_result() -> None:
     text = shown([PLAN], terminal=False, title="loss on kernel", real_time_s=40 * 12.0)
     # 37 of 40 experiments of 12 s, two at a time: 222 s
-    assert text == "loss on kernel: 40 experiments, 2 at a time; 3 are there already; in real time: about 4 min\n"
+    assert text == "loss on kernel: 40 experiments, 2 at a time; 3 are already finished; in real time: about 4 min\n"
 
 
 def test_only_a_real_time_engine_with_durations_predicts_its_runtime(a_plan: plan.Plan) -> None:
@@ -216,7 +216,7 @@ def test_the_engine_is_found_next_to_python_and_on_the_path(
 
 def test_a_wrong_name_of_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THALWEG_ENGINE", "/nowhere/thalweg-engine")
-    with pytest.raises(ThalwegError, match="THALWEG_ENGINE names no program"):
+    with pytest.raises(ThalwegError, match="THALWEG_ENGINE is not the path of a program"):
         engine.find()
 
 

@@ -114,7 +114,7 @@ def test_a_scenario_that_fails_unmodified_needs_no_search(tmp_path: Path, thalwe
     (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 0%"))
     done = thalweg("fuzz", "x.toml", "--confirm", "none", "--out", "run")
     assert done.returncode == Exit.FINE
-    assert "when nothing special happens." in done.stdout
+    assert "when no condition applies." in done.stdout
 
 
 def test_a_search_without_findings_is_reported(tmp_path: Path, thalweg: Thalweg) -> None:
@@ -130,7 +130,7 @@ def test_candidates_that_cannot_run_are_not_counted(tmp_path: Path, thalweg: Tha
     )
     (tmp_path / "x.toml").write_text(impossible.replace(">= 10%", ">= 99%"))
     done = thalweg("fuzz", "x.toml", "--out", "run", "--budget", "1", "--seed", "3")
-    assert "1 of 1 candidates could not be tried" in done.stderr
+    assert "1 of 1 candidates could not be run" in done.stderr
     assert done.returncode == Exit.NO_EVIDENCE
 
 
@@ -148,5 +148,5 @@ def test_a_finding_is_confirmed_on_an_engine_with_the_algorithm(tmp_path: Path, 
     easy = SCENARIO.replace(">= 10%", ">= 0%")
     (tmp_path / "bbr.toml").write_text(easy)
     (tmp_path / "bbr3.toml").write_text(easy.replace('cc = "bbr"', 'cc = "bbr3"'))
-    assert "happens on uml, too" in thalweg("fuzz", "bbr.toml", "--out", "bbr").stdout
+    assert "also occurs on uml" in thalweg("fuzz", "bbr.toml", "--out", "bbr").stdout
     assert "cannot run on uml: " in thalweg("fuzz", "bbr3.toml", "--out", "bbr3").stdout

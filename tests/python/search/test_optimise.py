@@ -155,7 +155,7 @@ def test_a_search_without_a_feasible_candidate_fails(tmp_path: Path, thalweg: Th
     done = thalweg("optimise", "small.toml", "--out", "run", "--budget", "2", "--json")
     assert done.returncode == Exit.FAILED
     document = json.loads(done.stdout)
-    assert document["cautions"] == ["no candidate keeps every constraint"]
+    assert document["cautions"] == ["no candidate meets all constraints"]
     assert document["best"] == []
 
 

@@ -14,7 +14,7 @@ MISTAKES = {
     "unknown key": ({"more": "bugdet = 3"}, "unknown key `bugdet` in [search]", "did you mean `budget`?"),
     "unknown place": ({"parameters": '{ "path.bufer" = [1, 2] }'}, "`path.bufer` does not exist", "path.buffer"),
     "unknown flow": ({"parameters": '{ "flow.our.cc" = { choices = ["bbr", "reno"] } }'}, "flow.our.cc", "ours.cc"),
-    "swept, too": ({"parameters": '{ "path.rtt" = ["1ms", "2ms"] }'}, "`path.rtt` is in [sweep], too", "remove it"),
+    "swept, too": ({"parameters": '{ "path.rtt" = ["1ms", "2ms"] }'}, "`path.rtt` is also in [sweep]", "remove it"),
     "wrong way": ({"parameters": '{ "path.buffer" = ["4bdp", "1bdp"] }'}, "4bdp", "smaller one first"),
     "two kinds": ({"parameters": '{ "path.buffer" = ["4bdp", "1MB"] }'}, "from a bdp to a size", "one kind"),
     "log from 0": ({"parameters": '{ "path.loss" = { low = 0.0, high = 0.1, scale = "log" } }'}, "at 0.0", "above 0"),

@@ -128,7 +128,7 @@ def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
         if candidates:
             first = candidates[0]
             ratio = f"{len(candidates)} of {fuzz.budget} candidates"
-            output.talk(f"{name}: {ratio} could not be tried; {first.name}: {first.failed}")
+            output.talk(f"{name}: {ratio} could not be run; {first.name}: {first.failed}")
         if len(candidates) == fuzz.budget:
             code = Exit.NO_EVIDENCE
     return code

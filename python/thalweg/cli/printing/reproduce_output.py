@@ -115,7 +115,7 @@ def _judged(claim: Claim, judged: Judged) -> dict[str, object]:
 def _claim(claim: Claim) -> Text:
     text = Text(claim.id, style="bold")
     text.append(f"\n{claim.text.strip()}", style="not bold")
-    text.append(f"\nasked: {texts.asked(claim)}", style="not bold dim")
+    text.append(f"\ncriterion: {texts.asked(claim)}", style="not bold dim")
     if claim.source:
         text.append(f"; {claim.source}", style="not bold dim")
     if claim.trust:

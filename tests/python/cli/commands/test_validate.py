@@ -84,7 +84,7 @@ def test_finished_cells_are_not_run_again_and_quick_lists_what_it_omits(thalweg:
     assert "1 more points are left out" in first.stderr
     assert "small on sim: 2 experiments" in first.stderr
     again = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
-    assert "2 are there already" in again.stderr
+    assert "2 are already finished" in again.stderr
     assert again.stdout == first.stdout
 
 
@@ -102,7 +102,7 @@ def test_untrustworthy_cells_are_shown_and_can_be_run_again(thalweg: Thalweg, tm
     assert json.loads(thalweg(*words, "--json").stdout)["evidence"] == "part"
     assert f"to run them again: thalweg {' '.join(words)} --retry-untrustworthy\n" in done.stderr
     again = thalweg(*words, "--retry-untrustworthy")
-    assert "4 are there already" in again.stderr
+    assert "4 are already finished" in again.stderr
     assert "untrustworthy" not in again.stdout
 
 
