@@ -220,9 +220,10 @@ def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
     """Return the error that no program would run in a kernel of this source on this machine."""
     return ThalwegError(
         "small-registers",
-        f"programs on this machine have {registers_bytes} bytes of registers, but `{tree}` saves {registers.USUAL_BYTES}",
+        f"programs on this machine have {registers_bytes} bytes of registers, but `{tree}` saves"
+        f" {registers.USUAL_BYTES}",
         place="--source",
-        expected="a newer Linux, which asks the CPU for the size",
+        expected="a newer Linux, which determines the size itself",
         hint=f"in {tree / registers.PLACE}, change HOST_FP_SIZE from {registers.USUAL_BYTES} to {registers_bytes}",
     )
 

@@ -51,9 +51,9 @@ MISTAKES = {
     ),
     "no range": ({"conditions": 'outage = { for = ["1s"] }'}, "has 1 ends", "the smaller one first"),
     "unknown flow": ({"fails": 'x = "share(our) <= 5%"'}, "no flow `our`", "`ours`"),
-    "no window": ({"fails": 'x = "timeouts(ours) >= 5 for 2s"'}, "cannot be measured within a time window", "without `for`"),
+    "no window": ({"fails": 'x = "timeouts(ours) >= 5 for 2s"'}, "measured within a time window", "without `for`"),
     "no time": ({"fails": 'x = "utilisation <= 0.1 for ever"'}, "`ever` is not a time", "5s"),
-    "changing path": ({"path": 'loss = { model = "gilbert-elliott", p = 0.1, r = 0.1 }\n'}, "changes already", "rate"),
+    "changing path": ({"path": 'loss = { model = "gilbert-elliott", p = 0.1, r = 0.1 }\n'}, "already changes", "rate"),
 }  # fmt: skip
 
 
