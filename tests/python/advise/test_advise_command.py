@@ -75,8 +75,8 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--design", "before-after"], "before-after needs a time of activation"),
-        (["--at", "2026-01-31"], "before-after needs a time of activation"),
+        (["--design", "before-after"], "--at is required for --design before-after"),
+        (["--at", "2026-01-31"], "--at is required for --design before-after"),
         (["--design", "before-after", "--at", "soon"], "`soon` is not a time"),
         (["--every", "soon"], "`soon` does not fit"),
         (["--size-limit", "3"], "the unit is missing"),

@@ -66,7 +66,7 @@ def test_a_wide_interval_is_inconclusive_with_the_required_sample_size(tmp_path:
 def test_samples_of_a_few_network_hours_are_inconclusive(tmp_path: Path) -> None:
     result = answer(tmp_path, Traffic(rows=5000, clients=2, hours=3).frame(), Question(segments=("prefix",)))
     assert result.parts[0].verdict == NOT_ENOUGH
-    assert "too few independent places and times" in result.parts[0].reason
+    assert "too few independent networks and times" in result.parts[0].reason
 
 
 def test_assignment_by_client_is_detected_and_resampled_by_client(tmp_path: Path) -> None:

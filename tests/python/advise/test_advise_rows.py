@@ -151,7 +151,7 @@ def test_a_file_with_damaged_pages_is_reported_and_the_others_count(tmp_path: Pa
 
 def test_if_every_file_is_damaged_the_error_names_the_first(tmp_path: Path) -> None:
     spoil(write(tmp_path / "bad.parquet", Traffic().frame()))
-    with pytest.raises(ThalwegError, match=r"there are no records in .*bad\.parquet: it is damaged where its rows are"):
+    with pytest.raises(ThalwegError, match=r"there are no records in .*bad\.parquet: its rows are damaged"):
         advise([tmp_path], BY_PREFIX)
 
 
@@ -213,7 +213,7 @@ def test_segments_with_few_samples_are_counted(tmp_path: Path) -> None:
 def test_an_unknown_segment_column_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="the records have no column `colour`"):
         answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("colour",)))
-    with pytest.raises(ThalwegError, match="it comes from a table of networks"):
+    with pytest.raises(ThalwegError, match="but of a table of networks"):
         answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("as",)))
 
 
@@ -286,9 +286,7 @@ def test_a_nan_bucket_is_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [0, None])
 def test_rows_without_an_end_time_are_counted_but_not_judged(tmp_path: Path, end: int | None) -> None:
     frame = Traffic().frame()
-    with pytest.raises(
-        ThalwegError, match="none of the 20,000 rows is a closed connection or a transfer with a known end"
-    ):
+    with pytest.raises(ThalwegError, match="none of the 20,000 rows is a closed connection or a transfer"):
         answer(tmp_path, frame.with_columns(end_us=pl.lit(end, pl.Int64)))
 
 

@@ -58,9 +58,9 @@ def test_an_algorithm_can_be_hidden(browser: Browser, day: Path) -> None:
 def test_the_page_lists_present_missing_and_doubtful_values(day: Path) -> None:
     html = (day / "page.html").read_text()
     assert "400 connections and 400 transfers" in html
-    for text in ("torn.parquet was left out", "no verdict", "web2", "timed out", "by the peer", "<code>netns</code>"):
+    for text in ("torn.parquet was left out", "not verdicts", "web2", "timed out", "by the peer", "<code>netns</code>"):
         assert text in html
-    assert "Of 1 connections one was recorded" not in html
+    assert "One in 1 connections was recorded" not in html
 
 
 def test_the_numbers_on_the_page_are_those_of_the_summary(browser: Browser, day: Path) -> None:

@@ -184,7 +184,7 @@ def test_files_without_rows_are_reported(thalweg: Thalweg, tmp_path: Path) -> No
     synthetic.flushed(tmp_path / "r", 1, 1, [])
     done = thalweg("records", "r")
     assert done.returncode != 0
-    assert "the files hold no rows" in done.stderr
+    assert "the files contain no rows" in done.stderr
 
 
 def test_the_reference_defines_every_measure_with_its_unit_and_its_columns() -> None:

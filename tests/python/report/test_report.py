@@ -110,7 +110,7 @@ def test_500_flows_make_a_page_under_5_mb_that_says_what_it_leaves_out(tmp_path:
     html = report_html(run)
     assert len(html.encode()) < MAX_BYTES
     words = Text(html).words
-    assert "Of 500 flows, 40 that are spread evenly" in words
+    assert "This page shows 40 of 500 flows, evenly spaced" in words
     assert "flow-0" in words
     assert "flow-499" in words
 

@@ -242,7 +242,7 @@ def test_a_table_without_read_permission_is_not_called_damaged(
 
 def test_a_non_utf_8_directory_name_is_an_error_that_suggests_renaming(directory: Path) -> None:
     odd = directory.rename(directory.parent / os.fsdecode(b"caf\xe9"))
-    with pytest.raises(ThalwegError, match="the name is no UTF-8") as caught:
+    with pytest.raises(ThalwegError, match="its name is not UTF-8") as caught:
         open_run(odd)
     assert caught.value.hint == "rename it with mv to a UTF-8 name"
 

@@ -223,7 +223,7 @@ def test_a_wrong_name_of_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("text", ["exit 3", "echo nonsense", 'echo "[]"', "echo oops >&2; exit 1"])
 def test_a_program_that_is_not_an_engine_is_an_error(fake_engine: Path, text: str) -> None:
     fake_engine.write_text(f"#!/bin/sh\n{text}\n")
-    with pytest.raises(ThalwegError, match="does not work") as caught:
+    with pytest.raises(ThalwegError, match="cannot be used") as caught:
         engine.capabilities()
     assert caught.value.exit_code is Exit.MISSING
 

@@ -65,7 +65,7 @@ def test_bbr_behind_a_policer_is_found_and_shrunk_to_the_policer(folder: Path) -
     (findings,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
     assert [condition["kind"] for condition in findings["conditions"]] == ["policer"]
     assert all(value >= 0.1 for value in findings["values"])
-    assert "a policer lets" in findings["sentence"]
+    assert "a policer limits the rate" in findings["sentence"]
     assert "With `bbr`, `retransmit_ratio(ours)` is" in findings["sentence"]
 
 

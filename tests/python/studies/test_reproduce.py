@@ -147,7 +147,7 @@ def test_harm_of_a_defined_measure_is_refused(thalweg: Callable[..., Any], study
     study(BEHIND.replace("judge = { ", against), head=HEAD.replace("[parts.alone]", OWN))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "it is unknown whether more `lag` is better" in done.stderr
+    assert "it is unknown whether a larger `lag` is better" in done.stderr
     assert 'hint: as = "ratio"' in done.stderr
 
 

@@ -147,7 +147,7 @@ def test_a_key_must_exist_be_long_enough_and_private(tmp_path: Path) -> None:
     for text, mode, message in (
         (KEY[:30], 0o600, "no key"),
         ("x" * 32, 0o600, "no key"),
-        (KEY, 0o640, "permissions for"),
+        (KEY, 0o640, "accessible to users"),
     ):
         with pytest.raises(ThalwegError, match=message):
             with_key("hashed", key_file(tmp_path, text, mode))

@@ -117,7 +117,7 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
         ("acked_bytes", "-1", "a negative number"),
         ("goodput_bps", "-5", "goodput_bps is out of range: -5"),
         ("goodput_bps", "1e400", "too large"),
-        ("app_limited_share", "-0.1", "out of its range: -0.1"),
+        ("app_limited_share", "-0.1", "out of range: -0.1"),
     ],
 )
 def test_out_of_range_numbers_are_reported(tmp_path: Path, column: str, text: str, reason: str) -> None:

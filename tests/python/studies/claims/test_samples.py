@@ -57,10 +57,10 @@ def test_a_claim_may_cover_the_rows_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "words"),
     [
-        ('as = "ratio", over = "every", sample = true, at_least = 1', "`sample` goes with `over` as median"),
-        ('as = "ratio", over = "max", sample = true, at_least = 1', "`sample` goes with `over` as median"),
-        ('as = "ratio", over = "total", at_least = 1', '`over = "total"` goes with `sample = true`'),
-        ('as = "difference", over = "total", sample = true, at_least = 0', '`over = "total"` goes with'),
+        ('as = "ratio", over = "every", sample = true, at_least = 1', "`sample` requires `over` to be median"),
+        ('as = "ratio", over = "max", sample = true, at_least = 1', "`sample` requires `over` to be median"),
+        ('as = "ratio", over = "total", at_least = 1', '`over = "total"` requires `sample = true`'),
+        ('as = "difference", over = "total", sample = true, at_least = 0', '`over = "total"` requires'),
     ],
 )
 def test_an_invalid_sample_is_refused(tmp_path: Path, judge: str, words: str) -> None:
