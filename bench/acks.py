@@ -51,13 +51,13 @@ CLONE_NEWNET = 0x40000000
 
 def main() -> None:
     """Measure, print, and write a file if requested."""
-    parser = argparse.ArgumentParser(
-        description="Measure what bbr_cpu, bbr3, bbr_tuned and bbr_auto cost for each ACK."
+    parser = argparse.ArgumentParser(description="Measure the cost per ACK of bbr_cpu, bbr3, bbr_tuned and bbr_auto.")
+    parser.add_argument(
+        "--transfers", type=int, default=TRANSFERS, help="number of transfers per algorithm (default: %(default)s)"
     )
-    parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each algorithm (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
-    why_not = None if os.geteuid() == 0 else "root alone may load them"
+    why_not = None if os.geteuid() == 0 else "only root may load them"
     why_not = why_not or (None if AGENT.exists() else "thalweg-agent is missing: make agent")
     why_not = why_not or (None if shutil.which("bpftool") else "bpftool is missing: apt-get install bpftool")
     if why_not:
@@ -65,7 +65,7 @@ def main() -> None:
         return
     # The sockets below need the namespace; Python has `unshare` only from 3.12 on.
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        raise SystemExit(f"bench: there is no network namespace to be had: {os.strerror(ctypes.get_errno())}")
+        raise SystemExit(f"bench: no network namespace can be created: {os.strerror(ctypes.get_errno())}")
     run("ip", "link", "set", "lo", "up", "mtu", "1500")
     # Offloads are disabled, so that there are as many ACKs as with a network card without them.
     run("ethtool", "-K", "lo", "gso", "off", "tso", "off", "gro", "off")
@@ -81,7 +81,7 @@ def main() -> None:
                 costs[name].append(run_ns / runs)
                 totals[name].append(total_ns / runs)
                 acks.append(runs)
-    print(f"ns for an ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
+    print(f"ns per ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
     for name, cost in costs.items():
         total = statistics.median(totals[name])
         ratios = [statistics.median(these[name]) / statistics.median(these[REFERENCE]) for these in (costs, totals)]
@@ -102,7 +102,7 @@ def loaded(algorithm: str, options: Sequence[str]) -> Iterator[None]:
     with ended(loader):
         assert loader.stdout is not None
         if "registered" not in loader.stdout.readline():
-            raise SystemExit(f"bench: {algorithm} does not load; its output is above")
+            raise SystemExit(f"bench: {algorithm} cannot be loaded; the output is above")
         yield
         loader.terminate()
         loader.wait()

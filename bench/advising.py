@@ -42,11 +42,11 @@ class Run:
 
 def main() -> None:
     """Run the requested measurements."""
-    parser = argparse.ArgumentParser(description="Measure how long thalweg advise takes, and how much memory.")
-    parser.add_argument("--quick", action="store_true", help="200,000 rows, once: does it work?")
-    parser.add_argument("--rows", type=int, help="rows of records to make")
-    parser.add_argument("--records", type=Path, metavar="DIR", help="records that are there")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser = argparse.ArgumentParser(description="Measure the time and the memory that thalweg advise needs.")
+    parser.add_argument("--quick", action="store_true", help="quick test: 200,000 rows, once")
+    parser.add_argument("--rows", type=int, help="number of rows of the synthetic records")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="existing records to use")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         records = chosen.records

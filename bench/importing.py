@@ -61,18 +61,18 @@ class Log:
 
 def main() -> None:
     """Run the requested measurements."""
-    parser = argparse.ArgumentParser(description="Measure how many lines a second thalweg import reads.")
-    parser.add_argument("--quick", action="store_true", help="20,000 lines of each format, once: does it work?")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each log is imported (default: {RUNS})")
-    parser.add_argument("--form", choices=logs.FORMS, action="append", help="a format (default: all)")
-    parser.add_argument("--lines", type=int, help="lines of each log")
-    parser.add_argument("--before", type=Path, metavar="DIR", help="a checkout of the version to compare with")
+    parser = argparse.ArgumentParser(description="Measure how many lines per second thalweg import reads.")
+    parser.add_argument("--quick", action="store_true", help="quick test: 20,000 lines of each format, once")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"number of imports of each log (default: {RUNS})")
+    parser.add_argument("--form", choices=logs.FORMS, action="append", help="format to measure (default: all)")
+    parser.add_argument("--lines", type=int, help="number of lines of each log")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="checkout of the version to compare with")
     parser.add_argument("--seed", type=int, default=1, help="seed of the logs (default: 1)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
     goaccess = shutil.which("goaccess")
     if not goaccess:
-        print("bench: without a peer: goaccess is missing, type `apt-get install goaccess`", file=sys.stderr)
+        print("bench: no comparison: goaccess is missing, install it with `apt-get install goaccess`", file=sys.stderr)
     runs: list[Run] = []
     for form in chosen.form or logs.FORMS:
         lines = chosen.lines or (QUICK_LINES if chosen.quick else LINES[form])

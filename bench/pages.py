@@ -53,13 +53,13 @@ class Page:
 
 def main() -> None:
     """Run the requested measurements."""
-    parser = argparse.ArgumentParser(description="Measure how soon a large report opens.")
-    parser.add_argument("--quick", action="store_true", help="a few points, opened once: does it work?")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser = argparse.ArgumentParser(description="Measure how long a large report takes to open.")
+    parser.add_argument("--quick", action="store_true", help="quick test: a few points, opened once")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
-        sys.exit("bench: pages are opened in Chromium, which is missing here: type `apt-get install chromium`")
+        sys.exit("bench: Chromium, which opens the pages, is missing: install it with `apt-get install chromium`")
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         files = make(Path(folder), FEW if chosen.quick else [])
         with sync_playwright() as playwright:
@@ -87,7 +87,7 @@ def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
         command += ["--set", setting]
     done = subprocess.run([*command, "--no-report"], check=False, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"bench: the grid did not run to its end: {done.stderr}")
+        sys.exit(f"bench: the grid did not finish: {done.stderr}")
     report = [sys.executable, "-m", "thalweg", "report", str(run), "--out", str(ours)]
     subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
     samples = pl.read_parquet(run / "samples" / "*.parquet", columns=["experiment", "t_us", "cwnd_packets"])

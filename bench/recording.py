@@ -33,15 +33,22 @@ PARTS = ("slowdown", "kernel", "memory")
 
 def main() -> None:
     """Run the requested measurements."""
-    parser = argparse.ArgumentParser(description="Measure what `thalweg-agent record` costs a server.")
-    parser.add_argument("--quick", action="store_true", help="half a second or two of each: does it work?")
-    parser.add_argument("--only", choices=PARTS, help="measure this alone")
-    parser.add_argument("--windows", type=int, default=slowdown.WINDOWS, help="for the slowdown (default: %(default)s)")
-    parser.add_argument("--open", type=int, default=OPEN, help="connections for the memory (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser = argparse.ArgumentParser(description="Measure the cost of `thalweg-agent record` on a server.")
+    parser.add_argument("--quick", action="store_true", help="quick test: up to two seconds of each")
+    parser.add_argument("--only", choices=PARTS, help="measure only this part")
+    parser.add_argument(
+        "--windows",
+        type=int,
+        default=slowdown.WINDOWS,
+        help="number of windows for the slowdown (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--open", type=int, default=OPEN, help="number of open connections for the memory (default: %(default)s)"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
-    why_not = None if os.geteuid() == 0 else "root alone may record"
-    why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
+    why_not = None if os.geteuid() == 0 else "only root may record"
+    why_not = why_not or (None if AGENT.exists() else "thalweg-agent is missing: make agent")
     if why_not:
         print(f"bench: recording is left out: {why_not}", file=sys.stderr)
         return

@@ -30,15 +30,15 @@ LENGTHS_S = (60.0, 600.0)
 
 def main() -> None:
     """Run the requested measurements."""
-    parser = argparse.ArgumentParser(description="Measure how fast the simulator is, beside ns-3.")
-    parser.add_argument("--quick", action="store_true", help="half a second of two cases, once: does it work?")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case is run (default: {RUNS})")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser = argparse.ArgumentParser(description="Measure the speed of the simulator compared with ns-3.")
+    parser.add_argument("--quick", action="store_true", help="quick test: half a second of two cases, once")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"number of runs of each case (default: {RUNS})")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
     runs = 1 if chosen.quick else chosen.runs
     missing = peer.why_not()
     if missing:
-        print(f"bench: without a peer: {missing}", file=sys.stderr)
+        print(f"bench: no comparison: {missing}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         program = None if missing else peer.compile_into(Path(folder))
         rows = [measure(case, program, runs, chosen.quick) for case in cases.CASES if is_due(case, chosen.quick)]

@@ -26,12 +26,12 @@ RUNS = 3
 def main() -> None:
     """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how costs grow with flows, records and experiments.")
-    parser.add_argument("--quick", action="store_true", help="the two smallest sizes of each curve, once")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each size is measured (default: {RUNS})")
+    parser.add_argument("--quick", action="store_true", help="quick test: the two smallest sizes of each curve, once")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"number of measurements of each size (default: {RUNS})")
     parser.add_argument("--largest", action="append", default=[], metavar="CURVE=SIZE", help="largest size of a curve")
-    parser.add_argument("--curve", action="append", choices=list(growth.CURVES), help="a curve (default: all)")
+    parser.add_argument("--curve", action="append", choices=list(growth.CURVES), help="curve to measure (default: all)")
     parser.add_argument("--page", type=Path, default=Path("runs/scaling.md"), metavar="FILE", help="Markdown page")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
     largest = {name: int(size) for name, _, size in (measured.partition("=") for measured in chosen.largest)}
     measurements: list[growth.Measured] = []

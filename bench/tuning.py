@@ -121,22 +121,24 @@ def report(case: Case, result: Found) -> dict[str, Any]:
     mean_bps = statistics.fmean(one.goodput_bps for one in judged)
     print(f"{case.name}: {len(result.tuned)} connections, {sum(result.held_out)} held out, {len(judged)} judged")
     print("  got       " + ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in used.items() if share))
-    print(f"  goodput   {mean_bps / 1e6:.2f} Mbit/s in the mean of all")
+    print(f"  goodput   {mean_bps / 1e6:.2f} Mbit/s, mean of all")
     loss_ratio: dict[str, Any] = {"used": used, "mean_bps": mean_bps}
     if case.wanted:
         mine = [one.goodput_bps for one in judged if one.cc == case.wanted]
         loss_ratio["wanted_bps"] = statistics.fmean(mine) if mine else 0.0
-        print(f"  bar       {100 * used[case.wanted]:.0f} % use {case.wanted}; wanted: 80 %")
+        print(f"  bar       {100 * used[case.wanted]:.0f} % use {case.wanted}; goal: 80 %")
     if result.alone_bps:
         print("  alone     " + ", ".join(f"{arm} {bps / 1e6:.2f}" for arm, bps in result.alone_bps.items()))
         best = case.wanted or max(result.alone_bps, key=lambda arm: result.alone_bps[arm])
         best_bps, compared = result.alone_bps[best], loss_ratio.get("wanted_bps", mean_bps)
         loss_ratio["beside_best"] = compared / best_bps - 1
         bar = "-5 %" if case.wanted else "-3 %"
-        print(f"  bar       {100 * loss_ratio['beside_best']:+.1f} % beside {best} alone; wanted: {bar} at least")
+        print(f"  bar       {100 * loss_ratio['beside_best']:+.1f} % against {best} alone; goal: at least {bar}")
         learning = [one.goodput_bps for one in result.learning(case)]
         loss_ratio["exploring"] = statistics.fmean(learning) / best_bps - 1
-        print(f"  exploring {100 * loss_ratio['exploring']:+.1f} %: all {len(learning)}, the learning among them")
+        print(
+            f"  exploring {100 * loss_ratio['exploring']:+.1f} %: all {len(learning)} connections, including learning"
+        )
     print("\n".join("    " + line for line in result.status.splitlines()))
     return loss_ratio | asdict(result)
 
@@ -162,19 +164,19 @@ def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
         machine = Machine(folder, stack)
         machine.inside(machine.server, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
         prices = dict(zip(TITLES, price.side_by_side(machine, kinds, place, windows, window_s), strict=True))
-    print(f"cost for short connections {place.name}, in turns:")
+    print(f"cost for short connections {place.name}, measured alternately:")
     report_ = {}
     for name, title in TITLES.items():
         print(f" {title}")
         report_[name] = prices[name].report()
     print(f"  choosing takes {beside(prices['chooses'], prices['records'])} of each connection")
-    print(f"  the change of an algorithm takes {beside(prices['sets'], prices['chooses'])}")
+    print(f"  setting an algorithm takes {beside(prices['sets'], prices['chooses'])}")
     return report_
 
 
 TITLES = {
-    "records": "recording alone",
-    "chooses": "choosing cubic for all, and not setting it (a dry run)",
+    "records": "recording only",
+    "chooses": "choosing cubic for all, without setting it (dry run)",
     "sets": "choosing cubic for all, and setting it",
     "tunes": "tuning: 5 % are held out, the others get reno, cubic or bbr",
 }
@@ -191,16 +193,18 @@ def beside(one: price.Price, other: price.Price) -> str:
 
 def main() -> None:
     """Run the requested measurements."""
-    parser = argparse.ArgumentParser(description="Measure what `thalweg-agent tune` does for connections.")
-    parser.add_argument("--quick", action="store_true", help="few small connections in three cases: does it work?")
-    parser.add_argument("--only", choices=[*(case.name for case in CASES), "cost"], help="this alone")
-    parser.add_argument("--connections", type=int, default=200, help="in each case (default: %(default)s)")
-    parser.add_argument("--alone", type=int, default=80, help="with each algorithm alone (default: %(default)s)")
-    parser.add_argument("--policy", default="bayes", help="that of the agent (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser = argparse.ArgumentParser(description="Measure the effect of `thalweg-agent tune` on connections.")
+    parser.add_argument("--quick", action="store_true", help="quick test: few small connections in three cases")
+    parser.add_argument("--only", choices=[*(case.name for case in CASES), "cost"], help="measure only this")
+    parser.add_argument("--connections", type=int, default=200, help="connections in each case (default: %(default)s)")
+    parser.add_argument(
+        "--alone", type=int, default=80, help="connections with each algorithm alone (default: %(default)s)"
+    )
+    parser.add_argument("--policy", default="bayes", help="policy of the agent (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
-    why_not = None if os.geteuid() == 0 else "root alone may tune"
-    why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
+    why_not = None if os.geteuid() == 0 else "only root may tune"
+    why_not = why_not or (None if AGENT.exists() else "thalweg-agent is missing: make agent")
     if why_not:
         print(f"bench: tuning is left out: {why_not}", file=sys.stderr)
         return

@@ -185,7 +185,8 @@ def report(condition: str, policy: str, result: Found) -> None:
     """Print a table in the format of the manual page, with two additional columns."""
     held_out = sum(one.assignment == "held_out" for one in result.connections)
     print(
-        f"{condition}, {policy}: {result.mean_bps / 1e6:.1f} Mbit/s in the mean of all that were chosen for, ", end=""
+        f"{condition}, {policy}: {result.mean_bps / 1e6:.1f} Mbit/s, mean of all connections with a chosen algorithm, ",
+        end="",
     )
     print(f"{result.untuned_bps / 1e6:.1f} with cubic alone; {held_out} of {len(result.connections)} held out")
     print("    IPAddress     CongAlg     Metric    Count   Greedy   MinRtt MaxRtDlvr    Share   Mbit/s")
@@ -197,15 +198,15 @@ def report(condition: str, policy: str, result: Found) -> None:
 
 def why_not(kernel: GuestKernel | None) -> str | None:
     """Return the missing requirement for running guests, as text; None if nothing is missing."""
-    return guest.why_not(kernel) or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
+    return guest.why_not(kernel) or (None if AGENT.exists() else "thalweg-agent is missing: make agent")
 
 
 def main() -> None:
     """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how `thalweg-agent tune` chooses among four algorithms.")
-    parser.add_argument("--quick", action="store_true", help="two tables of few small connections: does it work?")
-    parser.add_argument("--connections", type=int, default=80, help="in each table (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    parser.add_argument("--quick", action="store_true", help="quick test: two tables of few small connections")
+    parser.add_argument("--connections", type=int, default=80, help="connections in each table (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for all measurements")
     chosen = parser.parse_args()
     kernel = guests.current()
     if reason := why_not(kernel):
@@ -213,7 +214,7 @@ def main() -> None:
         return
     assert kernel is not None
     count, size = (24, 200_000) if chosen.quick else (chosen.connections, 3_000_000)
-    print(f"Linux {kernel.release} in a guest with virtual time; {size / 1e6:g} MB a connection, one after the other")
+    print(f"Linux {kernel.release} in a guest with virtual time; {size / 1e6:g} MB per connection, one after another")
     document: dict[str, Any] = {"kernel": kernel.release}
     for condition in list(CONDITIONS)[: 1 if chosen.quick else None]:
         document[condition] = {}

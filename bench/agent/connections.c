@@ -141,7 +141,7 @@ static ssize_t ask_encrypted(int connection, SSL_SESSION **ticket)
 	    SSL_write(ssl, request, REQUEST_BYTES) <= 0)
 		fail("TLS");
 	if (*ticket && !SSL_session_reused(ssl))
-		fail("the ticket is not taken");
+		fail("the session ticket is not accepted");
 	while ((received = SSL_read(ssl, buffer, sizeof(buffer))) > 0)
 		all += received;
 	/* Waits until the server closes, so that TIME-WAIT is on its side; this client would run out of ports. */

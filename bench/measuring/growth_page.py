@@ -17,7 +17,7 @@ REASONS = {
     (
         "flows",
         "without samples",
-    ): "an ACK meets a connection whose state has left the caches of the processor meanwhile",
+    ): "when an ACK arrives, the state of its connection has been evicted from the CPU caches",
     ("flows", "100 samples a second"): (
         "every flow is sampled, whether it sends or not: many flows on the same link have more samples than packets"
     ),
@@ -26,10 +26,10 @@ REASONS = {
 MEMORY_REASONS = {
     ("flows", "without samples"): "the state of every open connection is in memory",
     ("flows", "100 samples a second"): "the state and the last sample of every open connection are in memory",
-    ("rows", "advise"): "a narrow row for each sample is kept, up to `--memory`; beyond that they go to the disk",
-    ("experiments", "plan"): "the plan names every experiment, and is made as a whole",
-    ("experiments", "engine"): "the plan names every experiment, and is read as a whole",
-    ("experiments", "report"): "the page shows the measures of all experiments, and is made as a whole",
+    ("rows", "advise"): "a narrow row per sample is kept, up to `--memory`; more rows are written to disk",
+    ("experiments", "plan"): "the plan lists every experiment, and is built in memory",
+    ("experiments", "engine"): "the plan lists every experiment, and is read into memory",
+    ("experiments", "report"): "the page shows the measures of all experiments, and is built in memory",
 }
 """Reasons why memory grows by more than `LIMIT`, by curve and series."""
 
@@ -93,7 +93,7 @@ def _page(series: Series, files: dict[str, str], folder: str, command: str) -> I
     yield "# How costs grow"
     yield ""
     yield f"Written by `{command}`."
-    yield "CPU seconds are those of whole processes, their start included; memory is the largest resident set."
+    yield "CPU seconds are those of whole processes, including their start; memory is the largest resident set."
     yield "Growth is the largest factor by which a number exceeds that of a smaller size."
     yield f"Above {LIMIT:g} the page gives the reason."
     for curve in dict.fromkeys(name for name, _ in series):

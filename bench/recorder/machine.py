@@ -85,7 +85,7 @@ class Machine:
         with ended(subprocess.Popen(line, stdin=subprocess.DEVNULL)) as server:
             while f":{port}" not in self.inside(self.server, "ss", "-Hltn", "src", address):
                 if server.poll() is not None:
-                    raise SystemExit(f"bench: a server does not start: {shlex.join(map(str, program))}")
+                    raise SystemExit(f"bench: a server cannot be started: {shlex.join(map(str, program))}")
                 time.sleep(0.01)
             yield server.pid
 
@@ -128,7 +128,7 @@ class Agent:
         machine.stack.callback(self.stop)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith(("recording", "tuning")):
-            raise SystemExit("bench: the recorder does not start")
+            raise SystemExit("bench: the recorder cannot be started")
 
     def status(self) -> dict[str, Any]:
         """Return the status that the agent reports."""

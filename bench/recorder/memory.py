@@ -58,7 +58,7 @@ def until_rows(agent: Agent, opened: dict[str, Any]) -> tuple[int, int]:
         if rows >= opened["connections_open"] and not waiting:
             return max_bytes, rows
         if time.monotonic() > give_up:
-            raise SystemExit(f"bench: {rows} of {opened['connections_open']} connections had a row")
+            raise SystemExit(f"bench: only {rows} of {opened['connections_open']} connections have a row")
         time.sleep(0.1)
 
 
@@ -66,7 +66,7 @@ def report(held: dict[str, Any]) -> dict[str, Any]:
     """Print the memory, and return it."""
     process, peak, maps = (held[key] / 1e6 for key in ("process_bytes", "process_bytes_at_most", "maps_bytes"))
     print(
-        f"  memory    {process + maps:.1f} MB with {held['open']} connections open, the process {process:.1f} of them"
+        f"  memory    {process + maps:.1f} MB for {held['open']} open connections, {process:.1f} MB of it in the process"
     )
-    print(f"            at most {peak + maps:.1f} MB until each of them has had a row, the process {peak:.1f} of them")
+    print(f"            at most {peak + maps:.1f} MB until each of them has a row, {peak:.1f} MB of it in the process")
     return held

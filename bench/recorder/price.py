@@ -66,10 +66,10 @@ class Price:
     def report(self) -> dict[str, Any]:
         """Print the costs and return them."""
         calls, call, net = self.calls_per_connection, self.ns_per_call, self.net_ns_per_call()
-        print(f"  kernel    {call:.0f} ns a call, {call * calls:.0f} ns for each connection of {calls:.1f} calls")
+        print(f"  kernel    {call:.0f} ns per call, {call * calls:.0f} ns for each connection of {calls:.1f} calls")
         if net is not None:
             print(
-                f"  net       {net:.0f} ns a call, {net * calls:.0f} ns for each connection: the rest is the measuring"
+                f"  net       {net:.0f} ns per call, {net * calls:.0f} ns per connection, without measurement overhead"
             )
             print(f"  quiet     {self.quiet_ns():.0f} ns net for each connection in the best tenth of the windows")
         print(f"  process   {self.cpu_us_per_connection:.1f} us of CPU for each connection")

@@ -171,7 +171,7 @@ def window(places: list[list[str]], agent: Agent) -> Window:
     clients = [subprocess.Popen(place, stdout=subprocess.PIPE, text=True) for place in places]
     outputs = [client.communicate()[0] for client in clients]
     if any(client.returncode for client in clients):
-        raise SystemExit("bench: connections could not be made")
+        raise SystemExit("bench: connections could not be opened")
     after = Clocks(agent)
     turns = [[int(word) for word in line.split()] for text in outputs for line in text.splitlines()]
     rounds = [turns[start : start + len(ORDER)] for start in range(0, len(turns), len(ORDER))]
@@ -223,15 +223,15 @@ def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]
     left_out = statistics.fmean(window.left_out for window in windows)
     idle = statistics.fmean(window.idle for window in windows)
     stolen = statistics.fmean(window.stolen for window in windows)
-    print(f"  {load.kind}, {'a CPU to spare' if load.spare else 'all CPUs busy'}: {per_s:.0f} connections a second")
+    print(f"  {load.kind}, {'a CPU to spare' if load.spare else 'all CPUs busy'}: {per_s:.0f} connections per second")
     if load.spare:
         print(f"    slowdown  connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
     else:
-        print(f"    slowdown  {percent(lost)} of the connections a second, at most {percent(at_most)}")
+        print(f"    slowdown  {percent(lost)} of the connections per second, at most {percent(at_most)}")
         print(f"              {percent(in_kernel)} in the kernel, at most {percent(in_kernel_at_most)}")
-    print(f"    a connection takes {cpu_us:.0f} us of CPU for both ends, of the process {process_us:.2f} us")
+    print(f"    a connection takes {cpu_us:.0f} us of CPU at both ends, and {process_us:.2f} us in the recorder")
     print(f"    95 %, {len(windows)} windows of {window_s:.0f} s; CPUs idle {percent(idle)}, stolen {percent(stolen)}")
-    print(f"    {percent(left_out)} of the turns were interrupted, and are left out")
+    print(f"    {percent(left_out)} of the measurements were interrupted, and are left out")
     return {
         "slowdown": longer if load.spare else lost,
         "slowdown_at_most": longer_at_most if load.spare else at_most,

@@ -91,7 +91,7 @@ class Network:
         with ended(subprocess.Popen(line, stdout=subprocess.PIPE, text=True)) as process:
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
-                raise SystemExit("bench: the delay does not start")
+                raise SystemExit("bench: the delay cannot be started")
             yield
 
     def command(self, place: int, *words: object) -> list[str]:
@@ -163,7 +163,7 @@ class Tuner:
         self.process = stack.enter_context(ended(subprocess.Popen(line, stdout=subprocess.PIPE, text=True)))
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith("tuning"):
-            raise SystemExit("bench: the agent does not start")
+            raise SystemExit("bench: the agent cannot be started")
         stack.callback(self.end)
 
     def status(self) -> str:
