@@ -65,8 +65,6 @@ def until_rows(agent: Agent, opened: dict[str, Any]) -> tuple[int, int]:
 def report(held: dict[str, Any]) -> dict[str, Any]:
     """Print the memory, and return it."""
     process, peak, maps = (held[key] / 1e6 for key in ("process_bytes", "process_bytes_at_most", "maps_bytes"))
-    print(
-        f"  memory    {process + maps:.1f} MB for {held['open']} open connections, {process:.1f} MB of it in the process"
-    )
+    print(f"  memory    {process + maps:.1f} MB for {held['open']} open connections, {process:.1f} MB in the process")
     print(f"            at most {peak + maps:.1f} MB until each of them has a row, {peak:.1f} MB of it in the process")
     return held
