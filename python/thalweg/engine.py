@@ -124,7 +124,7 @@ def find() -> Path:
     raise ThalwegError(
         "no-engine",
         f"the program {BINARY} is not installed",
-        expected=f"{BINARY} beside {sys.executable}, on the PATH, or named by {VARIABLE}",
+        expected=f"{BINARY} in the folder of {sys.executable}, on the PATH, or set by {VARIABLE}",
         hint=f"pip install --force-reinstall thalweg\n"
         f"in a source tree: cargo build --release --bin {BINARY} && export {VARIABLE}=$PWD/target/release/{BINARY}",
         exit_code=Exit.MISSING,

@@ -150,7 +150,7 @@ def _advice(n: int, distance: float, half: float) -> str:
     """Return the number of repetitions that would probably settle it: an interval shrinks with their square root."""
     if distance * sqrt(MAX_REPETITIONS / n) <= half:
         return "the two sides are too close to decide"
-    return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would settle it"
+    return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would suffice"
 
 
 def _no_value(run: Run, bound: Bound) -> str:

@@ -25,16 +25,16 @@ EPILOG = (
     "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing was compared, or no experiment can "
     "be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
     "7 a check does not hold; 8 a check is not settled; "
-    "75 a resource of this machine is used up; 130 interrupted."
+    "75 a resource of this machine is exhausted; 130 interrupted."
 )
 
 COMMANDS = (
     Lazy("check", "thalweg.cli.commands.check", "Check a scenario and list its experiments."),
     Lazy("run", "thalweg.cli.commands.run", "Run a scenario, and write a report."),
     Lazy("shell", "thalweg.cli.commands.shell", "Run a shell or a command on the path of a scenario."),
-    Lazy("results", "thalweg.cli.commands.results", "Print the numbers of runs."),
-    Lazy("report", "thalweg.cli.commands.report", "Write the report of existing runs."),
-    Lazy("compare", "thalweg.cli.commands.compare", "Report which differences are real."),
+    Lazy("results", "thalweg.cli.commands.results", "Print the results of runs."),
+    Lazy("report", "thalweg.cli.commands.report", "Write a report of existing runs."),
+    Lazy("compare", "thalweg.cli.commands.compare", "Compare runs, and report which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
     Lazy("fuzz", "thalweg.cli.commands.fuzz", "Search for conditions under which an algorithm fails."),
     Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
@@ -44,7 +44,7 @@ COMMANDS = (
     Lazy("import", "thalweg.cli.live.importing", "Convert logs and dumps of other sources to records."),
     Lazy("advise", "thalweg.cli.live.advise", "Find where an algorithm helps and where it hurts."),
     Lazy("schema", "thalweg.cli.commands.schema", "Print the JSON Schema of scenarios."),
-    Lazy("doctor", "thalweg.cli.commands.doctor", "Check what this machine lacks."),
+    Lazy("doctor", "thalweg.cli.commands.doctor", "Check whether this machine meets the requirements."),
     Lazy("kernel", "thalweg.cli.commands.kernel",
          "Build, fetch and select Linux kernels for uml and vm."),
     Lazy("synth", "thalweg.cli.live.synth", "Write synthetic records of servers, with the true effects."),

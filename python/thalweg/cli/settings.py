@@ -43,6 +43,6 @@ def _value(text: str, setting: str) -> Value:
             place="--set",
             found=setting,
             expected="a number, a text, or true or false",
-            hint="several values to try belong to [sweep] in the scenario",
+            hint="to try several values, use [sweep] in the scenario",
         )
     return text  # TOML would parse this text as a date or a time of day

@@ -112,4 +112,4 @@ def engine_name(plan: bytes) -> str:
 
 def versions(name: str, worker_version: str, local_version: str) -> str:
     """Describe the mismatch of two engines whose results differ."""
-    return f"its engine {name} has result version {worker_version}, but {local_version} is on this machine"
+    return f"its engine {name} has result version {worker_version}, and that of this machine {local_version}"

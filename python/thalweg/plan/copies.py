@@ -34,7 +34,7 @@ def warning(plan: Plan, engine: Engine) -> str | None:
     if not has_jitter:
         remedy = 'start_jitter = "1rtt" makes them differ'
     return (
-        f"the repetitions{where} will be copies of one another: nothing random changes them, so they get no interval"
+        f"the repetitions{where} will be copies of one another: nothing in them is random, so they get no interval"
         f" ({remedy})"
     )
 

@@ -121,7 +121,7 @@ def _files(path: Path) -> Iterator[Path]:
             f"there is no file or folder `{path}`",
             place=str(path),
             expected="files of records, or folders with such files",
-            hint="thalweg-agent record writes them to /var/lib/thalweg/records unless --out names another folder",
+            hint="thalweg-agent record writes them to /var/lib/thalweg/records unless --out sets another folder",
         ) from error
     if is_folder:
         yield from (file for file in _within(path) if file.is_file())

@@ -50,7 +50,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "busy_goodput": Measure(
         "Goodput while sending", "bit/s", "connections", pl.col("busy_goodput_bps"), ("busy_goodput_bps",),
-        "Bytes acknowledged over the time in which there was something to send or to be acknowledged.",
+        "Bytes acknowledged, over the time with unsent or unacknowledged data.",
     ),
     "rtt_min": Measure(
         "Smallest RTT", "s", "connections", _seconds("rtt_min_us"), ("rtt_min_us",),

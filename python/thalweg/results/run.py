@@ -273,7 +273,7 @@ def _meta(directory: Path) -> RunFile:
         meta = json.loads(file.read_text(encoding="utf-8"), object_hook=lambda format_: _Object(format_, file))
     except FileNotFoundError:
         inside = sorted(child.parent.name for child in directory.glob("*/run.json"))
-        hint = f"did you mean `{directory / inside[0]}`?" if inside else "name a directory that `thalweg run` wrote"
+        hint = f"did you mean `{directory / inside[0]}`?" if inside else "choose a directory that `thalweg run` wrote"
         raise ThalwegError(
             "no-run", f"`{directory}` is not a run directory: it has no run.json", place=shown, hint=hint
         ) from None

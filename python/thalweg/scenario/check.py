@@ -231,7 +231,7 @@ def _too_many(document: Document, base: Raw, axes: Sequence[Axis]) -> ThalwegErr
         f"the sweep and its repetitions result in {count} experiments",
         place="sweep",
         expected=f"at most {MAX_EXPERIMENTS}",
-        hint="sweep fewer keys at once, or give them fewer values",
+        hint="sweep fewer keys, or fewer values",
         source=document.source(("sweep",)),
     )
 

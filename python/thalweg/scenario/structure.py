@@ -80,7 +80,7 @@ def intended_addresses(errors: Iterable[ThalwegError]) -> set[str]:
         around = error.place.rpartition(".")[0]
         if "belongs to [path]" in error.hint:
             around = "path"
-        if "stands at the top" in error.hint:
+        if "belongs at the top" in error.hint:
             around = ""
         addresses.add(f"{around}.{word}" if around else word)
     return addresses
@@ -242,7 +242,7 @@ def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> s
         return f"write [{key_path[-1]}], with one bracket on each side: it is a single table"
     if isinstance(value, list):
         return (
-            f'several values to try belong to [sweep], as "{name_of(key_path, raw)}" = [...]'
+            f'to try several values, use [sweep]: "{name_of(key_path, raw)}" = [...]'
             if key_path[0] != "sweep"
             else None
         )

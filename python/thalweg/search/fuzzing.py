@@ -80,7 +80,9 @@ class Fuzzing:
                 raise
             return replace(finding, confirmed=Confirmed(engine.name, 0, 0, None, error.message.partition(";")[0]))
         if not scores:
-            return replace(finding, confirmed=Confirmed(engine.name, 0, 0, None, "no value of the measure there"))
+            return replace(
+                finding, confirmed=Confirmed(engine.name, 0, 0, None, "the measure has no value at this point")
+            )
         failing = sum(score >= 0 for score, _ in scores)
         mean = sum(value for _, value in scores) / len(scores)
         return replace(finding, confirmed=Confirmed(engine.name, len(scores), failing, mean))

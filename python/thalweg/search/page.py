@@ -72,7 +72,7 @@ def _headline(outcome: Outcome) -> str:
     for verified in outcome.verified:
         points = "held-out points" if verified.is_held_out else "the same points, with other seeds"
         verdicts += [
-            f"On {verified.engine}, beside the default at {points}: {row.quantity} {row.verdict}"
+            f"On {verified.engine}, compared with the default at {points}: {row.quantity} {row.verdict}"
             for row in verified.rows
             if row.candidate == best.name and row.point == ALL_POINTS
         ]
@@ -112,7 +112,9 @@ def _tables(outcome: Outcome) -> list[PageTable]:
         headings, rows = texts.difference_table(verified)
         if rows:
             note = "Difference of the candidate from the default, with its interval; p after Holm's correction."
-            tables.append(PageTable(f"Beside the default on {verified.engine}", headings, rows, note, verdicts=True))
+            tables.append(
+                PageTable(f"Compared with the default on {verified.engine}", headings, rows, note, verdicts=True)
+            )
     return tables
 
 

@@ -69,7 +69,7 @@ def check_free(out: Path) -> None:
                 place="--out",
                 found=str(out / name),
                 expected="a folder without records",
-                hint=f"name another folder with --out DIR, or: rm -r {out / name}",
+                hint=f"choose another folder with --out DIR, or: rm -r {out / name}",
                 exit_code=Exit.CANNOT_WRITE,
             )
 

@@ -126,7 +126,7 @@ def test_too_few_repetitions_are_reported_with_the_required_number(tmp_path: Pat
     needed.
     """
     reason = judged(tmp_path, ABOVE, [[8.5, 9.2, 9.9]]).finding.reason
-    assert reason == "too few repetitions; about 273 would settle it"
+    assert reason == "too few repetitions; about 273 would suffice"
     assert "--repetitions" in judged(tmp_path / "one", ABOVE, [[9.9]]).finding.reason
     assert "start_jitter" in judged(tmp_path / "copies", ABOVE, [[9.9, 9.9]]).finding.reason
     assert "too close" in judged(tmp_path / "close", ABOVE, [[8.0, 9.001, 10.0]]).finding.reason

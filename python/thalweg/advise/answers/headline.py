@@ -35,7 +35,7 @@ def headline(answer: Answer) -> str:
 def _capital(text: str) -> str:
     """Capitalise a sentence; names of algorithms keep their spelling.
 
-    >>> _capital("it makes no difference"), _capital("bbr is better")
-    ('It makes no difference', 'bbr is better')
+    >>> _capital("there is no difference"), _capital("bbr is better")
+    ('There is no difference', 'bbr is better')
     """
-    return text[:1].upper() + text[1:] if text.startswith(("it ", "the ", "no", "not", "each ")) else text
+    return text[:1].upper() + text[1:] if text.startswith(("the ", "there ", "they ", "no", "not", "each ")) else text

@@ -111,6 +111,6 @@ def _no_such_arm(flag: str, name: str, connections: Mapping[str, int]) -> Thalwe
         place=flag,
         found=listed,
         expected="records of both algorithms",
-        hint="name two of them with --treatment and --control",
+        hint="choose two of them with --treatment and --control",
         exit_code=Exit.FAILED,
     )

@@ -160,7 +160,7 @@ def _check(names: Collection[str], names_known: Collection[str], place: str) -> 
             near = get_close_matches(name, names_known, n=1)
             raise ThalwegError(
                 "unknown-name",
-                f"{place.removeprefix('--')} `{name}` is not known",
+                f"unknown {place.removeprefix('--')}: `{name}`",
                 place=place,
                 found=f"`{name}`",
                 expected="one of " + ", ".join(names_known),

@@ -27,7 +27,7 @@ def caution(run: Run) -> str | None:
     if not has_jitter:
         remedy = 'start_jitter = "1rtt" makes them differ'
     return (
-        f"the repetitions{at_points} are copies of one another: nothing random changes them, so there is no interval"
+        f"the repetitions{at_points} are copies of one another: nothing in them is random, so there is no interval"
         f" ({remedy})"
     )
 

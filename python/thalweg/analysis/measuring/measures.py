@@ -174,7 +174,7 @@ MEASURES: dict[str, Measure] = {
             "Latency under load",
             "s",
             "flow",
-            "`rtt_p95` less the round-trip time of the empty path.",
+            "`rtt_p95` minus the round-trip time of the empty path.",
             in_window=True,
         ),
         Measure(
@@ -200,7 +200,7 @@ MEASURES: dict[str, Measure] = {
             "In flight, mean",
             "ratio",
             "flow",
-            "Mean, over the samples, of what the flow's connections have in flight together, in bandwidth-delay"
+            "Mean, over the samples, of the data in flight on all of the flow's connections, in bandwidth-delay"
             " products of the empty path.",
             in_window=True,
         ),
@@ -217,7 +217,7 @@ MEASURES: dict[str, Measure] = {
             "Delivery rate, largest",
             "bit/s",
             "flow",
-            "Largest delivery rate that a sample of one of the flow's connections shows.",
+            "Largest delivery rate in any sample of the flow's connections.",
             in_window=True,
         ),
         Measure(

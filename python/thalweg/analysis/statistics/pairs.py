@@ -46,7 +46,8 @@ def of_runs(first: Run, second: Run) -> Pairing:
         if any(len(numbers) > 1 for numbers in side.values()):
             raise ThalwegError(
                 "cannot-pair",
-                f"the run {name} has several points for each of the other's: only {name} sweeps {_names(own_keys)}",
+                f"the run {name} has several points for each point of the other run, because only {name} sweeps"
+                f" {_names(own_keys)}",
                 place=str(run.path),
                 expected="two runs that sweep the same keys",
                 hint=f"run the scenario without {_names(own_keys)} in its [sweep], or compare within {name}: "

@@ -70,7 +70,7 @@ def command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
 ) -> None:
-    """Report which differences are real.
+    """Compare runs, and report which differences are real.
 
     Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
     changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for

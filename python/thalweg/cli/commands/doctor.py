@@ -54,7 +54,7 @@ def command(
     ] = doctor_live.SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check what this machine lacks.
+    """Check whether this machine meets the requirements.
 
     Runs need Python, thalweg-engine, memory and disk. Writing reports needs no browser.
 

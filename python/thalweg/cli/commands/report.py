@@ -30,7 +30,7 @@ def command(
     form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the paths as JSON.")] = False,
 ) -> None:
-    """Write the report of existing runs.
+    """Write a report of existing runs.
 
     Several runs are combined in one file. No experiment is run.
     """

@@ -234,7 +234,7 @@ def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> No
             "several-policies",
             "--policy needs one study and one engine",
             place="--policy",
-            hint="name a study and an engine",
+            hint="select one study and one engine",
         )
     if studies[0].claims.policy is None:
         raise lessons.no_policy(studies[0])

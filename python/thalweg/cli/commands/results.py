@@ -32,7 +32,7 @@ def command(
         bool, typer.Option("--csv", help="Print every measure as CSV; for several runs, with a column `run`.")
     ] = False,
 ) -> None:
-    """Print the numbers of runs.
+    """Print the results of runs.
 
     Means over the repetitions, with 95 % confidence intervals, per point of the sweep and flow.
 

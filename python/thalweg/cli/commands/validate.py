@@ -93,7 +93,7 @@ def _check_place(page: Path) -> None:
     if page.suffix == ".csv":
         raise ThalwegError(
             "not-a-page",
-            f"the page `{page}` has the same name as the CSV file that is written beside it",
+            f"the page `{page}` has the same name as the CSV file that is written next to it",
             place="--page",
             hint=f"--page {page.with_suffix('.md')}",
             exit_code=Exit.CANNOT_WRITE,

@@ -51,7 +51,7 @@ def table(answer: "Answer") -> str:
     right = [index for index, heading in enumerate(headings) if heading in (*NUMBERS, treatment, control)]
     lines = [output.table(headings, rows, numbers=right)]
     if len(answer.parts) > len(parts):
-        lines.append(f"and {numbered(len(answer.parts) - len(parts), 'smaller part')}: --json names them all")
+        lines.append(f"and {numbered(len(answer.parts) - len(parts), 'smaller part')}: --json lists all of them")
     reasons = [f"{part.title}: {part.verdict}: {part.reason}." for part in parts]
     return "\n".join([*lines, "", *(line for reason in reasons for line in broken(reason))])
 

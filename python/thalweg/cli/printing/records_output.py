@@ -107,7 +107,7 @@ def sentences(summary: "Summary") -> Iterator[str]:
 
     yield f"{period(summary.first_us, summary.last_us)} UTC"
     if summary.largest_weight > 1:
-        yield f"recorded: one connection in {summary.largest_weight}; counts below are of recorded connections"
+        yield f"sampled: one in {summary.largest_weight} connections; counts below are of recorded connections"
     for column, title in SENTENCES.items():
         counts = summary.counts[column]
         if len(counts) > 1:

@@ -32,7 +32,7 @@ def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
         output.data(output.table(headings, rows, numbers=range(1, len(headings))))
         headings, rows = found.difference_table(verification)
         if rows:
-            output.data("\nbeside the default (p after Holm's correction):\n")
+            output.data("\ncompared with the default (p after Holm's correction):\n")
             output.data(output.table(headings, rows, numbers=(3, 4, 5, 6)))
     for caution in outcome.cautions:
         output.talk(evidence.sentence(caution))

@@ -61,7 +61,7 @@ class CsvTable:
     """Importer of CSV with a heading."""
 
     source = "csv"
-    expected = "CSV whose first line names its columns"
+    expected = "CSV with a header line"
     hint = "--map COLUMN=HEADING[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], delimiter: str = "", notation: Notation | None = None) -> None:
@@ -167,7 +167,7 @@ class CsvTable:
                     place=str(file),
                     found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
                     expected=f"the column that becomes {column.column}",
-                    hint="give each a different heading" if is_there else _how_to_map(column.column),
+                    hint="rename one of the columns" if is_there else _how_to_map(column.column),
                     source=Source(str(file), 1),
                 )
 

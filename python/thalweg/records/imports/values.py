@@ -91,7 +91,7 @@ def with_point(text: str, mark: str) -> str:
     match = MARKED[mark].fullmatch(text)
     if match is None:
         if mark != "." and is_number(text) and "." in text:
-            raise Unread("a decimal point, although --decimal names a comma", f"`{text}`")
+            raise Unread("a decimal point, although --decimal is a comma", f"`{text}`")
         return text
     return re.sub("[.,]", "", match[1]) + (f".{match[2]}" if match[2] else "")
 

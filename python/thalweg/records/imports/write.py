@@ -160,7 +160,7 @@ class RecordFile:
                 "cannot-write",
                 f"records cannot be written to `{self._folder}`: {(error.strerror or str(error)).lower()}",
                 place=str(self._folder),
-                hint="name another folder with --out DIR",
+                hint="choose another folder with --out DIR",
                 exit_code=Exit.CANNOT_WRITE,
             ) from error
 

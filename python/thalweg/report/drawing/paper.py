@@ -84,7 +84,7 @@ def prepare(directory: Path, form: str) -> None:
 
 
 def _cannot_write(path: Path, why: str) -> ThalwegError:
-    return cannot_write(path, "figures", why, "name another folder with --figures DIR")
+    return cannot_write(path, "figures", why, "choose another folder with --figures DIR")
 
 
 def _named(figures: Iterable[Figure], form: str) -> dict[str, bytes]:

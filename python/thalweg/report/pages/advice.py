@@ -52,7 +52,7 @@ def write(answer: Answer, paths: Sequence[Path], output: Path) -> None:
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(answer, paths), "the page", "name another file with `thalweg advise DIR --out FILE`")
+    put(output, html(answer, paths), "the page", "choose another file with `thalweg advise DIR --out FILE`")
 
 
 def html(answer: Answer, paths: Sequence[Path]) -> str:

@@ -95,8 +95,8 @@ def _sweep(run: Run) -> str:
     times = "once" if repetitions == 1 else f"{repetitions} times"
     total = f"{len(experiments)} experiment{'s' if len(experiments) != 1 else ''}"
     if points == 1:
-        return f"It was tried {times}, each time with another seed." if repetitions > 1 else "It was tried once."
-    return f"Each of the {points} points of the sweep was tried {times}: {total}."
+        return f"It was run {times}, each time with another seed." if repetitions > 1 else "It was run once."
+    return f"Each of the {points} points of the sweep was run {times}: {total}."
 
 
 def _provenance(labelled: LabelledRun) -> dict[str, str]:

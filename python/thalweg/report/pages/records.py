@@ -69,7 +69,7 @@ def write(summary: Summary, paths: Sequence[Path], output: Path) -> None:
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(summary, paths), "the page", "name another file with `thalweg records DIR --out FILE`")
+    put(output, html(summary, paths), "the page", "choose another file with `thalweg records DIR --out FILE`")
 
 
 def html(summary: Summary, paths: Sequence[Path]) -> str:

@@ -37,4 +37,4 @@ def write(run_dirs: Sequence[Path], output: Path) -> None:
     if not run_dirs:
         raise ThalwegError("no-run", "a report needs at least one run directory", hint="thalweg report RUN_DIR...")
     html = page(Content(run_dirs))
-    put(output, html, "the report", "name another file with `thalweg report RUN_DIR --out FILE`")
+    put(output, html, "the report", "choose another file with `thalweg report RUN_DIR --out FILE`")

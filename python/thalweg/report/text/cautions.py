@@ -80,7 +80,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         advice = "On a less busy machine they may succeed; to run them again:" if command else ""
         listed.append(RunCaution(text, _shortened(items), advice, repeat))
     if starved := analysis.starved_cautions(run, labelled.summary):
-        text = f"{prefix}Some connections never delivered a byte. A mean over all of them hides that."
+        text = f"{prefix}Some connections never delivered a byte. A mean over all connections hides this."
         listed.append(RunCaution(text, _shortened(starved), ""))
     if copies := analysis.copies_caution(run):
         listed.append(RunCaution(f"{prefix}{copies[:1].upper()}{copies[1:]}.", [], ""))

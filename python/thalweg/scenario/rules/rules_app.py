@@ -167,7 +167,7 @@ def _zeros(app: Raw, key_path: KeyPath, full: str, mistakes: Mistakes) -> None:
         mistakes.add(
             "out-of-range",
             (*key_path, "sizes"),
-            f"`{full}.sizes` is empty, or has a zero",
+            f"`{full}.sizes` is empty, or contains zero",
             expected="at least one size, and sizes above zero",
         )
 

@@ -45,9 +45,9 @@ def _check(table: Raw, key_path: KeyPath, name: str, folder: Path, mistakes: Mis
         mistakes.add(
             "conflict" if file_keys else "missing-key",
             key_path,
-            f"`{name}` names {'two files' if file_keys else 'no file'} to load it from",
+            f"`{name}` specifies {'two files' if file_keys else 'no file'} to load",
             expected="exactly one of bpf, module",
-            hint='cc = {module = "mine.ko"}, or the name of one that is there: cc = "cubic"',
+            hint='cc = {module = "mine.ko"}, or the name of an available one: cc = "cubic"',
         )
         return
     if values.MALFORMED in table.values():

@@ -156,7 +156,7 @@ def _load(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
             mistakes.add(
                 "out-of-range",
                 (*key_path, "repeat", "sizes", index),
-                f"`flow.{name}.repeat.sizes` has a zero",
+                f"`flow.{name}.repeat.sizes` contains zero",
                 expected="sizes above zero",
             )
     if isinstance(flow.get("repeat"), dict):

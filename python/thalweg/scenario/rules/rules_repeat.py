@@ -50,7 +50,7 @@ def check(flow: Raw, repeat: Raw, key_path: KeyPath, name: str, mistakes: Mistak
         mistakes.add(
             "out-of-range",
             (*key_path, "rate"),
-            f"`{name}.rate` is zero: nothing would ever arrive",
+            f"`{name}.rate` is zero: no connection would ever open",
             expected="a rate above zero",
         )
     requests = flow.get("requests")

@@ -34,7 +34,7 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
             "several-partners",
             f"the claim `{claim.id}` cannot be judged: {why}",
             place=f"claims.{claim.id}.against",
-            hint="name a value of that key in `against.where`, or leave the key open in `value.where`, too",
+            hint="set a value of that key in `against.where`, or also leave the key open in `value.where`",
         ) from None
     if claim.judge.sample:
         judged = sampled.judge(estimated, claim.judge)
