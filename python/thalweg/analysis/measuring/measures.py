@@ -88,7 +88,7 @@ MEASURES: dict[str, Measure] = {
             "Jitter of completion times",
             "ratio",
             "flow",
-            "Interquartile range of the completion times, over their median; of at least four.",
+            "Interquartile range of the completion times, over their median; needs at least four.",
         ),
         Measure("transfers", "Transfers", "count", "flow", "Transfers that the flow began."),
         Measure("completed", "Transfers completed", "count", "flow", "Transfers whose bytes were all acknowledged."),
@@ -146,7 +146,7 @@ MEASURES: dict[str, Measure] = {
             "Round-trip time, mean",
             "s",
             "flow",
-            "Mean of the transfers' mean round-trip times, each weighted with the segments that it sent.",
+            "Mean of the transfers' mean round-trip times, each weighted by the number of segments that it sent.",
             in_window=True,
         ),
         Measure(
@@ -157,7 +157,7 @@ MEASURES: dict[str, Measure] = {
             "Round-trip time, median",
             "s",
             "flow",
-            "Mean of the medians of the transfers' round-trip times, each weighted with the segments that it sent.",
+            "Mean of the medians of the transfers' round-trip times, each weighted by the number of segments that it sent.",
             in_window=True,
         ),
         Measure(
@@ -165,8 +165,8 @@ MEASURES: dict[str, Measure] = {
             "Round-trip time, 95th percentile",
             "s",
             "flow",
-            "Mean of the 95th percentiles of the transfers' round-trip times, each weighted with the segments that it"
-            " sent.",
+            "Mean of the 95th percentiles of the transfers' round-trip times, each weighted by the number"
+            " of segments that it sent.",
             in_window=True,
         ),
         Measure(

@@ -180,8 +180,8 @@
     const { kind } = element.dataset;
     const range = zoomed?.range() ?? null;
     const rows = entry ? seriesRows(kind, entry, number, range) : [];
-    if (!rows.length) return empty(element, hidden.size && entry?.curves[kind] ? "No flow shown here has this quantity." :
-      "Not recorded at this point.");
+    if (!rows.length) return empty(element,
+      hidden.size && entry?.curves[kind] ? "No flow shown here has this quantity." : "Not recorded at this point.");
     if (kind === "queue") {
       const top = Math.max(...rows.map((row) => row.v));
       // The capacity of a nearly empty queue is not drawn, because the backlog would be a line at the bottom.
@@ -238,11 +238,11 @@
     const text = document.getElementById("point-text");
     if (number < 0) text.textContent = "This run has no such point.";
     else if (!entry) text.textContent = data.series.left_out ?
-      `This point has no time series here: ${data.series.left_out} of ${data.series.left_out + data.series.entries.length} points would make the page too heavy.` : "There are no time series of this point.";
+      `The time series of ${data.series.left_out} of ${data.series.left_out + data.series.entries.length} points, including this one, are left out to limit the size of the page.` : "This point has no time series.";
     else {
       const [connections, drawn] = entry.connections;
-      text.textContent = `Repetition ${entry.repetition} (seed ${entry.seed}) is drawn: its goodput of ${data.series.first_flow} is the median of all repetitions.`
-        + (drawn < connections ? ` Of ${connections} connections, ${drawn} have curves of their own.` : "");
+      text.textContent = `The charts show repetition ${entry.repetition} (seed ${entry.seed}), whose goodput of ${data.series.first_flow} is the median of all repetitions.`
+        + (drawn < connections ? ` Of ${connections} connections, ${drawn} have their own curves.` : "");
       const replay = document.querySelector(`.replay[data-run="${points[number].run}"]`);
       const pick = `.experiment == ${points[number].experiment} and .repetition == ${entry.repetition}`;
       replay.textContent = `jq '.plan | .experiments |= map(select(${pick}))' ${replay.dataset.json} | thalweg-engine run --plan - --out replay`;
