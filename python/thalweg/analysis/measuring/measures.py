@@ -157,7 +157,8 @@ MEASURES: dict[str, Measure] = {
             "Round-trip time, median",
             "s",
             "flow",
-            "Mean of the medians of the transfers' round-trip times, each weighted by the number of segments that it sent.",
+            "Mean of the medians of the transfers' round-trip times, each weighted by the number of segments that it"
+            " sent.",
             in_window=True,
         ),
         Measure(
