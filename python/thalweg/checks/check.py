@@ -167,7 +167,9 @@ def parse_all(
         try:
             check = Check.parse(text, flows, list(points.values()))
             if any(term.measure == HARM for term in check.terms):
-                raise TermError("harm requires runs with a single flow", "a measure of one run", "share(FLOW) >= 0.4")
+                raise TermError(
+                    "harm requires separate runs with the flow alone", "a measure of one run", "share(FLOW) >= 0.4"
+                )
             check.places(points)
             checks.append(check)
         except TermError as error:

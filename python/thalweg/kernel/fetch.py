@@ -95,7 +95,7 @@ def _check_programs() -> None:
     if missing:
         raise ThalwegError(
             "no-apt",
-            f"{' and '.join(missing)} missing, and kernels are fetched as Debian packages",
+            f"missing programs: {', '.join(missing)}; kernels are fetched as Debian packages",
             hint="use your own kernel: thalweg run FILE --engine vm --kernel IMAGE --modules DIR",
             exit_code=Exit.MISSING,
         )

@@ -52,7 +52,9 @@ class Failure:
         window_s, after_s = (_seconds(group) for group in match.groups()[1:])
         bound = Constraint.parse(match[1], flows)
         if bound.term.measure == HARM:
-            raise TermError("harm requires runs with a single flow", "a measure of one run", "share(FLOW) <= 0.05")
+            raise TermError(
+                "harm requires separate runs with the flow alone", "a measure of one run", "share(FLOW) <= 0.05"
+            )
         if (window_s or after_s) and not MEASURES[bound.term.measure].in_window:
             expected = "a failure without `for` and `after`"
             raise TermError(f"`{bound.term.measure}` cannot be measured within a time window", expected)

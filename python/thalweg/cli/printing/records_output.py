@@ -175,7 +175,7 @@ def _per_cent(share: float | None) -> str:
 def _missing(summary: "Summary") -> str:
     """Return a line about columns without any value, and those without a value in many rows."""
     absent = [column.column for column in summary.missing if _min_share(column) == 1]
-    names = ", ".join(absent) if len(absent) <= MAX_NEVER else f"{len(absent)} columns, which --json and --out name"
+    names = ", ".join(absent) if len(absent) <= MAX_NEVER else f"{len(absent)} columns (--json and --out list them)"
     lines = [f"empty in every row: {names}"] if absent else []
     sparse = [
         column for column in summary.missing if column.means and _max_share(column) >= MOSTLY and _min_share(column) < 1
