@@ -126,7 +126,7 @@ class ThalwegError(Exception):
 
 _SHORTAGES = {
     errno.EMFILE: "raise the limit of open files: ulimit -n 4096, or LimitNOFILE=4096 in a systemd unit",
-    errno.ENFILE: "close programs, or as root: sysctl -w fs.file-max=1000000",
+    errno.ENFILE: "close programs, or raise the limit as root: sysctl -w fs.file-max=1000000",
     errno.ENOMEM: "close other programs; ulimit -v shows a limit of this process",
     errno.EAGAIN: "close other programs, or raise the limit of processes: ulimit -u, or TasksMax= in a systemd unit",
 }

@@ -85,7 +85,7 @@ impl Shortage {
     pub fn hint(self) -> &'static str {
         match self {
             Shortage::Descriptors => "raise the limit: ulimit -n 4096, or LimitNOFILE=4096 in a systemd unit",
-            Shortage::MachineDescriptors => "close programs, or as root: sysctl -w fs.file-max=1000000",
+            Shortage::MachineDescriptors => "close programs, or raise the limit as root: sysctl -w fs.file-max=1000000",
             Shortage::Memory => {
                 "close other programs, or raise MemoryMax= in a systemd unit; ulimit -v shows another limit"
             }

@@ -45,7 +45,7 @@ DIGIT_BITS = 4
 GZIP = b"\x1f\x8b"
 
 EXPECTED = "CSV with a column `network`, or lines of RouteViews: address, length, AS"
-HINT = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE"
+HINT = "for example the heading network,asn,country and the row 192.0.2.0/24,64496,DE"
 
 
 class _Bad(Exception):
@@ -102,7 +102,7 @@ def read(place: Path) -> list[PrefixTable]:
             except _Bad as why:
                 raise _wrong(file, line, str(why)) from None
     if not tables:
-        raise _wrong(files[0] if files else place, None, "it names no network")
+        raise _wrong(files[0] if files else place, None, "no networks")
     return list(tables.values())
 
 
@@ -185,7 +185,7 @@ def _routeviews(first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], st
 def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
     heading = [name.strip().lower() for name in next(csv.reader([first.removeprefix("\ufeff")]), [])]
     if NETWORK not in heading:
-        raise _wrong(file, 1, f"its heading names no `{NETWORK}`")
+        raise _wrong(file, 1, f"no column `{NETWORK}` in the heading")
     places = _places(file) if GEONAME in heading else {}
     named = [COUNTRY if name == GEONAME and places else NAMES.get(name, name) for name in heading]
     named = [f"{name}_" if name in RESERVED else name for name in named]
@@ -200,7 +200,7 @@ def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...
         if not fields:
             continue
         if len(fields) != len(heading):
-            raise _wrong(file, reader.line_num + 1, f"{len(fields)} fields, and the heading has {len(heading)}")
+            raise _wrong(file, reader.line_num + 1, f"{len(fields)} fields; the heading has {len(heading)}")
         values = tuple(_value(columns[i], fields[column], places) for i, column in enumerate(taken))
         yield columns, fields[at], values, reader.line_num + 1
 

@@ -138,15 +138,15 @@ def test_a_maxmind_folder_is_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ip,asn\n1.2.3.4,5\n", "its heading names no `network`"),
+        ("ip,asn\n1.2.3.4,5\n", "no column `network` in the heading"),
         ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is not a network"),
         ("network,asn\n192.0.2.1/24,5\n", "bits set beyond its length"),
         ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is not a network"),
-        ("network,asn\n192.0.2.0/24\n", "1 fields, and the heading has 2"),
+        ("network,asn\n192.0.2.0/24\n", "1 fields; the heading has 2"),
         ("network\n192.0.2.0/24\n", "has no attributes of its networks"),
         ("192.0.2.0\t24\n", "is not a network"),
-        ("network,asn\n", "names no network"),
-        ("", "its heading names no `network`"),
+        ("network,asn\n", "no networks"),
+        ("", "no column `network` in the heading"),
     ],
 )
 def test_a_malformed_table_is_reported(tmp_path: Path, text: str, message: str) -> None:
