@@ -32,7 +32,7 @@ def command(
     file: File,
     engine_name: EngineName = engine.DEFAULT,
     confirm: Annotated[
-        str | None, option("--confirm", "ENGINE", "Run the best candidates on this engine, too: uml, kernel or vm.")
+        str | None, option("--confirm", "ENGINE", "Run the best candidates on this engine also: uml, kernel or vm.")
     ] = None,
     budget: Annotated[
         int | None, option("--budget", "N", "Number of candidates, instead of the scenario's.", min=1)
