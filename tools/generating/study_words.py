@@ -9,31 +9,21 @@ reason where it is known.
 
 A **value** is a mean over *n* repetitions that differ by their seed (*n* at the point with the fewest). Its 95 %
 confidence interval comes from their spread: Student's t; for a ratio of two means on a logarithmic scale, with Welch's
-degrees of freedom. The interval covers random variation, not the difference between a model and reality: that is why
-there is more than one engine.
+degrees of freedom. The interval covers random variation, not the difference between a model and reality.
 
-| Verdict | Meaning |
-| --- | --- |
-| ✓ holds | the whole interval is within the bounds |
-| ✗ does not hold | the whole interval is outside |
-| ~ not settled | the interval spans a bound, although it is narrow enough or all repetitions are used |
-| - cannot run here | the engine lacks a feature, or would take too long |
-| · not in the quick set | only the full set has the points |
+- **holds** (✓): the whole interval is within the bounds
+- **does not hold** (✗): the whole interval is outside
+- **not settled** (~): the interval spans a bound, although it is narrow enough or all repetitions are used
+- **cannot run here** (-): the engine lacks a feature, or would take too long
+- **not in the quick set** (·): only the full set has the points
 
 A claim over many points holds if it holds at each; the page shows the point nearest to a bound, or furthest outside.
 Confidence is divided by the number of points outside (Bonferroni), so that a long list does not fail by chance.
 [Formulas, and how to write a study](../reference/studies.md).
 
-| Engine | TCP | Time |
-| --- | --- | --- |
-| `sim` | our model of TCP and of the path | simulated, deterministic: the same numbers on every machine |
-| `uml` | Linux, in a user-mode kernel with the kernel's own queues | virtual: load on the machine has no effect |
-| `kernel` | Linux of the machine that ran it | real, with the noise of the machine |
-| `vm` | Linux in a virtual machine whose CPU can be limited | real |
-
-Where `sim` and `uml` agree, an error in our model of TCP is not the cause; the models of path and traffic, which they
-share, may still be. [Their agreement](../reference/agreement.md) was measured on a grid of scenarios. A study's page
-lists what an engine runs on a smaller scale than the source.
+Where `sim` and `uml` ([engines](../reference/features.md)) [agree](../reference/agreement.md), an error in our model of
+TCP is not the cause; the models of path and traffic, which they share, may still be. A study's page lists what an engine
+runs on a smaller scale than the source.
 
 Run every study on the simulator, and fail if a claim that held no longer holds:
 
