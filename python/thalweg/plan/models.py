@@ -21,7 +21,7 @@ Probability = float
 
 
 class ProfilePoint(Table):
-    """Conditions from a time on; null: unchanged."""
+    """Conditions from a given time; null: unchanged."""
 
     at_ns: Time
     """Time from which the step applies."""
@@ -47,7 +47,7 @@ SweepValue = bool | int | float | str
 
 
 class Step(Table):
-    """A rate from a time on."""
+    """A rate from a given time."""
 
     at_ns: Time
     """Time from which the step applies."""
@@ -130,7 +130,7 @@ class QueueCodel(Table):
     ecn: bool
     """Whether ECN-capable packets are marked instead of dropped."""
     ce_threshold_ns: Span | None = None
-    """ECN-capable packets with at least this sojourn time are marked; null: none are."""
+    """Sojourn time above which ECN-capable packets are marked; null: none are marked."""
 
 
 class QueueFqCodel(Table):
@@ -140,7 +140,7 @@ class QueueFqCodel(Table):
     flows: Annotated[int, Field(ge=0, le=4294967295)]
     """Number of sub-queues that flows are hashed to."""
     quantum_bytes: Bytes
-    """Bytes that a sub-queue may send in a round."""
+    """Bytes that a sub-queue may send per round."""
     memory_limit_bytes: Bytes
     """Limit of all packets together."""
     drop_batch: Annotated[int, Field(ge=0, le=4294967295)]
@@ -152,7 +152,7 @@ class QueueFqCodel(Table):
     ecn: bool
     """Whether ECN-capable packets are marked instead of dropped."""
     ce_threshold_ns: Span | None = None
-    """ECN-capable packets with at least this sojourn time are marked; null: none are."""
+    """Sojourn time above which ECN-capable packets are marked; null: none are marked."""
 
 
 class QueuePie(Table):
@@ -178,7 +178,7 @@ class QueueFqPie(Table):
     flows: Annotated[int, Field(ge=0, le=4294967295)]
     """Number of sub-queues that flows are hashed to."""
     quantum_bytes: Bytes
-    """Bytes that a sub-queue may send in a round."""
+    """Bytes that a sub-queue may send per round."""
     memory_limit_bytes: Bytes
     """Limit of all packets together."""
     target_ns: Span
@@ -200,9 +200,9 @@ class QueueRed(Table):
 
     kind: Literal["red"] = "red"
     min_bytes: Bytes
-    """Average queue length from which on packets may be marked or dropped."""
+    """Average queue length at which marking or dropping begins."""
     max_bytes: Bytes
-    """Average queue length from which on every packet is marked or dropped."""
+    """Average queue length at which every packet is marked or dropped."""
     avpkt_bytes: Bytes
     """Average size of a packet."""
     burst: Annotated[int, Field(ge=0, le=4294967295)]
@@ -222,11 +222,11 @@ class QueueFq(Table):
     flow_limit: Annotated[int, Field(ge=0, le=4294967295)]
     """Maximum number of packets of a flow."""
     quantum_bytes: Bytes
-    """Bytes that a flow may send in a round."""
+    """Bytes that a flow may send per round."""
     initial_quantum_bytes: Bytes
     """Bytes that a new flow may send in its first round."""
     ce_threshold_ns: Span | None = None
-    """ECN-capable packets with at least this sojourn time are marked; null: none are."""
+    """Sojourn time above which ECN-capable packets are marked; null: none are marked."""
 
 
 class QueueDualpi2(Table):
@@ -242,7 +242,7 @@ class QueueDualpi2(Table):
     beta: float
     """Weight of the change of the delay, in 1/s."""
     step_thresh_ns: Span
-    """Sojourn time from which on every packet of the L queue is marked."""
+    """Sojourn time above which every packet of the L queue is marked."""
     coupling_factor: Annotated[int, Field(ge=0, le=4294967295)]
     """Ratio between the marking probability of the L queue and the square root of the classic drop probability."""
     classic_protection: Annotated[int, Field(ge=0, le=4294967295)]
@@ -318,7 +318,7 @@ class Link(Table):
     capacity: Capacity
     """Rate at which packets leave the queue."""
     buffer: Buffer
-    """Capacity of the queue, without the packet being sent."""
+    """Capacity of the queue, excluding the packet being sent."""
     queue: Queue
     """Queue discipline."""
     loss: Loss
@@ -328,7 +328,7 @@ class Link(Table):
     delay_ns: Span
     """Propagation delay of this direction."""
     jitter_ns: Span
-    """A further random delay between 0 and this; packets stay in order, unless they may be reordered."""
+    """Additional random delay between 0 and this value; packets stay in order unless they may be reordered."""
     reorder: Probability
     """Probability that a packet is held back."""
     reorder_delay_ns: Span
@@ -340,7 +340,7 @@ class Link(Table):
     aggregation: Aggregation | None = Field(default=None, exclude_if=not_)
     """Packets leave together; absent or null: each packet leaves alone."""
     ack_thinning: Annotated[int, Field(ge=0, le=4294967295)] | None = Field(default=None, exclude_if=not_)
-    """One in this number of acknowledgements of a connection is forwarded; absent or null: all are."""
+    """Only one in this number of a connection's acknowledgements is forwarded; absent or null: all are."""
     offloads: bool = Field(default=False, exclude_if=not_)
     """Whether segments that reach the link back to back are merged: queued, dropped and sent as one packet."""
     profile: str | None = Field(default=None, exclude_if=not_)
@@ -389,7 +389,7 @@ class Host(Table):
     rcvbuf_max_bytes: Bytes
     """Limit of a connection's receive buffer."""
     delay_jitter_ns: Span
-    """Every packet leaves after a random delay between 0 and this, in order."""
+    """Every packet leaves after a random delay between 0 and this value, in order."""
     cpu: Cpu | None = Field(default=None, exclude_if=not_)
     """Restriction of its CPU; absent or null: it has a CPU whenever it needs one."""
     second_cpu: bool = Field(default=False, exclude_if=not_)
@@ -636,7 +636,7 @@ class Flow(Table):
     """Name of the host at the sender's end of the path: it sends the flow's data, or receives it if the flow goes up.
     """
     cc_file: CcFile | None = Field(default=None, exclude_if=not_)
-    """File to load the algorithm from; absent or null: the engine has it."""
+    """File to load the algorithm from; absent or null: the engine provides the algorithm."""
     paced: bool = Field(default=False, exclude_if=not_)
     """Whether segments leave at the pacing rate even if the algorithm does not pace."""
     ecn: bool = Field(default=False, exclude_if=not_)
@@ -698,7 +698,7 @@ class Experiment(Table):
     sample_interval_ns: Span
     """Time between two samples; 0: no samples."""
     start_jitter_ns: Span
-    """Each start of a connection is delayed by a random time between 0 and this."""
+    """Each start of a connection is delayed by a random time between 0 and this value."""
     rtt_ns: Span
     """Round-trip time of the empty path."""
     forward: Link

@@ -99,7 +99,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "Data segments sent, retransmissions included; of programs packets with payload that entered the path.",
+                "Data segments sent, retransmissions included; for programs, packets with payload that entered "
+                "the path.",
             ),
             Column(
                 "retransmits",
@@ -197,7 +198,7 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Segments sent, and neither acknowledged nor deemed lost; empty: as for cwnd_packets.",
+                "Segments sent, and neither acknowledged nor marked as lost; empty: as for cwnd_packets.",
             ),
             Column("pacing_rate_bps", "u64", True, False, "Pacing rate; empty: not paced."),
             Column(
@@ -205,8 +206,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Latest delivery-rate sample that was not limited by the application; of programs payload "
-                "delivered since the sample before.",
+                "Latest delivery-rate sample that was not limited by the application; for programs, payload "
+                "delivered since the previous sample.",
             ),
             Column("srtt_us", "u64", True, False, "Smoothed round-trip time."),
             Column("min_rtt_us", "u64", True, False, "Smallest round-trip time so far on this connection."),
@@ -215,7 +216,7 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "Payload bytes acknowledged so far on this connection; of programs as in flows.",
+                "Payload bytes acknowledged so far on this connection; for programs, as in flows.",
             ),
             Column("segments", "u64", False, False, "Data segments sent so far, retransmissions included."),
             Column("retransmits", "u64", True, False, "Data segments retransmitted so far; empty: UDP of programs."),
@@ -239,8 +240,8 @@ TABLES: dict[str, Table] = {
                 "f64",
                 True,
                 False,
-                "Mean one-way delay on the path of packets delivered since the sample before; empty: no program, "
-                "or no packet. The column is absent where no flow has programs.",
+                "Mean one-way delay on the path of packets delivered since the previous sample; empty: no "
+                "program, or no packet. The column is absent where no flow has programs.",
             ),
         ),
     ),
@@ -274,8 +275,8 @@ TABLES: dict[str, Table] = {
                 "flows that go up).",
             ),
             Column("t_us", "u64", False, True, "Time of the sample."),
-            Column("backlog_bytes", "u64", False, False, "Bytes in the queue, the packet being sent not counted."),
-            Column("backlog_packets", "u64", False, False, "Packets in the queue, the packet being sent not counted."),
+            Column("backlog_bytes", "u64", False, False, "Bytes in the queue, excluding the packet being sent."),
+            Column("backlog_packets", "u64", False, False, "Packets in the queue, excluding the packet being sent."),
             Column("dropped_packets", "u64", False, False, "Packets dropped so far by the queue, for any reason."),
             Column(
                 "early_drops",
@@ -334,7 +335,7 @@ TABLES: dict[str, Table] = {
             ),
             Column("size_bytes", "u64", False, False, "Size, IP header included."),
             Column(
-                "backlog_bytes", "u64", False, False, "Bytes in the queue after it, the packet being sent not counted."
+                "backlog_bytes", "u64", False, False, "Bytes in the queue after it, excluding the packet being sent."
             ),
             Column(
                 "cause",
@@ -375,16 +376,16 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 False,
                 True,
-                "Which connection: the kernel's cookie of its socket, unique until the machine starts again; of "
-                "imports a hash or a line number.",
+                "Identifier of the connection: the kernel's socket cookie, unique until the machine reboots; for "
+                "imported rows, a hash or a line number.",
             ),
             Column(
                 "kind",
                 "string",
                 False,
                 True,
-                "close (the whole connection, once it has closed), interim (the same so far; the next close or "
-                "interim row of the connection replaces it) or transfer (one object sent).",
+                "close (the whole connection, once it has closed), interim (the connection so far; its next close "
+                "or interim row replaces this one) or transfer (one object sent).",
             ),
             Column(
                 "transfer",
@@ -415,8 +416,8 @@ RECORDS: dict[str, Table] = {
                 "bool",
                 True,
                 False,
-                "Whether it was open before recording began. Times and round-trip times then count from the start "
-                "of recording, the kernel's own counters from the opening.",
+                "Whether the connection was open before recording began. Times and round-trip times then count "
+                "from the start of recording, and the kernel's own counters from the opening.",
             ),
             Column(
                 "sampled_one_in",
@@ -476,24 +477,25 @@ RECORDS: dict[str, Table] = {
                 False,
                 "The reason why a connection is untouched: application (it, or another program, set "
                 "TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep "
-                "or override (an override of the settings leaves it alone, or names the algorithm), refused (the "
-                "kernel did not set the drawn algorithm) or no_chances (its network namespace is unknown or its "
-                "default is not among the algorithms); else empty.",
+                "or override (an override in the settings excludes the connection, or sets its algorithm), "
+                "refused (the kernel did not set the drawn algorithm) or no_chances (its network namespace is "
+                "unknown or its default is not among the algorithms); else empty.",
             ),
             Column(
                 "assigned_cc",
                 "string",
                 True,
                 False,
-                "The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.",
+                "The algorithm that `tune` chose, or would have chosen in a dry run; for held_out connections, "
+                "the default.",
             ),
             Column(
                 "close",
                 "string",
                 True,
                 False,
-                "How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, "
-                "timeout, or unseen (its close was not observed).",
+                "How the connection closed: local_fin or remote_fin (whose FIN came first), local_reset, "
+                "remote_reset, timeout, or unseen (its close was not observed).",
             ),
             Column("sent_bytes", "u64", True, False, "Payload bytes sent, retransmissions included."),
             Column("acked_bytes", "u64", True, False, "Payload bytes acknowledged."),
@@ -501,19 +503,23 @@ RECORDS: dict[str, Table] = {
             Column("retransmitted_bytes", "u64", True, False, "Payload bytes of retransmissions."),
             Column("segments", "u64", True, False, "Data segments sent, retransmissions included."),
             Column("retransmits", "u64", True, False, "Segments that were retransmissions."),
-            Column("segments_out", "u64", True, False, "Segments sent, those without payload too."),
-            Column("segments_in", "u64", True, False, "Segments received, those without payload too."),
+            Column("segments_out", "u64", True, False, "Segments sent, including those without payload."),
+            Column("segments_in", "u64", True, False, "Segments received, including those without payload."),
             Column(
-                "lost_packets", "u64", True, False, "Packets that were deemed lost, over the life of the connection."
+                "lost_packets",
+                "u64",
+                True,
+                False,
+                "Packets that the sender marked as lost, over the life of the connection.",
             ),
             Column(
                 "reordering",
                 "u64",
                 True,
                 False,
-                "Maximum reordering seen on the path, in packets; 3 is the kernel's initial value.",
+                "Maximum reordering detected on the path, in packets; 3 is the kernel's initial value.",
             ),
-            Column("reorderings", "u64", True, False, "Times that reordering was seen."),
+            Column("reorderings", "u64", True, False, "Number of times that reordering was detected."),
             Column("ecn", "bool", True, False, "Whether both ends agreed on ECN."),
             Column("ce_packets", "u64", True, False, "Packets delivered with a congestion mark (ECN)."),
             Column("mss_bytes", "u64", True, False, "Largest payload of a segment sent."),
@@ -525,7 +531,7 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "95th percentile of the round-trip times sampled, at most one a round trip.",
+                "95th percentile of the round-trip times sampled, with at most one sample per round trip.",
             ),
             Column("rtt_max_us", "u64", True, False, "Largest round-trip time sampled."),
             Column("delivery_rate_bps", "u64", True, False, "Last delivery-rate sample."),
@@ -555,14 +561,14 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Part of busy_us in which the peer's receive window limited sending; in jiffies, too.",
+                "Part of busy_us in which the peer's receive window limited sending; also counted in jiffies.",
             ),
             Column(
                 "sndbuf_limited_us",
                 "u64",
                 True,
                 False,
-                "Part of busy_us in which the local send buffer limited sending; in jiffies, too.",
+                "Part of busy_us in which the local send buffer limited sending; also counted in jiffies.",
             ),
             Column(
                 "app_limited_share",
@@ -629,7 +635,7 @@ RECORDS: dict[str, Table] = {
                 "f64",
                 True,
                 False,
-                "(rtt_max_us - rtt_min_us) / rtt_min_us: how deep the queue on the path is at least, in BDP.",
+                "(rtt_max_us - rtt_min_us) / rtt_min_us: a lower bound of the depth of the path's queue, in BDP.",
             ),
             Column(
                 "fct_us",
@@ -637,10 +643,14 @@ RECORDS: dict[str, Table] = {
                 True,
                 False,
                 "Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: "
-                "no transfer, or one that did not end.",
+                "the row is not a transfer, or the transfer did not end.",
             ),
             Column(
-                "goodput_bps", "f64", True, False, "8 acked_bytes / fct_us, in bits per second; empty where fct_us is."
+                "goodput_bps",
+                "f64",
+                True,
+                False,
+                "8 acked_bytes / fct_us, in bits per second; empty if fct_us is empty.",
             ),
         ),
     ),

@@ -9,12 +9,12 @@ from thalweg.scenario.text.texts import ArrivalRate, Buffer, Rate, Size, SizeOrU
 
 
 class Step(Table):
-    """Conditions from a time on; unset ones stay unchanged."""
+    """Conditions from a given time; those that are not set stay unchanged."""
 
     at: Time
     """Time from which the step applies."""
     rate: Rate | None = None
-    """The rate from then on. If any step has one, the first must."""
+    """The rate from then on. If any step has a rate, the first step must have one."""
     rtt: Time | None = None
     """The path's round-trip time from then on, half in each direction."""
     loss: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
@@ -46,7 +46,7 @@ class QueueTable(Table):
     flows: Annotated[int, Field(ge=1, le=65536)] | None = None
     """Number of sub-queues that flows are hashed to: 1024 (fq_codel, fq_pie)."""
     quantum: Size | None = None
-    """Bytes that a sub-queue or flow may send in a round: 1514 (fq_codel, fq_pie), 3028 (fq)."""
+    """Bytes that a sub-queue or flow may send per round: 1514 (fq_codel, fq_pie), 3028 (fq)."""
     initial_quantum: Size | None = None
     """Bytes that a new flow may send in its first round: 15140 (fq)."""
     flow_limit: Annotated[int, Field(ge=1, le=4294967295)] | None = None
@@ -60,13 +60,13 @@ class QueueTable(Table):
     others.
     """
     ce_threshold: Time | None = None
-    """Sojourn time from which on ECN-capable packets are marked. Default: none (codel, fq_codel, fq)."""
+    """Sojourn time above which ECN-capable packets are marked. Default: none (codel, fq_codel, fq)."""
     ecn_prob: Annotated[int, Field(ge=0, le=100)] | None = None
     """Drop probability up to which packets are marked, in percent: 10 (fq_pie)."""
     min: Size | None = None
-    """Average queue length from which on packets may be marked or dropped: a third of max (red)."""
+    """Average queue length at which marking or dropping begins: a third of max (red)."""
     max: Size | None = None
-    """Average queue length from which on every packet is marked or dropped: a quarter of the limit (red)."""
+    """Average queue length at which every packet is marked or dropped: a quarter of the limit (red)."""
     avpkt: Size | None = None
     """Average size of a packet: 1000 bytes (red)."""
     burst: Annotated[int, Field(ge=1, le=4294967295)] | None = None
@@ -80,7 +80,7 @@ class QueueTable(Table):
     beta: Annotated[float, Field(ge=0.0, le=256.0)] | None = None
     """Weight of the change of the delay: 20 sixteenths of 1/s (pie, fq_pie), 3.2 1/s (dualpi2)."""
     step_thresh: Time | None = None
-    """Sojourn time from which on every packet of the L queue is marked: 1 ms (dualpi2)."""
+    """Sojourn time above which every packet of the L queue is marked: 1 ms (dualpi2)."""
     coupling_factor: Annotated[int, Field(ge=1, le=255)] | None = None
     """Ratio between the marking probability of the L queue and the square root of the classic drop probability: 2
     (dualpi2).
@@ -181,9 +181,7 @@ class Reverse(Table):
     aggregation: Aggregation | None = None
     """Packets leave together."""
     ack_thinning: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """One in this number of acknowledgements of a connection is forwarded, as modems and Wi-Fi access points thin them
-    out.
-    """
+    """Only one in this number of a connection's acknowledgements is forwarded, as by modems and Wi-Fi access points."""
     loss: Loss = 0.0
     """Random loss before its queue."""
     jitter: Time = "0s"
@@ -217,14 +215,14 @@ class Path(Table):
     rtt: Time | None = None
     """Round-trip time of an empty path, half in each direction. Required unless a preset sets it."""
     buffer: Buffer = "1bdp"
-    """Capacity of the bottleneck's queue without the packet being sent: `"0.5bdp"` (of the first rate, or a trace's
+    """Capacity of the bottleneck's queue, excluding the packet being sent: `"0.5bdp"` (of the first rate, or a trace's
     mean rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines
     without a `limit`; those that count packets count 1500 bytes as one.
     """
     queue: Queue = "fifo"
     """Queue discipline: a name, or a table with `name` and tc's parameters."""
     policer: Policer | None = None
-    """Token bucket in front of the queue: packets beyond it are dropped."""
+    """Token bucket in front of the queue: packets that exceed it are dropped."""
     aggregation: Aggregation | None = None
     """Packets leave together, as in Wi-Fi, LTE and DOCSIS. For the other direction, see [path.reverse]."""
     loss: Loss = 0.0
@@ -350,14 +348,14 @@ Cc = Annotated[Annotated[str, Tag("value")] | Annotated[CcTable, Tag("table")], 
 """A congestion control."""
 
 Arrivals = Literal["poisson"]
-"""Processes of arrival."""
+"""Arrival processes."""
 
 
 class Repeat(Table):
     """Further connections of a flow: either `gap` (with `until` or `count`), or `arrivals` with `rate` and `sizes`."""
 
     gap: Time | None = None
-    """The next connection opens this long after the one before has finished."""
+    """The next connection opens this long after the previous one has finished."""
     until: str | None = None
     """Name of a flow; connections open until it has finished."""
     count: Annotated[int, Field(ge=1, le=10000000)] | None = None
@@ -435,11 +433,11 @@ App = Annotated[Annotated[AppName, Tag("value")] | Annotated[AppTable, Tag("tabl
 """An application by name, or a table with its parameters."""
 
 ProgramReadyName = Literal["listening"]
-"""Signs without parameters that a server is ready."""
+"""Conditions without parameters for a server to be ready."""
 
 
 class ProgramReadyTable(Table):
-    """Another sign that a server is ready; exactly one of the two."""
+    """Another condition for a server to be ready; exactly one of the two keys."""
 
     output: str | None = None
     """Text that the server prints."""
@@ -492,8 +490,8 @@ class Flow(Table):
     cc_params: dict[str, float] = Field(default_factory=dict)
     """Parameters of the algorithm, where the engine can set them."""
     paced: bool = False
-    """Whether segments leave spread out at the pacing rate even if the algorithm does not pace, as below Linux's queue
-    discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
+    """Whether segments are paced even if the algorithm does not pace, as with Linux's queue discipline `fq`: at 1.2
+    times cwnd per round trip, and in early slow start at twice cwnd.
     """
     ecn: bool | None = None
     """Whether the connection negotiates ECN (RFC 3168). Default: as in Linux, only algorithms that need ECN do."""

@@ -1,6 +1,7 @@
 """The evidence behind the numbers of a run: all of its experiments, some of them, or none."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import polars as pl
@@ -20,8 +21,12 @@ class Evidence:
     """None if all experiments can be used."""
 
 
+@lru_cache(maxsize=32)
 def evidence(run: Run) -> Evidence:
-    """Return the evidence of a run; experiments that a study did not need do not count as missing."""
+    """Return the evidence of a run; experiments that a study did not need do not count as missing.
+
+    The result is cached for the latest runs, because it counts the rows of every table `flows` and has several callers.
+    """
     extent = of_status(status(run))
     if extent.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():
         return extent

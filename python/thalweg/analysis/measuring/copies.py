@@ -11,8 +11,6 @@ from thalweg.results.columns import TABLES
 _LEFT_OUT = {*EXPERIMENT, "start_us", "end_us", "untrustworthy"}
 """Columns in which copies may differ: an experiment that is shifted in time is still a copy. Round-trip times are
 excluded as well, because such a shift changes their rounding to ticks.
-
-Round-trip times are excluded as well, because such a shift changes their rounding to ticks.
 """
 
 

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import cast
 
+import polars as pl
+
+from thalweg import analysis, plan, scenario
 from thalweg import engine as engines
-from thalweg import plan, scenario
 from thalweg.engine import Engine
 from thalweg.errors import Source, ThalwegErrors
 from thalweg.plan import Plan
+from thalweg.results.plan_document import PlanDocument
 from thalweg.scenario import Document
 from thalweg.scenario.document import Replacements, TomlValue, Value
 from thalweg.studies.claims.load import CLAIMS, Study
@@ -43,6 +47,16 @@ class PlannedPart:
     """The synthetic records to judge instead of a plan; None: the part is a scenario."""
     is_quick: bool = False
     """For records: whether fewer connections are simulated."""
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """One row per planned point: experiment, the keys of the sweep, the derived keys."""
+        assert self.plan
+        points = {experiment.experiment: experiment.sweep for experiment in self.plan.experiments}
+        rows = [{"experiment": number, **sweep, **self.fixed} for number, sweep in points.items()]
+        derived = analysis.derived_from(cast(PlanDocument, self.plan.model_dump(mode="json")))
+        frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})
+        return frame.join(derived, on="experiment", how="left", maintain_order="left")
 
     def directory(self, folder: Path) -> Path:
         """Return the run directory of the part."""

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import polars as pl
 
 from thalweg import analysis
 from thalweg.results import Run
-from thalweg.results.plan_document import PlanDocument
 from thalweg.scenario.document import TomlValue, Value
 from thalweg.scenario.text import quantities
 from thalweg.studies.claims.keys import is_one, number, range_of, values_of
@@ -145,9 +143,7 @@ class PartData:
                 return NotRun(self.planned.reasons[experiment])
         full_part = self.planned.whole() if self.planned.whole else None
         is_elsewhere = (
-            full_part is not None
-            and full_part.plan is not None
-            and chosen(planned_points(full_part), conditions).height > 0
+            full_part is not None and full_part.plan is not None and chosen(full_part.points, conditions).height > 0
         )
         kind, scope = (NotQuick, "in the quick set") if is_elsewhere else (NotRun, "here")
         for key, condition in conditions.items():
@@ -157,16 +153,6 @@ class PartData:
                 )
                 return kind(f"`{self.planned.part}` is not run at {key} = {_text(condition)} {scope}, only at {swept}")
         return kind(f"`{self.planned.part}` is not run at such a point {scope}")
-
-
-def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
-    """Return one row per planned point: experiment, the keys of the sweep, the derived keys."""
-    assert planned_part.plan
-    points = {experiment.experiment: experiment.sweep for experiment in planned_part.plan.experiments}
-    rows = [{"experiment": number, **sweep, **planned_part.fixed} for number, sweep in points.items()]
-    derived = analysis.derived_from(cast(PlanDocument, planned_part.plan.model_dump(mode="json")))
-    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})
-    return frame.join(derived, on="experiment", how="left", maintain_order="left")
 
 
 def chosen(points: pl.DataFrame, conditions: Mapping[str, TomlValue]) -> pl.DataFrame:

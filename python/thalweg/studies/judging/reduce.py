@@ -45,11 +45,19 @@ def _slope(key: Numbers, values: Numbers) -> Numbers:
 
 
 def _spearman(key: Numbers, values: Numbers) -> Numbers:
-    from scipy.stats import rankdata  # importing it takes a second, and few claims use ranks
-
-    ranks, key_ranks = rankdata(values, axis=-1), rankdata(key)
+    ranks, key_ranks = _ranks(values), _ranks(key)
     ranks, key_ranks = ranks - ranks.mean(axis=-1, keepdims=True), key_ranks - key_ranks.mean()
     return np.asarray((ranks * key_ranks).sum(axis=-1) / np.sqrt((ranks**2).sum(axis=-1) * (key_ranks**2).sum()))
+
+
+def _ranks(values: Numbers) -> Numbers:
+    """Return the ranks along the last axis, from 1; equal values share the mean of their ranks.
+
+    >>> _ranks(np.array([[3.0, 1.0, 3.0, 2.0]])).tolist()
+    [[3.5, 1.0, 3.5, 2.0]]
+    """
+    others, one = values[..., np.newaxis, :], values[..., :, np.newaxis]
+    return np.asarray(((others < one).sum(axis=-1) + (others <= one).sum(axis=-1) + 1) / 2)
 
 
 def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
