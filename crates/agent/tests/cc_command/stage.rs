@@ -1,6 +1,6 @@
 //! The agent as a process, and two network namespaces between which connections run.
 
-use crate::common::{Done, Namespace, Running, left_out, run};
+use crate::common::{Done, Namespace, Running, left_out, link_agent, run};
 use crate::registration::lock_registrations;
 use serde_json::Value;
 use std::fs::File;
@@ -27,7 +27,7 @@ impl Stage {
         // A folder from which any user may execute files.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let mut stage = Stage { _lock: lock, folder, is_ours: false };
-        std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
+        link_agent(&stage.agent_file()).expect("the agent");
         let status = stage.agent(&["cc", "status"]);
         let why = match status.code {
             Some(0) if BUILT_IN.iter().any(|name| status.out.contains(&format!("{name}:"))) => {
@@ -123,8 +123,11 @@ impl Drop for Stage {
         if !self.is_ours {
             return;
         }
+        let status = self.agent(&["cc", "status"]).out;
         for name in BUILT_IN.into_iter().chain(["fixed_window", "rejected"]) {
-            self.agent(&["cc", "unload", name]);
+            if status.contains(&format!("{name}: registered")) {
+                self.agent(&["cc", "unload", name]);
+            }
         }
     }
 }

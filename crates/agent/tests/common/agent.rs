@@ -1,7 +1,9 @@
 //! The agent as a process.
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// The output and the exit code of a command.
@@ -17,6 +19,15 @@ pub fn run(command: &mut Command) -> Done {
     let output = command.stdin(Stdio::null()).output().expect("it starts");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+}
+
+/// Links the agent to a path in a folder from which any user may execute files; copies it to another file system.
+///
+/// # Errors
+/// If the file cannot be created.
+pub fn link_agent(path: &Path) -> io::Result<()> {
+    let agent = env!("CARGO_BIN_EXE_thalweg-agent");
+    fs::hard_link(agent, path).or_else(|_| fs::copy(agent, path).map(drop))
 }
 
 /// Checks the exit code, the problem code and a part of the hint.

@@ -3,7 +3,7 @@
 mod agent;
 mod waiting;
 
-pub use agent::{Done, Running, assert_refused, left_out, run};
+pub use agent::{Done, Running, assert_refused, left_out, link_agent, run};
 use std::process::{Child, Command, Stdio};
 pub use waiting::wait_until;
 

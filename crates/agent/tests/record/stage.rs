@@ -1,6 +1,6 @@
 //! An agent that records only the connections of this process.
 
-use crate::common::{Namespace, Running, left_out, wait_until};
+use crate::common::{Namespace, Running, left_out, link_agent, wait_until};
 use crate::rows::{self, Row};
 use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -51,7 +51,7 @@ impl Stage {
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).map_err(|error| error.to_string())?;
         let stage = Stage { _one: lock, folder, cgroup, before };
         move_to(&stage.cgroup).map_err(|error| format!("{}: {error}", stage.cgroup.display()))?;
-        fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).map_err(|error| error.to_string())?;
+        link_agent(&stage.agent_file()).map_err(|error| error.to_string())?;
         Ok(stage)
     }
 

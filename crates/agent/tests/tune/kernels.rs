@@ -17,7 +17,6 @@ fn other_kernels_behave_the_same() {
             "choosing::held_out_connections_keep_the_default_of_their_namespace",
             "refused::a_removed_algorithm_is_reported_and_left_out_of_the_choice",
             "untouched::private_addresses_are_excluded_unless_enabled_and_public_ones_are_not",
-            "untouched::overrides_take_precedence",
             "untouched::an_algorithm_set_by_a_route_is_kept",
             "untouched::an_algorithm_set_by_the_application_is_kept",
         ],

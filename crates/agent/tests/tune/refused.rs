@@ -52,7 +52,7 @@ fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
     assert!(decided(&stage, "refused", Some("fixed_window")) > 0);
     let (code, output) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert_eq!(output.matches("leaves out fixed_window: the kernel refused to set it").count(), 1, "{output}");
+    assert_eq!(output.matches("excludes fixed_window: the kernel refused to set it").count(), 1, "{output}");
     let rows = rows::read(&stage.path("records"));
     let drawn =
         rows.iter().find(|row| choice(row) == ["untouched", "", "reno", "reno"]).expect("one that has drawn it");
