@@ -22,8 +22,8 @@ Confidence is divided by the number of points outside (Bonferroni), so that a lo
 [Formulas, and how to write a study](../reference/studies.md).
 
 Where `sim` and `uml` ([engines](../reference/features.md)) [agree](../reference/agreement.md), an error in our model of
-TCP is not the cause; the models of path and traffic, which they share, may still be. A study's page lists what an engine
-runs on a smaller scale than the source.
+TCP is not the cause; the models of path and traffic, which they share, may still be. A study's page lists what an
+engine runs on a smaller scale than the source.
 
 Run every study on the simulator, and fail if a claim that held no longer holds:
 

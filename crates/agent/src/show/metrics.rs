@@ -109,9 +109,6 @@ fn recording(snapshot: &Snapshot) -> Registry {
         let counter = registered(&registry, IntCounter::new(format!("thalweg_{name}_total"), about));
         counter.inc_by(value);
     };
-    let gauge = |name: &str, about: &str, value: f64| {
-        registered(&registry, Gauge::new(name, about)).set(value);
-    };
     let Snapshot { counters, writer, usage, .. } = snapshot;
     counter("connections_opened", "Recorded connections that were opened.", counters.opened);
     counter("connections_joined", "Connections that were open before recording began.", counters.joined);
@@ -127,6 +124,24 @@ fn recording(snapshot: &Snapshot) -> Registry {
     counter("removed_files", "Record files deleted to make space for newer ones.", writer.files_removed);
     counter("clock_steps", "Steps of the wall clock while recording.", counters.clock_steps);
     counter("reattached", "Number of times that the BPF program was attached again.", counters.reattached);
+    state(&registry, snapshot);
+    let cpu = registered(&registry, Counter::new("process_cpu_seconds_total", "CPU time that the process has used."));
+    cpu.inc_by(usage.cpu_us as f64 / 1e6);
+    rows(&registry, counters);
+    programs(&registry, &snapshot.programs);
+    let info = Opts::new("thalweg_info", "Versions of the agent and of the kernel, as labels; always 1.")
+        .const_label("version", &snapshot.version)
+        .const_label("kernel", &snapshot.kernel);
+    registered(&registry, Gauge::with_opts(info)).set(1.0);
+    registry
+}
+
+/// Adds the gauges of the recorder's state.
+fn state(registry: &Registry, snapshot: &Snapshot) {
+    let gauge = |name: &str, about: &str, value: f64| {
+        registered(registry, Gauge::new(name, about)).set(value);
+    };
+    let Snapshot { writer, usage, .. } = snapshot;
     let attached = if snapshot.not_attached.is_some() { 0.0 } else { 1.0 };
     gauge(
         "thalweg_attached",
@@ -163,15 +178,6 @@ fn recording(snapshot: &Snapshot) -> Registry {
     if let Some(bytes) = usage.maps_bytes {
         gauge("thalweg_ebpf_maps_bytes", "Memory of the BPF maps in the kernel.", bytes as f64);
     }
-    let cpu = registered(&registry, Counter::new("process_cpu_seconds_total", "CPU time that the process has used."));
-    cpu.inc_by(usage.cpu_us as f64 / 1e6);
-    rows(&registry, counters);
-    programs(&registry, &snapshot.programs);
-    let info = Opts::new("thalweg_info", "Versions of the agent and of the kernel, as labels; always 1.")
-        .const_label("version", &snapshot.version)
-        .const_label("kernel", &snapshot.kernel);
-    registered(&registry, Gauge::with_opts(info)).set(1.0);
-    registry
 }
 
 fn rows(registry: &Registry, counters: &Counters) {

@@ -143,7 +143,7 @@ fn note(destination: &Destination) -> String {
             parts.push(format!("left alone, because --private is not set ({})", destination.decision));
         }
         "no_chances" => {
-            parts.push("left alone, because the namespace's default is not among the algorithms".to_owned())
+            parts.push("left alone, because the namespace's default is not among the algorithms".to_owned());
         }
         _ => {}
     }

@@ -249,16 +249,7 @@ impl Status {
             line("CPU", "short of CPU: algorithms that need a dedicated CPU are left out".to_owned());
         }
         for entry in &self.namespaces {
-            let what = match &entry.default {
-                Some(default) if entry.active => {
-                    format!("default {default}, destinations: {}", count(entry.destinations))
-                }
-                Some(default) => {
-                    format!("nothing is chosen, because its default {default} is not among the algorithms")
-                }
-                None => "nothing is chosen, because its default is unknown".to_owned(),
-            };
-            line("netns", format!("{}{}: {what}", entry.netns, entry.label()));
+            line("netns", format!("{}{}: {}", entry.netns, entry.label(), entry.choice()));
             for closed in entry.closed.iter().filter(|_| self.namespaces.len() > 1) {
                 line("", format!("closed {}: {}", closed.cc, closed.parts()));
             }
@@ -294,16 +285,30 @@ impl Status {
             .expect("a string grows");
             text += &table(&self.destinations, self.namespaces.len() > 1);
         }
-        if !self.changes.is_empty() {
-            text += "\nchanges, latest first\n";
-            for change in &self.changes {
-                let is_own = self.namespaces.iter().any(|entry| entry.own && Some(entry.netns) == change.netns);
-                let place = if is_own { String::new() } else { change.place() };
-                writeln!(text, "  {}  {place}{}", moment(change.event.at.as_micros()), change.event)
-                    .expect("a string grows");
-            }
+        text + &self.latest_changes()
+    }
+
+    /// Returns the lines of the latest changes, with their heading.
+    fn latest_changes(&self) -> String {
+        let mut text = String::new();
+        for change in &self.changes {
+            let is_own = self.namespaces.iter().any(|entry| entry.own && Some(entry.netns) == change.netns);
+            let place = if is_own { String::new() } else { change.place() };
+            writeln!(text, "  {}  {place}{}", moment(change.event.at.as_micros()), change.event)
+                .expect("a string grows");
         }
-        text
+        if text.is_empty() { text } else { format!("\nchanges, latest first\n{text}") }
+    }
+}
+
+impl Namespace {
+    /// Describes which algorithms are chosen in the namespace.
+    fn choice(&self) -> String {
+        match &self.default {
+            Some(default) if self.active => format!("default {default}, destinations: {}", count(self.destinations)),
+            Some(default) => format!("nothing is chosen, because its default {default} is not among the algorithms"),
+            None => "nothing is chosen, because its default is unknown".to_owned(),
+        }
     }
 }
 

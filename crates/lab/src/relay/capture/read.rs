@@ -30,7 +30,7 @@ pub(crate) fn read_from(mut file: impl Read, take: &mut dyn FnMut(Captured)) -> 
         is_first = false;
         match kind {
             INTERFACE => {
-                interfaces.push(interface(&block).ok_or_else(|| damaged("an interface was not written by thalweg"))?)
+                interfaces.push(interface(&block).ok_or_else(|| damaged("an interface was not written by thalweg"))?);
             }
             ENHANCED_PACKET => {
                 take(packet(&block, &interfaces).ok_or_else(|| damaged("a packet was not written by thalweg"))?);
