@@ -294,5 +294,5 @@ def test_negative_numbers_are_unknown(tmp_path: Path) -> None:
     frame = Traffic().frame()
     result = answer(tmp_path, frame.with_columns(rtt_min_us=pl.lit(-(2**63))), Question(replicates=300))
     assert {part.names[0] for part in result.parts} == {"unknown"}
-    with pytest.raises(ThalwegError, match="none of 20,000 rows"):
+    with pytest.raises(ThalwegError, match="none of the 20,000 rows"):
         answer(tmp_path, frame.with_columns(fct_us=pl.lit(-5)))

@@ -178,7 +178,7 @@ fn an_arm_that_cannot_be_set_is_excluded_and_reported() {
     assert_eq!(row(&kernel, "192.0.2.0/24").unwrap().incoming.probability(CUBIC), 1.0);
     assert_eq!(bbr_elsewhere(&kernel), 0.0);
     let lines = engine.log.take_lines();
-    assert_eq!(lines.iter().filter(|(_, line)| line.starts_with("leaves out bbr: ")).count(), 1, "{lines:?}");
+    assert_eq!(lines.iter().filter(|(_, line)| line.starts_with("excludes bbr: ")).count(), 1, "{lines:?}");
 }
 
 #[test]

@@ -341,7 +341,8 @@ mod tests {
         let refusal = |text: &str| table(&[("t.csv", text)], "t.csv", &["as"]).unwrap_err().to_string();
         assert!(refusal("net,as\n").contains("t.csv, line 1: found no column `network` in the heading"));
         assert!(
-            refusal("network,as\n10.0.0.0/8,1\n10.0.0.1/8,2\n").contains("line 3: found `10.0.0.1/8`: bits behind")
+            refusal("network,as\n10.0.0.0/8,1\n10.0.0.1/8,2\n")
+                .contains("line 3: found `10.0.0.1/8`: address bits beyond")
         );
         assert!(refusal("network,as\n10.0.0.0/8\n").contains("line 2: found 1 fields"));
         assert!(refusal("network,as\n").contains("found no networks"));

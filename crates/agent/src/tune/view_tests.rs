@@ -50,7 +50,7 @@ fn the_status_shows_the_selection_per_destination_and_its_effect() {
         "  closed        bbr: 40 chosen, 0 held out, 4 set by an override, 1 left alone (application 1)\n",
         "  closed        reno: 0 chosen, 0 held out, 2 left alone (private 2)\n",
         "  override      10.0.0.0/8: keep\n",
-        "  netns         8 of another network namespace: default bbr, destinations: 1\n                closed bbr: 0 \
+        "  netns         8 (not the agent's own): default bbr, destinations: 1\n                closed bbr: 0 \
          chosen, 0 held out, 1 left alone (application 1)\n",
         "192.0.2.0/24@7",
         "  20ms  ",

@@ -162,7 +162,7 @@ fn a_second_agent_on_the_same_connections_is_rejected() {
     for command in ["record", "tune"] {
         let line = second(command);
         let done = run(Command::new(&line[0]).args(&line[1..]));
-        assert_refused(&done, 1, "already-recording", "stop it first");
+        assert_refused(&done, 1, "already-recording", "stop the other recorder first");
     }
     drop(agent);
 }

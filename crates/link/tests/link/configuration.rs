@@ -35,7 +35,7 @@ fn invalid_traces_are_rejected() {
     let error = refusal(&config, Some(&[1, 5, 4]));
     assert_eq!(
         error.to_string(),
-        "traces.test, line 3: found 4 after 5, expected milliseconds in order\nhint: sort it with: sort -n FILE"
+        "traces.test, line 3: found 4 after 5, expected times in ascending order\nhint: sort it with: sort -n FILE"
     );
 }
 

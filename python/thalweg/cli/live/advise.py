@@ -51,7 +51,7 @@ def command(
         ),
     ] = "ab",
     at: Annotated[
-        str | None, option("--at", "TIME", "before-after: start of the treatment in UTC, such as 2026-01-31T12:00.")
+        str | None, option("--at", "TIME", "before-after: start of the treatment (UTC), as 2026-01-31T12:00.")
     ] = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="switchback: length of a period.")] = "1h",
     turns_of: Annotated[
@@ -98,7 +98,7 @@ def command(
         option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of DuckDB; beyond it, DuckDB uses the disk.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory of DuckDB, above which it uses the disk.")
     ] = "2.7GB",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

@@ -90,7 +90,7 @@ def command(
         option(
             "--addresses",
             "FORM",
-            "Form of addresses: Form of addresses: whole, truncated (/24, /48) or hashed. [default: truncated]",
+            "Form of addresses: whole, truncated (/24, /48) or hashed. [default: truncated]",
         ),
     ] = "truncated",
     key: Annotated[

@@ -64,7 +64,10 @@ CASES = {
         '"flow.a.requests.size" = ["10kB", "20kB"]\n"flow.a.requests.think" = ["0s", "50ms"]',
         "10 or 20 kB repeatedly on one connection, until the flow stops with pauses of 50 ms, or without pauses;",
     ),
-    "start jitter": ('"start_jitter" = ["0s", "40ms"]', "start moves by a random time of up to 40 ms, or not at all."),
+    "start jitter": (
+        '"start_jitter" = ["0s", "40ms"]',
+        "start is shifted by a random time of up to 40 ms, or not at all.",
+    ),
     "duration": ('"duration" = ["5s", "20s"]', "An experiment ends once every flow has finished, or after 5 or 20 s."),
     "send buffer": ('"host.sender.sndbuf_max" = ["20kB", "1MB"]', "The host sender has send buffers of up to 20 kB or"),
     "delay of a host": (

@@ -90,7 +90,7 @@ def test_sides_are_paired_by_their_common_free_keys(race: dict[str, PartData]) -
 
 
 def test_an_ambiguous_pairing_is_a_study_error(race: dict[str, PartData]) -> None:
-    with pytest.raises(ThalwegError, match=r"leaves open path\.buffer"):
+    with pytest.raises(ThalwegError, match=r"does not specify path\.buffer"):
         judged(race, {"as": "ratio", "at_most": 1}, {CC: "bbr", BUFFER: "1bdp"}, against={"where": {BUFFER: "*"}})
 
 
