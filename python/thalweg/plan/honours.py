@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from thalweg import engine as engines
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep, traces
@@ -51,7 +52,24 @@ def check(
     for error in mistakes.values():
         error.source = document.source(_place_in_file(error, document))
     note(_algorithms(document, base, swept, engine, others))
+    note([_record_without_relay(document, base, engine)])
     return list(mistakes.values())
+
+
+def _record_without_relay(document: Document, base: Raw, engine: Engine) -> ThalwegError | None:
+    """Return an error if packets are to be recorded on a path of queue disciplines, which only the relay can do."""
+    chosen = table(base, "engine")
+    if engine.name == engines.DEFAULT or chosen.get("link") != "netem" or chosen.get("record") is not True:
+        return None
+    return ThalwegError(
+        "not-on-netem",
+        "`engine.record` is not supported by the kernel's queue disciplines",
+        place="engine.record",
+        found='true with link = "netem"',
+        expected='link = "relay"',
+        hint='set link = "relay" in [engine], or remove record',
+        source=document.source(("engine", "record")),
+    )
 
 
 def wrong_algorithms(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from synthetic_traffic import Traffic, write
 from thalweg.errors import Exit
@@ -100,6 +101,15 @@ def test_an_absent_algorithm_is_reported_with_the_available_ones(thalweg: Thalwe
     assert done.returncode == Exit.FAILED
     assert "`bbr3`" in done.stderr
     assert "cubic (" in done.stderr
+    assert "choose two of them" in done.stderr
+
+
+@pytest.mark.parametrize(("cc", "hint"), [("bbr", "run both at the same time"), (None, "--cc of `thalweg import`")])
+def test_records_of_a_single_or_an_unknown_algorithm_get_a_fitting_hint(
+    thalweg: Thalweg, tmp_path: Path, cc: str | None, hint: str
+) -> None:
+    write(tmp_path / "one" / "some.parquet", Traffic().frame().with_columns(cc=pl.lit(cc, pl.String)))
+    assert hint in thalweg("advise", "one").stderr
 
 
 def test_no_temporary_files_remain(

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use thalweg_policy::{
     Ab, AbUnit, AnyPolicy, Arm, ArmId, Arms, Attributes, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family,
-    Greedy, GreedySettings, Guard, GuardSettings, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
+    Greedy, GreedySettings, Guard, GuardSettings, Objective, Prefix, Rules, RulesError, Static, Tree, Ucb, UcbSettings,
 };
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
@@ -441,9 +441,13 @@ fn rules(
     let attributes = Attributes { tree: guard.tree.clone(), host, places };
     Rules::from_value(arms.clone(), value, Arc::new(attributes)).map_err(|error| {
         let expected = "a policy that this agent can apply";
-        let hint = "network columns (as, country, ...) come from --prefixes FILE; values of this host (pop, ...) from \
-                    [host] in the --config file";
-        Problem::refused("bad-policy", &place, error, expected, hint)
+        let hint = match &error {
+            RulesError::NoArm { name, arms, .. } => format!("--arms {},{name}", arms.replace(", ", ",")),
+            _ => "network columns (as, country, ...) come from --prefixes FILE; values of this host (pop, ...) from \
+                  [host] in the --config file"
+                .to_owned(),
+        };
+        Problem::refused("bad-policy", &place, &error, expected, &hint)
     })
 }
 

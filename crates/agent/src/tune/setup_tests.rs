@@ -93,7 +93,9 @@ fn a_policy_file_is_applied_with_the_configured_networks_and_host_labels() {
     assert!(error.found.starts_with("rules.far.when.as: ") && error.hint.contains("--prefixes FILE"), "{error}");
     assert!(refusal(&arguments, "").found.starts_with("rules.far.when.pop: "));
     fs::write(path("policy.toml"), policy.replace("\"bbr\"", "\"vegas\"")).unwrap();
-    assert!(refusal(&arguments, host).found.starts_with("rules.far.algorithm: found `vegas`"));
+    let error = refusal(&arguments, host);
+    assert!(error.found.starts_with("`vegas` in `rules.far.algorithm`"), "{error}");
+    assert!(error.hint.starts_with("--arms ") && error.hint.ends_with(",vegas"), "{error}");
     fs::write(path("policy.toml"), "format = 1\ndefault = cubic\n").unwrap();
     let error = refusal(&arguments, host);
     assert!(error.place.ends_with("policy.toml, line 2"), "{error}");

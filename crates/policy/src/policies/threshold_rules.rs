@@ -113,7 +113,7 @@ pub enum RulesError {
     #[error("format: found {0}, expected {FORMAT}; create the policy again with this version of thalweg")]
     Format(u32),
     /// The file names an algorithm that is not among the arms.
-    #[error("{place}: found `{name}`, expected one of the arms {arms}; add it to the arms, or change the rule")]
+    #[error("`{name}` in `{place}`, which is not among the algorithms to choose from ({arms})")]
     NoArm {
         /// Key path in the policy.
         place: String,

@@ -138,7 +138,9 @@ fn an_invalid_policy_file_is_rejected() {
     assert!(refusal(&|file| file["format"] = json!(2)).starts_with("format: found 2, expected 1"));
     let unknown = refusal(&|file| file["rules"][1]["algorithm"] = json!("vegas"));
     assert!(
-        unknown.starts_with("rules.near.algorithm: found `vegas`, expected one of the arms cubic, bbr"),
+        unknown.starts_with(
+            "`vegas` in `rules.near.algorithm`, which is not among the algorithms to choose from (cubic, bbr"
+        ),
         "{unknown}"
     );
     let key = refusal(&|file| file["rules"][0]["when"] = json!({"losses": {"at_least": 1}}));

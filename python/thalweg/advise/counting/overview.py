@@ -105,12 +105,19 @@ def _no_moments(n: int) -> ThalwegError:
 
 def _no_such_arm(flag: str, name: str, connections: Mapping[str, int]) -> ThalwegError:
     listed = ", ".join(f"{cc} ({n:,})" for cc, n in connections.items()) or "none"
+    known = [cc for cc in connections if cc != UNKNOWN_TEXT]
+    if len(known) > 1:
+        hint = "choose two of them with --treatment and --control"
+    elif known or not connections:
+        hint = "run both at the same time: docs/guide/where-does-bbr-help.md describes three designs"
+    else:
+        hint = "these records do not name the algorithm: --cc of `thalweg import` sets it"
     return ThalwegError(
         "no-such-arm",
         f"there are no closed connections and no transfers with `{name}` in these records",
         place=flag,
         found=listed,
         expected="records of both algorithms",
-        hint="choose two of them with --treatment and --control",
+        hint=hint,
         exit_code=Exit.FAILED,
     )
