@@ -88,15 +88,17 @@ test-rust-and-studies: setup
 	@tools/together '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)' \
 		'$(CARGO) test --release $(AGENT:%=--package %)' 'nice -n 10 $(MAKE) studies'
 
-# Most tests wait for programs that they start, so four parts run in parallel. Those of real kernels are in the first
+# Most tests wait for programs that they start, so five parts run in parallel. Those of real kernels are in the first
 # part, which has priority.
-ADVICE = tests/python/advise tests/python/studies tests/repository/test_policy_outcomes.py
+ADVICE = tests/python/advise
+COUNTED = tests/python/advise/counting tests/python/studies tests/repository/test_policy_outcomes.py
 COMPUTED = $(addprefix tests/python/,analysis plan records report scenario search synth)
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
-	@tools/together '$(PYTEST) $(patsubst %,--ignore=%,$(ADVICE) $(COMPUTED) tests/repository)' '$(PYTEST) $(COMPUTED)' \
-		'$(PYTEST) $(ADVICE)' '$(PYTEST) tests/repository $(ADVICE:%=--ignore=%)'
+	@tools/together '$(PYTEST) $(patsubst %,--ignore=%,$(ADVICE) $(COUNTED) $(COMPUTED) tests/repository)' \
+		'$(PYTEST) $(COMPUTED)' '$(PYTEST) $(ADVICE) --ignore=tests/python/advise/counting' '$(PYTEST) $(COUNTED)' \
+		'$(PYTEST) tests/repository $(COUNTED:%=--ignore=%)'
 
 # Tests whose names contain "fuzz" try random input for about a second each; here for FUZZ_SECONDS.
 .PHONY: fuzz

@@ -1,6 +1,7 @@
 """Process handling for layers that start programs or create files, so that neither outlives thalweg."""
 
 import ctypes
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -24,9 +25,15 @@ def ends_with_parent() -> Callable[[], None]:
     return ask
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+REPEAT_S = 0.05
+"""Delay before a signal that arrived in a finalizer is sent again."""
+
+
 @contextmanager
 def asked_to_end() -> Iterator[None]:
-    """Handle SIGTERM and SIGHUP like Ctrl-C, so that they also clean up.
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that they also clean up. Ignored signals stay ignored, as with nohup.
 
     Python delivers signals only to the main thread; in other threads this does nothing.
     """
@@ -35,11 +42,23 @@ def asked_to_end() -> Iterator[None]:
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        if _is_in_finalizer(frame):  # Python would ignore the exception
+            threading.Timer(REPEAT_S, os.kill, (os.getpid(), number)).start()
+            return
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    while frame:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False

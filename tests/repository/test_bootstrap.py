@@ -238,7 +238,7 @@ def test_tests_without_a_kernel_build_are_skipped_except_in_ci(checkout: Path) -
     assert built(checkout, 4)[0].returncode == 0
     done, calls = built(checkout, 4, THALWEG_CI="1")
     assert done.returncode == 1
-    assert "the kernel in virtual time was not built" in done.stderr
+    assert "the kernel of the engine uml was not built" in done.stderr
     assert len(calls) == 2
 
 
@@ -268,7 +268,7 @@ def test_a_default_setup_has_no_kernel_requirements() -> None:
 def test_the_missing_bpf_compiler_is_reported(machine: Path) -> None:
     program(machine, "cc", "exit 1")
     message = stopped(machine, "bpf")
-    assert "clang make pkg-config libelf zlib missing" in message
+    assert "missing: clang make pkg-config libelf zlib" in message
     assert "do this: sudo apt-get install clang" in message
     assert "libelf-dev zlib1g-dev" in message
 

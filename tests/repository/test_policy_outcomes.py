@@ -21,4 +21,4 @@ def test_a_changed_outcome_of_a_path_kind_is_reported(capsys: pytest.CaptureFixt
     population = json.loads((policy_outcomes.DATA / "population.json").read_text())
     population["kinds"] = [{**population["kinds"][0], "rtt": "31ms"}]
     assert policy_outcomes.check(population) == 1
-    assert "`fixed` differs from the simulator's present result" in capsys.readouterr().err
+    assert "`fixed` differs from the simulator's result" in capsys.readouterr().err

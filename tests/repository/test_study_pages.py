@@ -145,7 +145,7 @@ def test_the_page_of_a_study_without_results_says_so(study: Study) -> None:
 
 
 def test_the_front_page_has_the_total_duration_if_every_one_is_known(study: Study) -> None:
-    together = "On the simulator all of them together took 24 s with `--quick`, and 24 s without"
+    together = "On the simulator, all studies together took 24 s with `--quick`, and 24 s without"
     assert together in study_pages.front([study, study])
     results = json.loads((study.folder / "found.json").read_text())
     results["engines"]["sim"]["quick"]["seconds"] = None

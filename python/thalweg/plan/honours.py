@@ -52,14 +52,19 @@ def check(
     for error in mistakes.values():
         error.source = document.source(_place_in_file(error, document))
     note(_algorithms(document, base, swept, engine, others))
-    note([_record_without_relay(document, base, engine)])
+    note([_record_without_relay(document, base, swept, engine)])
     return list(mistakes.values())
 
 
-def _record_without_relay(document: Document, base: Raw, engine: Engine) -> ThalwegError | None:
+def _record_without_relay(
+    document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], engine: Engine
+) -> ThalwegError | None:
     """Return an error if packets are to be recorded on a path of queue disciplines, which only the relay can do."""
-    chosen = table(base, "engine")
-    if engine.name == engines.DEFAULT or chosen.get("link") != "netem" or chosen.get("record") is not True:
+
+    def has(key: str, value: Value) -> bool:
+        return value in swept.get(f"engine.{key}", [table(base, "engine").get(key)])
+
+    if engine.name == engines.DEFAULT or not (has("link", "netem") and has("record", value=True)):
         return None
     return ThalwegError(
         "not-on-netem",

@@ -178,7 +178,7 @@ def test_a_worker_of_another_version_is_named(
 ) -> None:
     monkeypatch.setattr(dask_cluster, "__version__", "9.9.9")
     error = refused(planned, tmp_path / "run", address(cluster))
-    assert error.message.endswith("there, and 9.9.9 here")
+    assert error.message.endswith("but this machine has 9.9.9")
     assert "pip install thalweg==9.9.9" in (error.hint or "")
 
 

@@ -47,7 +47,7 @@ def test_a_custom_tree_with_a_too_small_size_is_refused(
     done = thalweg("kernel", "build", "--source", str(old))
     assert done.returncode == Exit.USAGE, done.stderr
     assert f"programs on this machine have 11008 bytes of registers, but `{old}` saves 2696" in done.stderr
-    assert "make HOST_FP_SIZE 11008 instead of 2696" in done.stderr
+    assert "change HOST_FP_SIZE from 2696 to 11008" in done.stderr
     assert (old / registers.PLACE).read_text() == OLD, "a developer's tree is only read"
 
 

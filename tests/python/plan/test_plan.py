@@ -95,13 +95,13 @@ def test_defaults_are_explicit_in_the_plan(tmp_path: Path) -> None:
 def test_kernel_options_are_in_the_plan(tmp_path: Path) -> None:
     flow = FLOW.replace("cubic", "vegas")
     (tmp_path / "x.toml").write_text(
-        HEAD + flow + '[engine]\nlink = "netem"\n[sweep]\n"engine.record" = [true, false]\n'
+        HEAD + flow + '[engine]\nlink = "relay"\n[sweep]\n"engine.record" = [true, false]\n'
     )
-    engines = {"sim": SIM, "kernel": replace(KERNEL, honours=KERNEL.honours | {"engine.record"})}
+    engines = {"sim": SIM, "kernel": replace(KERNEL, honours=KERNEL.honours | {"engine.link=relay", "engine.record"})}
     experiments = plan.make(scenario.load(tmp_path / "x.toml"), engines["kernel"], engines).experiments
     assert [(experiment.engine.link, experiment.engine.record) for experiment in experiments] == [
-        ("netem", True),
-        ("netem", False),
+        ("relay", True),
+        ("relay", False),
     ]
 
 

@@ -282,7 +282,7 @@ def test_a_damaged_table_is_reported_with_file_and_remedy(
 
 def test_a_run_without_complete_experiments_suggests_the_resume_command(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(meta()))
-    with pytest.raises(ThalwegError, match="0 of 8 experiments") as caught:
+    with pytest.raises(ThalwegError, match="is complete yet: 0 of 8") as caught:
         open_run(tmp_path)
     assert caught.value.hint is not None
     assert caught.value.hint.endswith("thalweg run 'my test.toml'")
