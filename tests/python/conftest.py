@@ -24,6 +24,9 @@ settings.load_profile("thalweg")
 
 # Shells make background jobs ignore Ctrl-C, which child processes would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup makes them ignore SIGHUP. This process goes on, but its children get the default.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
 SCENARIO = """\
 name = "race"
