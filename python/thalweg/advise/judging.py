@@ -108,10 +108,10 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
     sampled = sampling.samples(engine, comparable, places, settled, chosen, overview)
     networks = network_counts.described(engine, places, chosen, question.least_samples)
     samples = _Samples(engine, settled, chosen, places, sampled, networks, Bootstrap(settled))
-    lived = rows
+    rows_for_ages = rows
     if overview.rows > sampling.LOOKED_AT and len(files.files) >= reading.MANY_FILES:
-        lived = reading.rows(engine, reading.some_of(files.files), more, "lived")
-    return _assemble(samples, files, overview, _count(samples, lived, overview), question)
+        rows_for_ages = reading.rows(engine, reading.some_of(files.files), more, "ages")
+    return _assemble(samples, files, overview, _count(samples, rows_for_ages, overview), question)
 
 
 def _settled(question: Question, places: Places) -> Question:
@@ -149,7 +149,7 @@ class _Findings:
     """Cautions about the times at which the arms ran."""
 
 
-def _count(samples: _Samples, lived: reading.Rows, overview: overviews.Overview) -> _Findings:
+def _count(samples: _Samples, rows_for_ages: reading.Rows, overview: overviews.Overview) -> _Findings:
     """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the
     other queries.
     """
@@ -169,7 +169,7 @@ def _count(samples: _Samples, lived: reading.Rows, overview: overviews.Overview)
         meetings = (
             engine.fetch(counts.meetings(sampled)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
         )
-        of_ages = list(ages.ages(engine, lived, question, samples.bootstrap))
+        of_ages = list(ages.ages(engine, rows_for_ages, question, samples.bootstrap))
         since_activation = engine.fetch(since.value_counts(sampled))
         of_since = list(since.compared(since_activation, question, samples.bootstrap, sampling.METRICS))
         over_time = timeline.medians(engine.fetch(counts.over_time(sampled, overview.step_us)), overview.step_us)

@@ -442,7 +442,10 @@ fn rules(
     Rules::from_value(arms.clone(), value, Arc::new(attributes)).map_err(|error| {
         let expected = "a policy that this agent can apply";
         let hint = match &error {
-            RulesError::NoArm { name, arms, .. } => format!("--arms {},{name}", arms.replace(", ", ",")),
+            RulesError::NoArm { name, .. } => {
+                let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).chain([name.as_str()]).collect();
+                format!("--arms {}", names.join(","))
+            }
             _ => "network columns (as, country, ...) come from --prefixes FILE; values of this host (pop, ...) from \
                   [host] in the --config file"
                 .to_owned(),
