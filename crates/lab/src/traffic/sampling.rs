@@ -105,7 +105,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
     let &Instants { clock, interval, last } = instants;
     minimise_timer_slack();
     let cpu_before = cpu_ns();
-    let (mut samples, mut seen, mut taken, mut missed) = (Samples::default(), Vec::new(), 0u64, 0u64);
+    let (mut samples, mut seen, mut taken) = (Samples::default(), Vec::new(), 0u64);
     let (mut intervals, mut latest) = (Histogram::default(), None::<Time>);
     let (mut instant, mut now) = (Time::ZERO, Time::ZERO);
     let mut read_ns = monotonic_ns();
@@ -127,9 +127,14 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
         latest = Some(now);
         read_ns = monotonic_ns();
         let passed = clock.at(read_ns).since(instant).0 / interval.0.max(1);
-        missed += passed;
         instant += Span(interval.0.saturating_mul(passed + 1));
     }
+    // A thread that is stopped while it waits for its turn skips the last instants without waking up for them.
+    let due = match last {
+        Some(last) if clock.now() >= last => last.0 / interval.0.max(1) + 1,
+        _ => instant.0 / interval.0.max(1),
+    };
+    let missed = due.saturating_sub(taken);
     let lasted = now.since(Time::ZERO).0.max(interval.0) as f64;
     let cpu_percent = (cpu_ns() - cpu_before) as f64 / lasted * 100.0;
     let measured = [
