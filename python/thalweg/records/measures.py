@@ -79,5 +79,19 @@ MEASURES: dict[str, Measure] = {
         "Largest minus smallest RTT, in smallest RTTs: the buffer of the bottleneck holds at least this many BDPs,"
         " if the connection filled it.",
     ),
+    "app_limited": Measure(
+        "Limited by the application", "ratio", "connections", pl.col("app_limited_share"), ("app_limited_share",),
+        "Share of the RTT samples that were taken while the application had no more data to send.",
+    ),
+    "rwnd_limited": Measure(
+        "Limited by the receive window", "ratio", "connections", _ratio("rwnd_limited_us", "busy_us"),
+        ("rwnd_limited_us", "busy_us"),
+        "Share of the time with unsent or unacknowledged data in which the peer's receive window limited sending.",
+    ),
+    "sndbuf_limited": Measure(
+        "Limited by the send buffer", "ratio", "connections", _ratio("sndbuf_limited_us", "busy_us"),
+        ("sndbuf_limited_us", "busy_us"),
+        "Share of the time with unsent or unacknowledged data in which the local send buffer limited sending.",
+    ),
 }  # fmt: skip
 """Measures by name, in display order."""

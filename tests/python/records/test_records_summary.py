@@ -107,6 +107,17 @@ def test_retransmissions_count_segments_or_else_bytes(tmp_path: Path) -> None:
     assert (spread.n, spread.mean) == (2, pytest.approx(0.03))
 
 
+def test_limits_are_shares_of_the_busy_time(tmp_path: Path) -> None:
+    rows = [
+        synthetic.closed(1, busy_us=1000, rwnd_limited_us=500, sndbuf_limited_us=100, app_limited_share=0.25),
+        synthetic.closed(2, busy_us=4000, rwnd_limited_us=0, sndbuf_limited_us=None, app_limited_share=0.75),
+        synthetic.closed(3, busy_us=0, rwnd_limited_us=0, sndbuf_limited_us=0, app_limited_share=None),
+    ]
+    spreads = summary_of(tmp_path, rows).algorithms["cubic"].spreads
+    found = {name: (spreads[name].n, spreads[name].mean) for name in ("app_limited", "rwnd_limited", "sndbuf_limited")}
+    assert found == {"app_limited": (2, 0.5), "rwnd_limited": (2, 0.25), "sndbuf_limited": (1, 0.1)}
+
+
 def test_a_sampled_row_is_weighted(tmp_path: Path) -> None:
     rows = [synthetic.closed(1, rtt_min_us=10_000), synthetic.closed(2, rtt_min_us=90_000, sampled_one_in=9)]
     summary = summary_of(tmp_path, rows)

@@ -20,7 +20,14 @@ RTTS = {
     "rtt_smoothed": "smoothed, at the end of each connection",
     "transfer_rtt_smoothed": "smoothed, at the end of each transfer",
 }
-"""Measures that share a figure, and their panels."""
+"""Measures of the figure of round-trip times, and their panels."""
+
+LIMITS = {
+    "app_limited": "application",
+    "rwnd_limited": "receive window of the peer",
+    "sndbuf_limited": "send buffer",
+}
+"""Measures of the figure of limits, and their panels."""
 
 SHARE_OF_ZEROS = " The curve begins at the share of zeros."
 UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "": ""}
@@ -34,11 +41,12 @@ def figures(summary: Summary) -> list[Figure]:
         _sizes(algorithms),
         _distribution(algorithms, "serving_time", "Time that the server took for a transfer", "time"),
         _distribution(algorithms, "busy_goodput", "Goodput of connections while sending", "goodput"),
-        _panels(algorithms, "rtt", "Round-trip times", RTTS),
+        _panels(algorithms, "rtt", "Round-trip times", "RTT", RTTS, ("rtt_min", "rtt_p95")),
         _distribution(
             algorithms, "retransmit_ratio", "Retransmissions of connections", "retransmitted", SHARE_OF_ZEROS
         ),
         _distribution(algorithms, "buffer", "Largest queue of connections", "queue (BDP)", SHARE_OF_ZEROS),
+        _panels(algorithms, "limits", "What limited connections, besides the path", "share", LIMITS, tuple(LIMITS)),
     )
     return [figure for figure in (*distributions, *_over_time(summary, algorithms)) if figure is not None]
 
@@ -68,7 +76,15 @@ def _sizes(algorithms: Sequence[Algorithm]) -> Figure | None:
     return _cdf("completion_time", "Completion time of transfers, by size", rows, "time", "completion_time", caption)
 
 
-def _panels(algorithms: Sequence[Algorithm], name: str, title: str, panels: Mapping[str, str]) -> Figure | None:
+def _panels(
+    algorithms: Sequence[Algorithm],
+    name: str,
+    title: str,
+    axis: str,
+    panels: Mapping[str, str],
+    explained: Sequence[str],
+) -> Figure | None:
+    """Return a figure with one panel per measure; the caption describes the `explained` ones."""
     lines = [
         (panel, algorithm.cc, spread)
         for measure, panel in panels.items()
@@ -78,8 +94,8 @@ def _panels(algorithms: Sequence[Algorithm], name: str, title: str, panels: Mapp
     rows = _rows(lines)
     if rows.is_empty():
         return None
-    caption = " ".join(MEASURES[measure_name].about for measure_name in ("rtt_min", "rtt_p95"))
-    return _cdf(name, title, rows, "RTT", "rtt_min", caption)
+    caption = " ".join(MEASURES[measure].about for measure in explained)
+    return _cdf(name, title, rows, axis, explained[0], caption)
 
 
 def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, caption: str) -> Figure:

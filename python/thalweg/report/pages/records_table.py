@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from thalweg.records import Spread
 from thalweg.report.text.numbers import scale_for
 
-MEANS = ("retransmit_ratio",)
-"""Measures for which the mean is more informative than quantiles: most connections retransmit nothing."""
+MEANS = ("retransmit_ratio", "app_limited", "rwnd_limited", "sndbuf_limited")
+"""Measures for which the mean is more informative than quantiles: they are zero for most connections."""
 
 MIDDLE = (0.1, 0.9)
 """Quantiles around the middle 80 %."""
