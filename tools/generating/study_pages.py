@@ -118,12 +118,14 @@ def _made(study: Study) -> Iterator[str]:
     if not engines:
         yield "No results are recorded yet."
         return
-    yield "| Engine | Result version | Experiments | Time |"
-    yield "| --- | --- | ---: | ---: |"
+    yield "Recorded results:"
+    yield ""
     for name, of_engine in engines.items():
         size, recorded = _best(of_engine)
-        version, repetitions = _text(str(recorded.get("result_version", ""))), _plain(recorded.get("experiments"))
-        yield f"| {_shown(name, size)} | {version} | {repetitions} | {_seconds(recorded)} |"
+        experiments = f"{recorded['experiments']} experiments, " if recorded.get("experiments") else ""
+        took = f"{_seconds(recorded)}, " if _seconds(recorded) else ""
+        version = _text(str(recorded.get("result_version", "")))
+        yield f"- **{_shown(name, size)}**: {experiments}{took}result version {version}"
 
 
 def _shown(engine_name: str, size: str) -> str:
@@ -235,10 +237,6 @@ def _cite(study: Study) -> str:
 def _seconds(recorded: Mapping[str, Any]) -> str:
     seconds = recorded.get("seconds")
     return "" if seconds is None else f"{seconds:.0f} s"
-
-
-def _plain(number: int | None) -> str:
-    return "" if number is None else str(number)
 
 
 def _text(text: str) -> str:

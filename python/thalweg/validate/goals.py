@@ -1,6 +1,6 @@
 """The goals for the agreement of two engines, and their verdicts.
 
-docs/reference/validation.md explains the choice of each goal's statistic.
+docs/reference/validation.md lists the goals.
 """
 
 import math

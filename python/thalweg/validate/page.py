@@ -139,11 +139,13 @@ def _ranked(comparison: EngineComparison) -> Iterator[str]:
     else:
         yield "Large errors that exceed the uncertainty of the repetitions, largest first."
         yield ""
+        reasons = [comparison.reason(case) for case in comparison.disagreements]
         rows = [
             [f"`{words.place(case.cell)}`", words.flow(case.cell), ERRORS[case.measure].title,
              words.value(case.measure, case.compared.first), words.value(case.measure, case.compared.second),
-             words.error(case.measure, case.compared.error), comparison.reason(case) or "unknown"]
-            for case in comparison.disagreements
+             words.error(case.measure, case.compared.error),
+             "see above" if reason and reason in reasons[:number] else reason or "unknown"]
+            for number, (case, reason) in enumerate(zip(comparison.disagreements, reasons, strict=True))
         ]  # fmt: skip
         yield from _table(["where", "flow", "measure", first, second, "error", "why"], rows, numbers=range(3, 6))
     yield ""
