@@ -95,6 +95,8 @@ def _panels(
     if rows.is_empty():
         return None
     caption = " ".join(MEASURES[measure].about for measure in explained)
+    if MEASURES[explained[0]].unit == "ratio":
+        caption += SHARE_OF_ZEROS
     return _cdf(name, title, rows, axis, explained[0], caption)
 
 
