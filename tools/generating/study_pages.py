@@ -122,10 +122,9 @@ def _made(study: Study) -> Iterator[str]:
     yield ""
     for name, of_engine in engines.items():
         size, recorded = _best(of_engine)
-        experiments = f"{recorded['experiments']} experiments, " if recorded.get("experiments") else ""
-        took = f"{_seconds(recorded)}, " if _seconds(recorded) else ""
-        version = _text(str(recorded.get("result_version", "")))
-        yield f"- **{_shown(name, size)}**: {experiments}{took}result version {version}"
+        experiments = f"{recorded['experiments']} experiments" if recorded.get("experiments") else ""
+        version = f"result version {_text(str(recorded.get('result_version', '')))}"
+        yield f"- **{_shown(name, size)}**: {', '.join(filter(None, (experiments, _seconds(recorded), version)))}"
 
 
 def _shown(engine_name: str, size: str) -> str:

@@ -29,8 +29,9 @@ LIMITS = {
 }
 """Measures of the figure of limits, and their panels."""
 
-SHARE_OF_ZEROS = " The curve begins at the share of zeros."
 UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "": ""}
+MAY_BE_ZERO = ("ratio", "")
+"""Units of measures that are zero for many connections; the logarithmic axis cannot show zeros."""
 
 
 def figures(summary: Summary) -> list[Figure]:
@@ -42,23 +43,19 @@ def figures(summary: Summary) -> list[Figure]:
         _distribution(algorithms, "serving_time", "Time that the server took for a transfer", "time"),
         _distribution(algorithms, "busy_goodput", "Goodput of connections while sending", "goodput"),
         _panels(algorithms, "rtt", "Round-trip times", "RTT", RTTS, ("rtt_min", "rtt_p95")),
-        _distribution(
-            algorithms, "retransmit_ratio", "Retransmissions of connections", "retransmitted", SHARE_OF_ZEROS
-        ),
-        _distribution(algorithms, "buffer", "Largest queue of connections", "queue (BDP)", SHARE_OF_ZEROS),
+        _distribution(algorithms, "retransmit_ratio", "Retransmissions of connections", "retransmitted"),
+        _distribution(algorithms, "buffer", "Largest queue of connections", "queue (BDP)"),
         _panels(algorithms, "limits", "What limited connections, besides the path", "share", LIMITS, tuple(LIMITS)),
     )
     return [figure for figure in (*distributions, *_over_time(summary, algorithms)) if figure is not None]
 
 
-def _distribution(
-    algorithms: Sequence[Algorithm], measure: str, title: str, axis: str, remark: str = ""
-) -> Figure | None:
+def _distribution(algorithms: Sequence[Algorithm], measure: str, title: str, axis: str) -> Figure | None:
     lines = [("", algorithm.cc, spread) for algorithm in algorithms if (spread := algorithm.spreads.get(measure))]
     rows = _rows(lines)
     if rows.is_empty():
         return None
-    return _cdf(measure, title, rows, axis, measure, MEASURES[measure].about + remark)
+    return _cdf(measure, title, rows, axis, measure, MEASURES[measure].about)
 
 
 def _sizes(algorithms: Sequence[Algorithm]) -> Figure | None:
@@ -95,13 +92,13 @@ def _panels(
     if rows.is_empty():
         return None
     caption = " ".join(MEASURES[measure].about for measure in explained)
-    if MEASURES[explained[0]].unit == "ratio":
-        caption += SHARE_OF_ZEROS
     return _cdf(name, title, rows, axis, explained[0], caption)
 
 
 def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, caption: str) -> Figure:
     unit = UNITS[MEASURES[measure].unit]
+    if unit in MAY_BE_ZERO:
+        caption += " The curve begins at the share of zeros."
     return Figure(name.replace("_", "-"), title, "cdf", rows, x=Scaled(axis, unit, is_log=True), about=caption)
 
 
