@@ -86,7 +86,7 @@ AGENT = thalweg-agent thalweg-lockstep
 test-rust-and-studies: setup
 	@tools/bootstrap bpf
 	@tools/together '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)' \
-		'$(CARGO) test --release $(AGENT:%=--package %)' 'nice -n 10 $(MAKE) studies'
+		'$(CARGO) test --release $(AGENT:%=--package %)' 'nice -n $${THALWEG_NICE-10} $(MAKE) studies'
 
 # Most tests wait for programs that they start, so five parts run in parallel. Those of real kernels are in the first
 # part, which has priority.
