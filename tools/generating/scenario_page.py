@@ -1,8 +1,9 @@
 """Generates the reference page of the scenario's keys from its JSON Schema."""
 
-import textwrap
 from collections.abc import Iterator
 from typing import Any
+
+from generating import wrapping
 
 Schema = dict[str, Any]
 
@@ -12,20 +13,18 @@ HEAD = """# Keys of a scenario
 
 A scenario is a TOML file ([guide](../guide/scenarios.md)). Editors complete its keys with
 [the JSON Schema](../schema/scenario.schema.json). `thalweg check` rejects keys that the chosen engine does not support.
-The tables `[search]` and `[fuzz]` are described in [searches](searches.md). The column *Value* shows the kind of
-a value and its default, if there is one.
+The tables `[search]` and `[fuzz]` are described in [searches](searches.md). Brackets show the kind of a value and its
+default, if there is one.
 
 Quantities are texts with a unit:
 
-| Kind | Examples | Units |
-| --- | --- | --- |
-| rate | `"40Mbps"`, `"2.5Gbps"` | `bps`, `kbps`, `Mbps`, `Gbps`: powers of 1000, bits per second |
-| size | `"30MB"`, `"4MiB"` | `B`, `kB`, `MB`, `GB`: powers of 1000; `KiB`, `MiB`, `GiB`: powers of 1024 |
-| time | `"45ms"`, `"0.5s"` | `ns`, `us`, `ms`, `s`, `min` |
-| time or rtt | `"10ms"`, `"1rtt"` | a time, or multiples of path.rtt |
-| buffer | `"0.5bdp"`, `"100kB"`, `"240packets"` | bandwidth-delay products, a size, or packets |
-| size or unlimited | `"30MB"`, `"unlimited"` | a size, or no limit |
-| arrival rate | `"20/s"`, `"10Mbps"` | arrivals per second, or the load that they offer |
+- rate (`"40Mbps"`): `bps`, `kbps`, `Mbps`, `Gbps`, in powers of 1000, bits per second
+- size (`"30MB"`): `B`, `kB`, `MB`, `GB`, in powers of 1000; `KiB`, `MiB`, `GiB`, in powers of 1024
+- time (`"45ms"`): `ns`, `us`, `ms`, `s`, `min`
+- time or rtt (`"1rtt"`): a time, or multiples of path.rtt
+- buffer (`"0.5bdp"`, `"240packets"`): bandwidth-delay products, packets, or a size
+- size or unlimited: a size, or `"unlimited"`
+- arrival rate (`"20/s"`, `"10Mbps"`): arrivals per second, or the load that they offer
 """
 
 SECTIONS = (
@@ -51,9 +50,6 @@ SECTIONS = (
 )
 """Heading, address and definition of every table, in the order of the page."""
 
-MAX_COLUMNS = 116
-"""Maximum columns of a line of text."""
-
 AS_IN_PATH = ("trace", "queue", "policer", "aggregation", "loss", "jitter", "allow_reordering", "reorder", "duplicate",
               "offloads")  # fmt: skip
 """Keys of `[path.reverse]` with the same values as in `[path]`, where they are described."""
@@ -74,17 +70,17 @@ def page(schema: Schema) -> str:
 
 def _section(heading: str, address: str, name: str, defs: dict[str, Schema]) -> Iterator[str]:
     table = defs[name]
-    yield f"\n## {f'`{heading}`' if address else heading}\n\n{_text(table)}\n"
-    yield "\n| Key | Value | |\n| --- | --- | --- |\n"
+    title = f"`{heading}`" if address else heading
+    yield "\n".join(["", f"## {title}", "", *wrapping.wrapped(_text(table)), "", ""])
     same = [key for key in AS_IN_PATH if name == "Reverse" and _is_as_in_path(key, defs)]
     for key, node in table["properties"].items():
         if key in same:
             continue
         default = "required" if key in table.get("required", ()) else _default(node)
-        yield f"| `{key}` | {_kind(node, defs)}{default and f'; {default}'} | {_text(node)} |\n"
+        yield wrapping.item(key, _kind(node, defs) + (default and f"; {default}"), _text(node))
     if same:
         keys = f"As in `[path]`, for this direction: {', '.join(f'`{key}`' for key in same)}."
-        yield f"\n{textwrap.fill(keys, MAX_COLUMNS, break_on_hyphens=False)}\n"
+        yield "\n".join(["", *wrapping.wrapped(keys), ""])
 
 
 def _is_as_in_path(key: str, defs: dict[str, Schema]) -> bool:
@@ -93,7 +89,7 @@ def _is_as_in_path(key: str, defs: dict[str, Schema]) -> bool:
 
 
 def _text(node: Schema) -> str:
-    return " ".join(node.get("description", "").replace("|", "\\|").split())
+    return " ".join(node.get("description", "").split())
 
 
 def _default(node: Schema) -> str:
