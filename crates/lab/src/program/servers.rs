@@ -14,7 +14,7 @@ use thalweg_plan::plan::{Experiment, Program};
 
 /// Timeout for servers to become ready. Guests get longer, because QEMU may emulate their processor.
 const PATIENCE: Duration = Duration::from_secs(10);
-const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(30);
+const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(90);
 
 /// Interval between two checks of readiness.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -144,15 +144,20 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
         ("sampling_interval_p99_us", intervals.quantile_us(990)),
     ];
     samples.measured = measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
-    // Minimum duration in nanoseconds. In a shorter experiment, the CPU share is mostly that of the thread's start.
-    const WORTH_TELLING: f64 = 1e9;
-    if cpu_percent > CPU_LIMIT_PERCENT && lasted >= WORTH_TELLING {
-        samples.untrustworthy = Some(format!(
+    samples.untrustworthy = doubt(cpu_percent, lasted);
+    Ok(samples)
+}
+
+/// Returns the reason why sampling could have changed the result; `lasted` is in nanoseconds.
+fn doubt(cpu_percent: f64, lasted: f64) -> Option<String> {
+    // In a shorter experiment, the CPU share is mostly that of the thread's start.
+    const MIN_NS: f64 = 1e9;
+    (cpu_percent > CPU_LIMIT_PERCENT && lasted >= MIN_NS).then(|| {
+        format!(
             "sampling took {cpu_percent:.0} % of a processor from the traffic (limit {CPU_LIMIT_PERCENT:.0} %): choose \
              a longer sample_interval"
-        ));
-    }
-    Ok(samples)
+        )
+    })
 }
 
 fn cpu_ns() -> u64 {
@@ -182,5 +187,17 @@ impl Sample {
             acked_bytes: info.acked_bytes,
             cc: socket.cc,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_is_a_reason_if_it_takes_much_of_a_processor_for_a_second_or_more() {
+        let reason = doubt(34.6, 1.5e9).unwrap();
+        assert!(reason.starts_with("sampling took 35 % of a processor from the traffic (limit 20 %)"), "{reason}");
+        assert_eq!((doubt(20.0, 1.5e9), doubt(90.0, 0.5e9)), (None, None));
     }
 }

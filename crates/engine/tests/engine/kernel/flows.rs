@@ -1,6 +1,8 @@
 //! Results of flows.
 
-use crate::stage::{Outcome, acked_bytes, as_ordinary_user, bench, experiment, flow, is_available, number, text};
+use crate::stage::{
+    Outcome, acked_bytes, as_ordinary_user, bench, experiment, flow, is_available, number, programs, text,
+};
 use parquet::record::Field;
 use serde_json::json;
 
@@ -220,11 +222,12 @@ fn disturbances_of_an_experiment_are_reported_in_the_table_and_as_an_event() {
         return;
     }
     let mut experiment = experiment();
-    // Almost continuous sampling, which takes a processor from the traffic.
-    experiment["sample_interval_ns"] = json!(20_000);
+    let mut crash = programs("crash", 4434, &["sleep", "1000"], &["false"]);
+    crash["program"]["ready"] = json!({"kind": "after", "after_ns": 0});
+    experiment["flows"].as_array_mut().unwrap().push(crash);
     let outcome = Outcome::of(experiment);
     let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
-    assert!(reasons.iter().any(|reason| reason.contains("sampling")), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("client of the flow `crash`")), "{reasons:?}");
     assert_eq!(outcome.flow("large")[0]["untrustworthy"], text(&reasons.join("; ")));
 }
 
