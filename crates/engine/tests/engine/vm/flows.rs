@@ -11,8 +11,8 @@ use std::process::Command;
 /// Number of bytes that 10 Mbit/s carry in 1.5 s.
 const CAPACITY: f64 = 1_875_000.0;
 
-/// Returns the number of bytes that flows carried, and checks that it is plausible. A guest that gets little CPU carries
-/// little, but more than the ten packets that need no acknowledgement.
+/// Returns the number of bytes that flows carried, and checks that it is plausible. A guest that gets little CPU
+/// carries little, but more than the ten packets that need no acknowledgement.
 fn carried(outcome: &Outcome) -> f64 {
     let bytes = acked_bytes(&outcome.rows("flows"));
     assert!((0.02..=0.97).contains(&(bytes / CAPACITY)), "{bytes} bytes");
