@@ -369,7 +369,24 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
     let others: Vec<_> = arms.iter().filter(|(id, _)| *id != arms.default()).collect();
     let treatment = match (&keys.treatment, &others[..]) {
         (Some(name), _) => {
-            Some(arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?)
+            let treatment =
+                arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?;
+            if treatment == arms.default() {
+                let found = format!("ab.treatment = \"{name}\", which is the default of this machine");
+                let hint = format!(
+                    "remove treatment, or set another default: sysctl -w {}={}",
+                    "net.ipv4.tcp_congestion_control",
+                    others.first().map_or("cubic", |(_, arm)| &arm.name)
+                );
+                return Err(Problem::refused(
+                    "no-treatment",
+                    place,
+                    found,
+                    "an arm to compare with the default",
+                    &hint,
+                ));
+            }
+            Some(treatment)
         }
         // The treatment depends on the default of the network namespace.
         (None, [_]) => None,

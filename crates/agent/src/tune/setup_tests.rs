@@ -38,6 +38,10 @@ fn invalid_settings_are_rejected_with_the_valid_values() {
     assert_eq!(refusal(&["--policy", "static"], "[static]\nvegas = 1\n").code, "unknown-arm");
     assert_eq!(refusal(&["--policy", "ab", "--arms", "cubic,bbr,reno"], "").code, "no-treatment");
     assert_eq!(refusal(&["--arms", "cubic,vegas"], "").code, "unknown-arm");
+    // The default compared with itself would be no comparison.
+    let itself = refusal(&["--policy", "ab"], "[ab]\ntreatment = \"cubic\"\n");
+    assert_eq!(itself.code, "no-treatment");
+    assert!(itself.hint.ends_with("sysctl -w net.ipv4.tcp_congestion_control=bbr"), "{itself}");
 }
 
 #[test]

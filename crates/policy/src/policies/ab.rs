@@ -82,6 +82,9 @@ impl Policy for Ab {
         let name = &self.arms.arm(self.treatment).name;
         let share = percent(self.share(prefix, now));
         let sentence = match (self.pilot_until, self.unit) {
+            _ if self.treatment == self.arms.default() => {
+                format!("All connections keep the default, {name}: it is the treatment too, so nothing is compared.")
+            }
             (Some(end), _) if now >= end => format!("The pilot has ended: {name} gets {share} of new connections."),
             (_, AbUnit::Connection) => format!("{name} gets {share} of new connections at random, for comparison."),
             (_, AbUnit::Prefix) => {

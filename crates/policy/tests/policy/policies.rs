@@ -237,6 +237,13 @@ fn after_the_pilot_all_connections_get_the_treatment() {
 }
 
 #[test]
+fn a_treatment_that_is_the_default_is_explained_as_no_comparison() {
+    let ab = Ab::new(arms(), arms().default(), 0.1, AbUnit::Connection, 7);
+    let explanation = ab.explain(prefix("192.0.2.0/24"), at(1));
+    assert!(explanation.sentence.contains("nothing is compared"), "{}", explanation.sentence);
+}
+
+#[test]
 fn simple_learners_find_an_arm_that_is_twice_as_fast() {
     let mut greedy = Greedy::new(arms(), Objective::default(), Default::default());
     let mut ucb = Ucb::new(arms(), Objective::default(), Default::default());
