@@ -49,7 +49,7 @@ def why_not(kernel: GuestKernel | None) -> str | None:
     missing = [tool for tool in NEEDED if not find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}: tools/bootstrap vm"
-    return "no guest kernel is installed; run: thalweg kernel fetch" if kernel is None else None
+    return "no kernel for guests is installed; to install one, type: thalweg kernel fetch" if kernel is None else None
 
 
 def run(

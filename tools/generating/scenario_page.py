@@ -77,7 +77,7 @@ def _section(heading: str, address: str, name: str, defs: dict[str, Schema]) -> 
         if key in same:
             continue
         default = "required" if key in table.get("required", ()) else _default(node)
-        yield wrapping.item(key, _kind(node, defs) + (default and f"; {default}"), _text(node))
+        yield wrapping.item(key, _kind(node, defs) + (default and f"; {default}"), node.get("description", ""))
     if same:
         keys = f"As in `[path]`, for this direction: {', '.join(f'`{key}`' for key in same)}."
         yield "\n".join(["", *wrapping.wrapped(keys), ""])

@@ -373,18 +373,12 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
                 arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?;
             if treatment == arms.default() {
                 let found = format!("ab.treatment = \"{name}\", which is the default of this machine");
+                let expected = "an arm to compare with the default";
+                let other = others.first().map_or("cubic", |(_, arm)| &arm.name);
                 let hint = format!(
-                    "remove treatment, or set another default: sysctl -w {}={}",
-                    "net.ipv4.tcp_congestion_control",
-                    others.first().map_or("cubic", |(_, arm)| &arm.name)
+                    "remove treatment, or set another default: sysctl -w net.ipv4.tcp_congestion_control={other}"
                 );
-                return Err(Problem::refused(
-                    "no-treatment",
-                    place,
-                    found,
-                    "an arm to compare with the default",
-                    &hint,
-                ));
+                return Err(Problem::refused("no-treatment", place, found, expected, &hint));
             }
             Some(treatment)
         }
