@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from thalweg.engine_output import EngineCapability, Live, PlayedPolicies
+from thalweg.engine_output import EngineCapability, EngineRefusal, Live, PlayedPolicies
 from thalweg.errors import Exit, ThalwegError, shortage
 
 BINARY = "thalweg-engine"
@@ -152,6 +152,20 @@ def capabilities(name: str | None = None) -> Capabilities:
         raise _bad_engine(binary, "its output cannot be parsed") from None
 
 
+def refusals(document: str) -> list[ThalwegError]:
+    """Ask the binary why this machine cannot run a plan, a JSON document; empty if it can.
+
+    Raises `ThalwegError` if there is no binary or its answer is invalid.
+    """
+    binary = find()
+    answer = _run_binary(binary, ["check", "--plan", "-"], stdin=document)
+    try:
+        refused: list[EngineRefusal] = json.loads(answer)["refused"]
+        return [ThalwegError(error["code"], error["message"], hint=error["hint"] or None) for error in refused]
+    except (ValueError, KeyError, TypeError):
+        raise _bad_engine(binary, "its output cannot be parsed") from None
+
+
 def live(seconds: int) -> Live:
     """Monitor this machine and its connections with the binary.
 
@@ -246,9 +260,12 @@ def _engine(capability: EngineCapability) -> Engine:
     )
 
 
-def _run_binary(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S) -> str:
+def _run_binary(
+    binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S, stdin: str | None = None
+) -> str:
+    command = [str(binary), *arguments]
     try:
-        answer = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=within_s)
+        answer = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=within_s)
     except OSError as error:
         raise shortage(error) or _bad_engine(binary, (error.strerror or str(error)).lower()) from None
     except subprocess.TimeoutExpired:

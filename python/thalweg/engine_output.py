@@ -133,6 +133,16 @@ class LackCapability(TypedDict):
     hint: str
 
 
+class EngineRefusal(TypedDict):
+    """Reason why a machine cannot run a plan."""
+
+    experiment: int
+    """The first experiment that it concerns."""
+    code: str
+    message: str
+    hint: str
+
+
 class EngineCapability(TypedDict):
     """Capabilities of an engine."""
 

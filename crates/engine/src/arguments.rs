@@ -23,6 +23,12 @@ pub enum Command {
     /// Run the experiments of a plan, or resume an interrupted run.
     #[command(after_help = "Example: thalweg-engine run --plan plan.json --out runs/mine --shard 1/4")]
     Run(Run),
+    /// Check whether the engine of a plan can run its experiments on this machine, without running them. Prints JSON.
+    Check {
+        /// The plan, or a run.json; `-` reads standard input.
+        #[arg(long, value_name = "FILE")]
+        plan: PathBuf,
+    },
     /// Run a command, or a shell, on the path of a plan's experiment.
     #[command(after_help = "Example: thalweg-engine shell --plan plan.json --out runs/mine -- ping -c 3 10.77.0.2")]
     Shell(Shell),

@@ -2,6 +2,7 @@
 
 pub use thalweg_lab::run::{Failure, Job, Outcome, Performance};
 
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 
 /// Kind of packet records that an engine supports.
@@ -65,6 +66,15 @@ pub trait Engine: Sync {
     /// Returns which programs of the user can run on its paths.
     fn carries(&self) -> Programs {
         Programs::None
+    }
+
+    /// Checks whether this machine can run an experiment, without running it. What [`Engine::honours`] excludes need
+    /// not be checked again.
+    ///
+    /// # Errors
+    /// The first requirement that is not met.
+    fn check(&self, _: &Experiment, _: &Traces) -> Result<(), thalweg_lab::Error> {
+        Ok(())
     }
 
     /// Runs an experiment, and stops soon after it is cancelled.

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod capabilities;
+mod check;
 mod engine;
 mod engine_events;
 mod engines;
@@ -23,6 +24,7 @@ use clap::Parser;
 use engine_events::{EngineEvent, Output};
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use thalweg_lab::{guest, session, vm};
@@ -31,6 +33,7 @@ use thalweg_store::{Exit, Problem};
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(options) => report(|output| run::run(&options, output)),
+        Command::Check { plan } => check(&plan),
         Command::Shell(options) => hold(&options),
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
         Command::Capabilities { json, engines } => capabilities(json, &engines),
@@ -54,6 +57,17 @@ fn capabilities(json: bool, names: &[String]) -> ExitCode {
         Ok(_) => print(&capabilities::text(names)),
         Err(problem) => {
             eprintln!("{}\n  hint: {}", problem.sentence(), problem.hint);
+            problem.exit.into()
+        }
+    }
+}
+
+/// Prints the reasons why the engine of a plan cannot run it.
+fn check(plan: &Path) -> ExitCode {
+    match check::refusals(plan) {
+        Ok(refusals) => print(&format!("{refusals:#}\n")),
+        Err(problem) => {
+            eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
             problem.exit.into()
         }
     }

@@ -49,17 +49,21 @@ def _wrong_algorithms(document: scenario.Document, engine_name: str) -> list[Tha
 
 
 def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:
-    """Resolve a checked scenario for an engine.
+    """Resolve a checked scenario for an engine, which also checks whether this machine can run the plan.
 
     The other engines are probed only for an error, because probing takes time and only errors name them.
     """
     capabilities = engine.capabilities(engine_name)
     _compare_versions(capabilities)
     try:
-        return plan.make(document, engine.choose(engine_name, capabilities), capabilities.engines), capabilities
+        planned = plan.make(document, engine.choose(engine_name, capabilities), capabilities.engines)
     except (ThalwegError, ThalwegErrors):
         capabilities = engine.capabilities()
-        return plan.make(document, engine.choose(engine_name, capabilities), capabilities.engines), capabilities
+        planned = plan.make(document, engine.choose(engine_name, capabilities), capabilities.engines)
+    # The default engine has no requirements.
+    if engine_name != engine.DEFAULT and (refusals := engine.refusals(planned.model_dump_json())):
+        raise ThalwegErrors(refusals)
+    return planned, capabilities
 
 
 def _compare_versions(capabilities: engine.Capabilities) -> None:

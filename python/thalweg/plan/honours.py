@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from thalweg import engine as engines
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep, traces
@@ -52,29 +51,7 @@ def check(
     for error in mistakes.values():
         error.source = document.source(_place_in_file(error, document))
     note(_algorithms(document, base, swept, engine, others))
-    note([_record_without_relay(document, base, swept, engine)])
     return list(mistakes.values())
-
-
-def _record_without_relay(
-    document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], engine: Engine
-) -> ThalwegError | None:
-    """Return an error if packets are to be recorded on a path of queue disciplines, which only the relay can do."""
-
-    def has(key: str, value: Value) -> bool:
-        return value in swept.get(f"engine.{key}", [table(base, "engine").get(key)])
-
-    if engine.name == engines.DEFAULT or not (has("link", "netem") and has("record", value=True)):
-        return None
-    return ThalwegError(
-        "not-on-netem",
-        "`engine.record` is not supported by the kernel's queue disciplines",
-        place="engine.record",
-        found='true with link = "netem"',
-        expected='link = "relay"',
-        hint='set link = "relay" in [engine], or remove record',
-        source=document.source(("engine", "record")),
-    )
 
 
 def wrong_algorithms(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:

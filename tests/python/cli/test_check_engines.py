@@ -37,6 +37,19 @@ def test_an_unknown_engine_is_reported_with_all_engines(asked: list[str | None])
     assert caught.value.expected == "one of sim, kernel, uml, vm"
 
 
+@pytest.mark.usefixtures("kernel")
+def test_what_queue_disciplines_cannot_do_is_refused_before_the_run() -> None:
+    for key, value in {"engine.record": True, "host.sender.delay_jitter": "1ms"}.items():
+        document = scenario.load(QUICKSTART, {key: value, "engine.link": "netem"})
+        with pytest.raises(ThalwegErrors) as caught:
+            prepared.plan_for(document, "kernel")
+        (error,) = caught.value.errors  # once, not for each point of the sweep
+        assert error.code == "not-on-netem"
+        assert f"`{key}`" in error.message
+        assert 'engine.link = "relay"' in str(error.hint)
+        prepared.plan_for(scenario.load(QUICKSTART, {key: value, "engine.link": "relay"}), "kernel")
+
+
 def test_an_unsupported_key_names_an_engine_that_supports_it(asked: list[str | None]) -> None:
     document = scenario.load(QUICKSTART, {"host.sender.qdisc": "fq"})
     with pytest.raises(ThalwegErrors) as caught:

@@ -1,7 +1,6 @@
 """Plans: a scenario is resolved to experiments."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -295,21 +294,6 @@ def test_a_key_supported_by_another_engine_names_it(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + '[engine]\nlink = "relay"\n')
     assert error.message == "the engine `sim` does not support `engine.link`"
     assert error.hint == "--engine kernel does"
-
-
-def test_recording_on_queue_disciplines_is_rejected_before_the_run(tmp_path: Path) -> None:
-    able = replace(
-        KERNEL, honours=KERNEL.honours | {"engine.link", "engine.link=netem", "engine.link=relay", "engine.record"}
-    )
-    for link, mistakes in (("netem", 1), ("relay", 0)):
-        (tmp_path / "x.toml").write_text(
-            HEAD + FLOW.replace("cubic", "vegas") + f'[engine]\nlink = "{link}"\nrecord = true\n'
-        )
-        with pytest.raises(ThalwegErrors) if mistakes else nullcontext() as refusal:
-            plan.make(scenario.load(tmp_path / "x.toml"), able, {"kernel": able})
-        if refusal:
-            (error,) = refusal.value.errors
-            assert (error.place, error.hint) == ("engine.record", 'set link = "relay" in [engine], or remove record')
 
 
 def test_a_value_supported_by_another_engine_names_it(tmp_path: Path) -> None:

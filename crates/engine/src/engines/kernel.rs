@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use thalweg_lab::built_in::{self, BUILT_IN};
 use thalweg_lab::net::probe;
 use thalweg_lab::run::{self, HostSetup};
-use thalweg_plan::plan;
+use thalweg_plan::plan::{self, Experiment, Traces};
 use thalweg_trace::Sink;
 
 /// The engine `kernel`.
@@ -95,6 +95,11 @@ impl Engine for KernelEngine {
 
     fn carries(&self) -> Programs {
         Programs::All
+    }
+
+    fn check(&self, experiment: &Experiment, traces: &Traces) -> Result<(), thalweg_lab::Error> {
+        let setup = HostSetup { engine: &this_program()?, is_virtual_time: false, guests: None };
+        run::check(experiment, traces, setup).map(|_| ())
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
@@ -207,14 +212,14 @@ pub(super) fn controller(name: String) -> Controller {
 }
 
 /// Returns the failure of an experiment on an engine that cannot run.
-pub(super) fn cannot_run(why: &str) -> Failure {
-    thalweg_lab::Error::new("engine-unavailable", why, "").into()
+pub(super) fn cannot_run(why: &str) -> thalweg_lab::Error {
+    thalweg_lab::Error::new("engine-unavailable", why, "")
 }
 
 /// Returns the path of this program, which also runs the hosts.
-pub(super) fn this_program() -> Result<PathBuf, Failure> {
+pub(super) fn this_program() -> Result<PathBuf, thalweg_lab::Error> {
     std::env::current_exe().map_err(|error| {
         let message = format!("the path of thalweg-engine cannot be found: {error}");
-        thalweg_lab::Error::new("no-program", message, "run thalweg-engine by its absolute path").into()
+        thalweg_lab::Error::new("no-program", message, "run thalweg-engine by its absolute path")
     })
 }

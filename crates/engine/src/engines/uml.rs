@@ -4,6 +4,7 @@ use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, una
 use crate::engine::{Controller, Engine, Failure, Job, Outcome, Programs};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Traits, UmlKernel};
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 
 /// The engine `uml`.
@@ -80,6 +81,11 @@ impl Engine for UmlEngine {
 
     fn carries(&self) -> Programs {
         Programs::Commands
+    }
+
+    fn check(&self, experiment: &Experiment, traces: &Traces) -> Result<(), thalweg_lab::Error> {
+        let (_, traits) = FOUND.as_ref().map_err(|why| cannot_run(why))?;
+        guest::check(traits, experiment, traces)
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

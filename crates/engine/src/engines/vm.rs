@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use thalweg_lab::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
 use thalweg_lab::run::{self, HostSetup};
 use thalweg_lab::vm::Guests;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 
 /// The engine `vm`.
@@ -106,6 +107,12 @@ impl Engine for VmEngine {
 
     fn records(&self) -> Records {
         Records::Capture
+    }
+
+    fn check(&self, experiment: &Experiment, traces: &Traces) -> Result<(), thalweg_lab::Error> {
+        let guests = FOUND.as_ref().map_err(|why| cannot_run(why))?;
+        let setup = HostSetup { engine: &this_program()?, is_virtual_time: false, guests: Some(guests) };
+        run::check(experiment, traces, setup).map(|_| ())
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::net::{LinkKind, netem, probe};
+use std::collections::BTreeSet;
 use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 
 /// Selects the kind of link for an experiment on this machine, and returns it with the reason as text.
@@ -29,12 +30,17 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
     choose(experiment.engine.link, Able { relay: probe::packet_sockets, netem })
 }
 
-/// Selects the kind of link for an experiment in virtual time, and returns it with the reason as text.
+/// Selects the kind of link for an experiment in virtual time, on a kernel with the `available` queue disciplines, and
+/// returns it with the reason as text.
 ///
 /// # Errors
 /// If the experiment requests the relay (`not-in-virtual-time`), or a feature that netem does not support
 /// (`not-on-netem`).
-pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
+pub fn choose_link_in_virtual_time(
+    experiment: &Experiment,
+    traces: &Traces,
+    available: &BTreeSet<String>,
+) -> Result<(LinkKind, String), Error> {
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
             "not-in-virtual-time",
@@ -42,13 +48,14 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> 
              virtual time does not advance while a program runs",
             "remove engine.link from the scenario, or use --engine kernel",
         )),
-        wish => netem::check(experiment, traces, &probe::qdiscs()?).map(|()| {
+        wish => {
+            netem::check(experiment, traces, available).map_err(netem::in_virtual_time)?;
             let why = match wish {
                 Emulator::Auto => "their timers are exact in virtual time",
                 Emulator::Relay | Emulator::Netem => "the scenario requests it",
             };
-            (LinkKind::Netem, why.to_owned())
-        }),
+            Ok((LinkKind::Netem, why.to_owned()))
+        }
     }
 }
 

@@ -33,8 +33,8 @@ const PREPARE: Duration = Duration::from_secs(20);
 /// Timeout without events from a host that reports its rows, because it may have to sort millions of rows.
 const TELL: Duration = Duration::from_secs(30);
 
-/// Timeout for hosts to prepare if senders are guests, which boot first: on a busy machine that emulates their processor,
-/// this takes minutes. A guest that panics or exits is reported at once.
+/// Timeout for hosts to prepare if senders are guests, which boot first: on a busy machine that emulates their
+/// processor, this takes minutes. A guest that panics or exits is reported at once.
 const BOOT: Duration = Duration::from_secs(300);
 
 /// Hosts that are prepared.

@@ -14,29 +14,35 @@ use thalweg_units::Span;
 /// A folder that is replaced inside the namespaces of a network.
 const HIDDEN: &str = "/run";
 
-/// Checks an experiment.
+/// Checks that a plan is consistent, and that hosts can write the output of an experiment.
 ///
 /// # Errors
-/// `invalid-experiment` if it is inconsistent, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real
-/// kernel cannot do what it requests, `no-contention` if the system does not permit it, `bad-place` if the folder for
-/// captured packets cannot be written.
-pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
+/// `invalid-experiment`: it is inconsistent. `bad-place`: the folder for captured packets cannot be written.
+pub fn check_job(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment, job.session.is_some())?;
-    for (name, host) in &job.experiment.hosts {
+    [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
+}
+
+/// Checks the requirements of an experiment's hosts and flows.
+///
+/// # Errors
+/// `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real kernel cannot do what it requests,
+/// `no-contention` if the system does not permit it.
+pub fn check_hosts(experiment: &Experiment, setup: HostSetup<'_>) -> Result<(), Error> {
+    for (name, host) in &experiment.hosts {
         check_processor(name, host, setup.guests.is_some())?;
-        check_qdisc(name, host, job.experiment)?;
+        check_qdisc(name, host, experiment)?;
         check_kernel(name, host, setup.guests)?;
     }
     match setup.guests {
         Some(guests) => {
-            let (up, down): (Vec<&Flow>, Vec<&Flow>) = job.experiment.flows.iter().partition(|flow| flow.up);
+            let (up, down): (Vec<&Flow>, Vec<&Flow>) = experiment.flows.iter().partition(|flow| flow.up);
             down.into_iter().try_for_each(|flow| guests.check(flow))?;
             check_ours(up.into_iter(), setup.engine)?;
         }
-        None => check_ours(job.experiment.flows.iter(), setup.engine)?,
+        None => check_ours(experiment.flows.iter(), setup.engine)?,
     }
-    programs::check(job.experiment)?;
-    [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
+    programs::check(experiment)
 }
 
 fn check_form(experiment: &Experiment, is_session: bool) -> Result<(), Error> {

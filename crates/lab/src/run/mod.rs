@@ -30,6 +30,7 @@ use crate::net;
 use crate::relay::capture;
 use std::io;
 use std::path::Path;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 
 /// Runs an experiment to its end, and passes its rows to `sink`.
@@ -47,17 +48,26 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
     Ok(Outcome { packets: rows.finish(&performance.untrustworthy, logs), performance })
 }
 
+/// Checks whether this machine can run an experiment; returns the kind of its links with the reason as text.
+///
+/// # Errors
+/// If the kernel, its tools or the permissions do not suffice for what the experiment requests.
+pub fn check(experiment: &Experiment, traces: &Traces, setup: HostSetup<'_>) -> Result<(net::LinkKind, String), Error> {
+    check::check_hosts(experiment, setup)?;
+    if setup.is_virtual_time {
+        net::choose_link_in_virtual_time(experiment, traces, &net::probe::qdiscs()?)
+    } else {
+        net::choose_link(experiment, traces)
+    }
+}
+
 /// Runs an experiment to its end, and hands over the events of its hosts.
 ///
 /// # Errors
 /// The same as [`run`].
 pub fn perform(job: &Job<'_>, setup: HostSetup<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
-    check::check(job, setup)?;
-    let (link, why) = if setup.is_virtual_time {
-        net::choose_link_in_virtual_time(job.experiment, job.traces)?
-    } else {
-        net::choose_link(job.experiment, job.traces)?
-    };
+    check::check_job(job)?;
+    let (link, why) = check(job.experiment, job.traces, setup)?;
     if !setup.is_virtual_time {
         speed::check(job, setup, link)?;
     }

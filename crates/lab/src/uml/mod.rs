@@ -24,7 +24,7 @@ pub mod supervisor;
 mod sys;
 
 pub use kernel::UmlKernel;
-pub use outside::{probe, run};
+pub use outside::{check, probe, run};
 
 use crate::error::Error;
 use crate::protocol::HostEvent;

@@ -4,6 +4,7 @@ use super::folder::remove_left;
 use super::supervisor::{Answer, Order};
 use super::{Task, Traits, UmlKernel, Word, files};
 use crate::error::Error;
+use crate::net::choose_link_in_virtual_time;
 use crate::net::holder::{alone, wait_for};
 use crate::protocol::HostEvent;
 use crate::run::{Failure, Job, Outcome, Rows};
@@ -44,6 +45,14 @@ const MIN_MEMORY_MIB: u64 = 512;
 
 /// Maximum memory in MiB: unused pages take no memory, but their descriptors do.
 const MAX_MEMORY_MIB: u64 = 4096;
+
+/// Checks whether a kernel with these traits can run an experiment.
+///
+/// # Errors
+/// `not-in-virtual-time`, `not-on-netem` or `no-qdisc`: its links cannot be emulated.
+pub fn check(traits: &Traits, experiment: &Experiment, traces: &Traces) -> Result<(), Error> {
+    choose_link_in_virtual_time(experiment, traces, &traits.qdiscs).map(|_| ())
+}
 
 /// Runs an experiment in a new guest, on a kernel with these traits.
 ///

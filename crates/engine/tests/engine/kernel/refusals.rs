@@ -34,6 +34,26 @@ fn check(failed: &Value, code: &str, words: &[&str]) {
 }
 
 #[test]
+fn a_plan_is_checked_without_running_it_and_each_reason_is_reported_once() {
+    if !is_available() {
+        return;
+    }
+    let repeated = |experiment: &Value, number: u64| {
+        let mut repeated = experiment.clone();
+        repeated["experiment"] = json!(number);
+        repeated
+    };
+    let mut recorded = experiment();
+    recorded["engine"] = json!({"link": "netem", "traffic": "builtin", "offloads": false, "record": true});
+    let plan = bench([repeated(&experiment(), 0), repeated(&recorded, 1), repeated(&recorded, 2)]);
+    let output = Command::new(ENGINE).args(["check", "--plan"]).arg(plan.path("plan.json")).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let refused = answer["refused"].as_array().unwrap();
+    assert_eq!((refused.len(), &refused[0]["experiment"]), (1, &json!(1)), "{answer}");
+    check(&refused[0], "not-on-netem", &["engine.record"]);
+}
+
+#[test]
 fn an_algorithm_missing_in_the_kernel_is_rejected_with_the_available_ones() {
     if is_available() {
         let mut experiment = experiment();

@@ -81,6 +81,8 @@ pub(crate) fn check(experiment: &Experiment, traces: &Traces, available: &BTreeS
     refused::checked(experiment, traces, available).map(|_| ())
 }
 
+pub(crate) use refused::in_virtual_time;
+
 /// IP packet length of an ACK without data: two headers and timestamps.
 const ACK: Bytes = Bytes(20 + 20 + 12);
 

@@ -169,20 +169,36 @@ fn kernel_has(
 }
 
 /// Returns the error for a discipline or action that a scenario names and the kernel lacks.
-fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
+pub(super) fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
+    let condition = match name {
+        "dualpi2" => "Linux 6.17 and later have it, with iproute2 6.17 or later",
+        _ => "if it is a module",
+    };
     let alternative = match name {
         "cake" => "",
         _ => "; or set engine.link = \"relay\" in the scenario, or use --engine sim: both have it",
     };
-    let hint = if name == "dualpi2" {
-        format!(
-            "Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}; for --engine uml: \
-             thalweg kernel build --suite sid{alternative}"
-        )
-    } else {
-        format!("if it is a module: sudo modprobe {module}; for --engine uml: thalweg kernel build{alternative}")
+    Error::new(
+        "no-qdisc",
+        format!("{who} `{name}`, which the kernel or `tc` does not support"),
+        format!("{condition}: sudo modprobe {module}{alternative}"),
+    )
+}
+
+/// Replaces the remedies of an error by those for the engine `uml`: it has no relay, and its kernel is built by a
+/// command.
+pub(crate) fn in_virtual_time(error: Error) -> Error {
+    let needs = |name: &str| error.message.contains(&format!("`{name}`"));
+    let hint = match error.code.as_str() {
+        "not-on-netem" => "use --engine sim, or --engine kernel",
+        "no-qdisc" if needs("dualpi2") => {
+            "thalweg kernel build --suite sid builds one that has it; or use --engine sim"
+        }
+        "no-qdisc" if needs("cake") => "thalweg kernel build builds one that has it",
+        "no-qdisc" => "thalweg kernel build builds one that has it; or use --engine sim",
+        _ => return error,
     };
-    Error::new("no-qdisc", format!("{who} `{name}`, which the kernel or `tc` does not support"), hint)
+    Error { hint: hint.to_owned(), ..error }
 }
 
 /// Returns the error for a command that the kernel rejected, because it lacks a discipline, a device or a filter.

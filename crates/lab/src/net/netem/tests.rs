@@ -241,6 +241,20 @@ fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
     }
 }
 
+#[test]
+fn remedies_in_virtual_time_are_those_of_its_kernel() {
+    let cases = [("cake", "thalweg kernel build builds"), ("dualpi2", "--suite sid"), ("codel", "--engine sim")];
+    for (name, remedy) in cases {
+        let error = refused::lacks_discipline("the path needs the queue discipline", name, &format!("sch_{name}"));
+        assert!(error.hint.contains("modprobe"), "{error}");
+        let error = in_virtual_time(error);
+        assert!(error.hint.contains(remedy) && !error.hint.contains("modprobe"), "{error}");
+        assert_eq!(error.hint.contains("--engine sim"), name != "cake", "{error}");
+    }
+    let error = in_virtual_time(refused(|experiment| experiment.engine.record = true));
+    assert!(!error.hint.contains("relay") && error.hint.contains("--engine sim"), "{error}");
+}
+
 fn policer() -> Policer {
     Policer { rate_bps: Rate::from_mbps(10), burst_bytes: Bytes(30_000), after: false }
 }
@@ -351,10 +365,7 @@ fn a_qdisc_missing_in_the_kernel_is_named_with_how_to_install_it() {
     };
     let error = lacking("red", &|e| e.forward.queue = red());
     assert_eq!(error.code, "no-qdisc");
-    assert!(
-        error.message.contains("the queue discipline `red`") && error.hint.contains("thalweg kernel build"),
-        "{error}"
-    );
+    assert!(error.message.contains("the queue discipline `red`") && error.hint.contains("modprobe sch_red"), "{error}");
     let cake = lacking("cake", &|e| e.forward.queue = Queue::Cake { rtt_ns: Span::from_millis(100) });
     assert!(cake.message.contains("`cake`") && !cake.hint.contains("relay"), "{cake}");
     let police = lacking("police", &|e| e.forward.policer = Some(policer()));
