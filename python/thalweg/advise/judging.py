@@ -343,7 +343,7 @@ def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
 def _nothing(question: Question, overview: overviews.Overview) -> ThalwegError:
     hints = {
         "ab": "thalweg records shows the content of the files",
-        "before-after": "check that --at is within the records",
+        "before-after": "check that --at is the time at which the treatment was enabled",
         "switchback": "check that --every is the length of the periods",
     }
     return ThalwegError(

@@ -154,7 +154,7 @@ def _forbidden(path: Path) -> ThalwegError:
         f"this user may not read `{path}`",
         place=str(path),
         expected="records that this user may read",
-        hint=f'make a copy of your own: sudo cp -rT {quoted} my-records && sudo chown -R "$USER" my-records\n'
+        hint=f'make a copy of your own: sudo cp -rT {quoted} copy && sudo chown -R "$USER" copy\n'
         "or allow a group to read them: docs/reference/records.md describes how",
         exit_code=Exit.FAILED,
     )

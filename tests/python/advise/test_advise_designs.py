@@ -11,6 +11,7 @@ import synthetic_records as synthetic
 from advise_answers import answer, codes, verdicts
 from synthetic_traffic import HOUR_US, Traffic
 from thalweg.advise import NOT_ENOUGH, Design, Question
+from thalweg.errors import ThalwegError
 
 
 def test_a_ramped_rollout_does_not_confound_hour_and_algorithm(tmp_path: Path) -> None:
@@ -43,6 +44,18 @@ def test_before_and_after_are_split_at_the_activation(tmp_path: Path) -> None:
     result = answer(tmp_path, frame, question)
     assert set(verdicts(result).values()) == {"bbr"}
     assert "before-after" in codes(result)
+
+
+@pytest.mark.parametrize(("hours", "side"), [(-1, "before"), (97, "after")])
+def test_an_activation_outside_of_the_records_is_refused_with_their_period(
+    tmp_path: Path, hours: int, side: str
+) -> None:
+    frame = Traffic(hours=96).frame()
+    design = Design("before-after", synthetic.NOON_US + hours * HOUR_US)
+    with pytest.raises(ThalwegError, match=f"the records have nothing {side} ") as caught:
+        answer(tmp_path, frame, Question(design=design))
+    assert caught.value.place == "--at"
+    assert "a time within the records, 20" in str(caught.value.expected)
 
 
 def test_hourly_periods_are_a_switchback(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_segments_with_few_samples_are_counted(tmp_path: Path) -> None:
     result = answer(tmp_path, Traffic(clients=3000).frame(), Question(segments=("prefix",)))
     assert not result.parts
     assert result.too_small_n == 20_000
-    assert "No part of the records has enough" in result.headline
+    assert "No part of the records has enough samples: 500 each of bbr and of cubic are needed." in result.headline
 
 
 def test_an_unknown_segment_column_is_refused(tmp_path: Path) -> None:

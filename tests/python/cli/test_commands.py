@@ -307,9 +307,13 @@ def test_results_of_several_runs_are_printed_one_after_another(thalweg: Thalweg,
         run = SyntheticRun(tmp_path / name, [experiment()])
         run.transfer(0, 0)
         run.write()
+    run_file = tmp_path / "after" / "run.json"
+    command = ["thalweg", "run", "a.toml", "--set", "path.rtt=120ms"]
+    run_file.write_text(json.dumps(json.loads(run_file.read_text()) | {"command": command}))
     first, second = (thalweg("results", name).stdout for name in ("before", "after"))
     done = thalweg("results", "before", "after")
-    assert (done.returncode, done.stdout) == (Exit.FINE, f"before\n{first}\nafter\n{second}")
+    after = "after (thalweg run a.toml --set path.rtt=120ms)"
+    assert (done.returncode, done.stdout) == (Exit.FINE, f"before\n{first}\n{after}\n{second}")
     documents = json.loads(thalweg("results", "before", "after", "--json").stdout)
     assert documents == [json.loads(thalweg("results", name, "--json").stdout) for name in ("before", "after")]
     heading, *lines = thalweg("results", "before", "after", "--csv").stdout.splitlines()

@@ -28,7 +28,10 @@ def headline(answer: Answer) -> str:
     if not phrases and apart:
         return _capital(apart[0])
     if not phrases:
-        return f"No part of the records has enough of both {question.treatment} and {question.control} to compare them."
+        return (
+            f"No part of the records has enough samples: {question.least_samples:,} each of {question.treatment} and of"
+            f" {question.control} are needed."
+        )
     return f"{_capital('; '.join(phrases))}."
 
 

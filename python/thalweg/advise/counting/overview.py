@@ -4,6 +4,7 @@ time range.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import ibis
 import polars as pl
@@ -54,7 +55,7 @@ class Overview:
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
     """Scan all rows once; rows with times beyond the calendar are ignored.
 
-    Raises `ThalwegError` if an algorithm does not occur.
+    Raises `ThalwegError` if an algorithm does not occur, or if the design's time lies outside of the records.
     """
     began = arms.began(rows)
     sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)
@@ -76,6 +77,10 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
                 raise _no_moments(n)
             raise _no_such_arm(flag, name, by_algorithm)
     transfers, connections = (set(closed.filter(pl.col("kind") == kind)["source"]) for kind in (TRANSFER, CLOSE))
+    first_us, last_us = int(closed["first_us"].min()), int(closed["last_us"].max())  # type: ignore[arg-type]
+    at_us = question.design.at_us
+    if at_us is not None and not first_us < at_us <= last_us:
+        raise _outside(at_us, first_us, last_us)
     of_arms = pl.col("cc").is_in([question.treatment, question.control])
     begun_us = int(closed.filter(pl.col("cc") == question.treatment)["first_us"].min())  # type: ignore[arg-type]
     return Overview(
@@ -86,10 +91,10 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
         receiver_limited=int(closed.filter(of_arms)["receiver_limited"].sum()),
         with_transfers=sorted(transfers),
         without_transfers=sorted(connections - transfers),
-        first_us=int(closed["first_us"].min()),  # type: ignore[arg-type]
-        last_us=int(closed["last_us"].max()),  # type: ignore[arg-type]
+        first_us=first_us,
+        last_us=last_us,
         is_sampled=int(counts["stands_for"].max()) > 1,  # type: ignore[arg-type]
-        activated_us=begun_us if question.design.at_us is None else question.design.at_us,
+        activated_us=begun_us if at_us is None else at_us,
     )
 
 
@@ -99,6 +104,19 @@ def _no_moments(n: int) -> ThalwegError:
         f"none of the {n:,} rows is a closed connection or a transfer with a known end",
         expected="kind `close` or `transfer`, and end_us, a UNIX time in microseconds",
         hint="thalweg records counts the rows of the files",
+        exit_code=Exit.FAILED,
+    )
+
+
+def _outside(at_us: int, first_us: int, last_us: int) -> ThalwegError:
+    at, first, last = (f"{datetime.fromtimestamp(us / 1e6, UTC):%Y-%m-%dT%H:%M}" for us in (at_us, first_us, last_us))
+    return ThalwegError(
+        "nothing-to-compare",
+        f"the records have nothing {'before' if at_us <= first_us else 'after'} {at} UTC",
+        place="--at",
+        found=at,
+        expected=f"a time within the records, {first} to {last} UTC",
+        hint="--at is the time at which the treatment was enabled",
         exit_code=Exit.FAILED,
     )
 

@@ -107,7 +107,7 @@ def command(
     if as_json:
         output.data_json(comparison_output.as_json(runs, comparison, by, limit, code, cautions))
     else:
-        comparison_output.show(runs, comparison, by, limit, every=every)
+        comparison_output.show(runs, comparison, by, limit, every=every, worse_first=fail_on == "worse")
         _talk_of(cautions, comparison.alone)
     failing = [row for row in comparison.real if fail_on == "different" or row.is_worse]
     raise typer.Exit(Exit.FAILED if failing else code)

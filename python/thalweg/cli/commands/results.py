@@ -1,5 +1,6 @@
 """`thalweg results`: prints the numbers of runs, per point of the sweep and flow."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,7 +51,8 @@ def command(
         output.data_json(objects[0] if len(objects) == 1 else objects)
     for number, result in enumerate(results):
         if len(results) > 1 and not as_json and not as_csv:
-            output.data(f"{'' if number == 0 else chr(10)}{result.directory}")
+            command = f" ({shlex.join(result.run.command)})" if result.run.command else ""
+            output.data(f"{'' if number == 0 else chr(10)}{result.directory}{command}")
         _print(result, with_table=not as_json and not as_csv, with_checks=not as_json)
     codes = [
         code for result in results for code in (evidence.code(result.coverage), *checks_output.codes(result.judged))

@@ -40,7 +40,10 @@ def show(answer: "Answer") -> None:
     if answer.too_small:
         adjective = "more " if answer.parts else ""
         of_parts = numbered(answer.too_small, f"{adjective}part")
-        output.data(f"too few samples to judge {of_parts} ({answer.too_small_n:,} samples)")
+        output.data(
+            f"too few samples to judge {of_parts} ({answer.too_small_n:,} samples);"
+            f" each needs {question.least_samples:,} of {question.treatment} and of {question.control}"
+        )
     if answer.rollout:
         output.data("")
         output.data(_rollout(answer))

@@ -24,14 +24,29 @@ METHOD = (
 )
 
 
-def show(runs: Sequence["Run"], comparison: "Comparison", by: str | None, tolerance: float, *, every: bool) -> None:
-    """Print a sentence, and the most important rows."""
+def show(
+    runs: Sequence["Run"],
+    comparison: "Comparison",
+    by: str | None,
+    tolerance: float,
+    *,
+    every: bool,
+    worse_first: bool,
+) -> None:
+    """Print a sentence, and the most important rows.
+
+    With `worse_first`, real differences by which B is worse come first and are marked.
+    """
     output.data(_sentence(comparison, by, tolerance))
-    rows = comparison.rows if every else comparison.real[:MAX_ROWS]
+    real, rows = comparison.real, comparison.rows
+    if worse_first:
+        output.data(f"B is worse in {sum(row.is_worse for row in real)} of {len(real)} real differences.")
+        real, rows = (sorted(some, key=lambda row: not _is_real_and_worse(row)) for some in (real, rows))
+    rows = rows if every else real[:MAX_ROWS]
     if rows:
         output.data("")
-        output.data(_table(rows, by))
-    omitted = len(comparison.real) - len(rows)
+        output.data(_table(rows, by, mark_worse=worse_first))
+    omitted = len(real) - len(rows)
     if omitted > 0:
         output.talk(f"{omitted} more real differences: --all prints every row")
     for name, run in zip("AB", runs, strict=False):
@@ -117,7 +132,11 @@ def _why_nothing(comparison: "Comparison") -> str:
     return f"{comparison.alone[0]}{suffix}"
 
 
-def _table(rows: Sequence["Compared"], by: str | None) -> str:
+def _is_real_and_worse(row: "Compared") -> bool:
+    return row.verdict == "real" and row.is_worse
+
+
+def _table(rows: Sequence["Compared"], by: str | None, *, mark_worse: bool) -> str:
     keys = list(dict.fromkeys(key for row in rows for key in row.pair.point))
     with_cc = any(row.ccs[0] != row.ccs[1] for row in rows) and not (by or "").endswith(".cc")
     headings = [*keys, *([by] if by else []), "flow", *(["cc"] if with_cc else []), "measure", "n", "A", "B"]
@@ -132,7 +151,7 @@ def _table(rows: Sequence["Compared"], by: str | None) -> str:
             _value(row, row.first.mean),
             _value(row, row.second.mean),
             *_change(row),
-            row.verdict,
+            "real, worse" if mark_worse and _is_real_and_worse(row) else row.verdict,
         ]
         for row in rows
     ]

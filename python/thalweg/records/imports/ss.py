@@ -82,7 +82,7 @@ class Ss:
     )  # fmt: skip
     """Columns that the importer can fill."""
     expected = "the output of ss -tin or ss -E -tin"
-    hint = "ss -tine > dump.txt"
+    hint = "ss -tine > dump.txt, while connections are open"
 
     def __init__(self, at_us: int | None = None) -> None:
         """Create an importer; `at_us` is the UNIX time of dumps without a time; None: the modification time of the

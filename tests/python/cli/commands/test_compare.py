@@ -154,3 +154,14 @@ def test_only_regressions_fail_on_request(
         done = thalweg("compare", runs[first], runs[second], *named)
         assert done.returncode == expected, (measure, done.stdout)
     assert thalweg("compare", runs[1], runs[0], "--measure", "goodput").returncode == Exit.FAILED
+
+
+def test_worse_rows_are_marked_and_come_first_if_only_they_fail(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", *runs, "--flow", "medium", "--fail-on", "worse")
+    rows = [line for line in done.stdout.splitlines() if line.endswith(("real", "real, worse"))]
+    marks = [line.endswith("worse") for line in rows]
+    assert f"B is worse in {sum(marks)} of {len(marks)} real differences." in done.stdout
+    assert any(marks)
+    assert marks == sorted(marks, reverse=True)
+    assert not any("share" in line for line in rows if line.endswith("worse"))
+    assert "worse" not in thalweg("compare", *runs, "--flow", "medium").stdout
