@@ -1,7 +1,7 @@
 """Measures bbr_cpu against cubic on senders with a shared CPU, and against bbr on senders with a dedicated CPU.
 
     python tools/cpu_bars.py                 on the simulator: a minute
-    python tools/cpu_bars.py --engine vm     in guests, in real time: most of an hour, as root
+    python tools/cpu_bars.py --engine vm     in guests, in real time: about 40 minutes, as root
     python tools/cpu_bars.py --engine kernel --only whole     a dedicated CPU with this machine's own kernel
     ... --only 10/20 --out FILE
 

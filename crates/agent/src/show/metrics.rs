@@ -116,7 +116,7 @@ fn recording(snapshot: &Snapshot) -> Registry {
     counter("lost_events", "Events dropped because the event queue was full.", counters.lost_events);
     counter(
         "lost_connections",
-        "Connections that were not recorded because kernel memory was short.",
+        "Connections that were not recorded because their table was full (--max-open).",
         counters.lost_connections,
     );
     counter("lost_rows", "Rows dropped because they could not be written for too long.", writer.rows_lost);

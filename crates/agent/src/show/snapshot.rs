@@ -67,7 +67,7 @@ pub struct Counters {
     pub transfer_rows: u64,
     /// Events that were dropped because the event queue was full.
     pub lost_events: u64,
-    /// Connections that could not be recorded because kernel memory was short.
+    /// Connections that could not be recorded because their table was full (`--max-open`).
     pub lost_connections: u64,
     /// Steps of the wall clock while recording.
     pub clock_steps: u64,

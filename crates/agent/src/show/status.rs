@@ -80,7 +80,7 @@ fn text(snapshot: &Snapshot) -> String {
 fn lost(snapshot: &Snapshot) -> String {
     let all = [
         (snapshot.counters.lost_events, "events dropped because the queue was full"),
-        (snapshot.counters.lost_connections, "connections not recorded because kernel memory was short"),
+        (snapshot.counters.lost_connections, "connections not recorded because their table was full (--max-open)"),
         (snapshot.writer.rows_lost, "rows that could not be written"),
     ];
     let lost: Vec<String> =
