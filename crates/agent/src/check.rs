@@ -125,14 +125,22 @@ fn needs() -> Vec<Need> {
         needs.push(Need::of("struct_ops", &["cc"], "congestion control in eBPF", cc::check_struct_ops(btf)));
         needs.push(Need::of("BBR", &["cc"], "BBR, which bbr_cpu, bbr_tuned and bbr_auto need", cc::find_bbr(btf)));
     }
-    let arms = Offer::read().and_then(|offer| offer.arms(None, false)).map(|names| names.join(", "));
     needs.push(Need::of(
         "algorithms",
         &["tune"],
         "the default algorithm, and at least one other that is allowed",
-        arms,
+        arms(),
     ));
     needs
+}
+
+/// Returns the algorithms that `tune` chooses from by default, and why it leaves out others.
+fn arms() -> Result<String, Problem> {
+    let offer = Offer::read()?;
+    let arms = offer.arms(None, false)?;
+    let left_out = offer.left_out(&arms, false);
+    let others = if left_out.is_empty() { String::new() } else { format!("; without {}", left_out.join("; ")) };
+    Ok(format!("{}{others}", arms.join(", ")))
 }
 
 /// Checks the capabilities of each command. An ordinary user lacks all of them, which is not a fault of the machine.

@@ -55,7 +55,12 @@ def command(
         option("--modules", "DIR", "Folder with the modules of a kernel image, in the order of the images."),
     ] = None,
     tolerance: Annotated[
-        str, typer.Option("--tolerance", metavar="PERCENT", help="Largest change that is ignored, such as 5%.")
+        str,
+        typer.Option(
+            "--tolerance",
+            metavar="PERCENT",
+            help="Largest change that is ignored, such as 5%; for fractions, in points.",
+        ),
     ] = "0%",
     fail_on: Annotated[
         FailOn,
@@ -103,7 +108,7 @@ def command(
     runs = [open_run(directory) for directory in (first, second) if directory is not None]
     other = runs[1] if second else None
     comparison = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
-    code, cautions = _evidence(runs, comparison, [*(measures or ()), *(flows or ())])
+    code, cautions = _evidence(runs, comparison, [*(measures or ()), *(flows or ())], limit)
     if as_json:
         output.data_json(comparison_output.as_json(runs, comparison, by, limit, code, cautions))
     else:
@@ -131,12 +136,16 @@ def _tolerance(text: str) -> float:
     return value
 
 
-def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str]) -> tuple[Exit, list[str]]:
+def _evidence(
+    runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str], tolerance: float
+) -> tuple[Exit, list[str]]:
     """Return the exit code if no real difference was found, and the cautions about the comparison."""
     from thalweg import analysis
 
-    # Repetitions that are copies do not vary; their comparison is not a failure.
-    can_judge = comparison.has_verdicts or comparison.of("copies")
+    # Copies of one another, which do not vary, have no verdict. If they agree with those of the other side, nothing has
+    # changed.
+    copied = comparison.of("copies")
+    can_judge = comparison.has_verdicts or (copied and all(row.size <= tolerance for row in copied))
     codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
         codes.append(evidence.code(analysis.evidence(run)))

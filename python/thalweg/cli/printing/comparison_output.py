@@ -50,7 +50,7 @@ def show(
     if omitted > 0:
         output.talk(f"{omitted} more real differences: --all prints every row")
     for name, run in zip("AB", runs, strict=False):
-        output.talk(f"{name}: {run.path} (engine {run.engine} {run.meta.get('engine_version', '')}, {_kernel(run)})")
+        output.talk(f"{name}: {run.path} (engine {run.engine} {run.meta.get('engine_version', '')}{_kernel(run)})")
     output.talk(METHOD)
 
 
@@ -203,9 +203,6 @@ def _signed(change: float) -> str:
 
 
 def _kernel(run: "Run") -> str:
-    """Return the kernel of a run as text: the engine's, which may differ from the machine's, otherwise the
-    machine's.
-    """
-    if engines := str(run.meta.get("result_version", "")).partition(" on ")[2]:
-        return engines
-    return " ".join(str(run.meta.get("host", {}).get("kernel", "an unknown kernel")).split()[:2])
+    """Return the kernel whose TCP ran as text; empty for the simulator."""
+    _, _, kernel = str(run.meta.get("result_version", "")).partition(" on ")
+    return f", {kernel}" if kernel else ""

@@ -144,6 +144,24 @@ def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_
     assert "with too few repetitions to decide" in done.stdout
 
 
+def test_copies_are_evidence_only_if_both_sides_agree(thalweg: Thalweg, tmp_path: Path) -> None:
+    """Equal repetitions have no variance, so a difference between the sides has no verdict."""
+    paths = []
+    for name, acked in (("a", 1_000_000), ("b", 1_200_000)):
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, n, flows=[flow("large")]) for n in range(3)])
+        for repetition in range(3):
+            synthetic.transfer(0, repetition, "large", acked_bytes=acked)
+        paths.append(str(synthetic.write()))
+    for arguments, code in (
+        ([paths[0], paths[0]], Exit.FINE),
+        (paths, Exit.NO_EVIDENCE),
+        ([*paths, "--tolerance", "25%"], Exit.FINE),
+    ):
+        done = thalweg("compare", *arguments, "--measure", "goodput")
+        assert done.returncode == code, (arguments, done.stdout)
+        assert "because their repetitions are copies of one another" in done.stdout
+
+
 @pytest.mark.parametrize(("first", "second", "code"), [(0, 1, Exit.FAILED), (1, 0, Exit.FINE)])
 def test_only_regressions_fail_on_request(
     thalweg: Thalweg, runs: tuple[str, str], first: int, second: int, code: Exit
