@@ -42,6 +42,11 @@ impl Pair {
         self.client.local_addr().expect("an address").port().into()
     }
 
+    /// Returns the port of the server.
+    pub fn server_port(&self) -> u64 {
+        self.server.local_addr().expect("an address").port().into()
+    }
+
     /// Sends data from the server, and receives all of it at the client.
     pub fn download(&mut self, bytes: usize) {
         send(&mut self.server, &mut self.client, bytes);
