@@ -1,8 +1,11 @@
-"""Formats help texts: arguments are shown without the names of Python types."""
+"""Formats help texts, in which arguments are shown without the names of Python types, and rejects repeated options."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter  # typer contains a copy of click
@@ -13,6 +16,20 @@ MAX_COLUMNS = 100
 
 class Command(TyperCommand):
     """A command whose help names arguments as its usage line does: `FILE...`, not `FILE <list[Path]>`."""
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Parse `args`, the words after the command.
+
+        Raises:
+            ThalwegError: An option that takes one value is given several times.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, count in Counter(order).items():
+            is_single = isinstance(parameter, TyperOption) and not parameter.multiple and not parameter.is_flag
+            if is_single and count > 1:
+                name = parameter.opts[-1]
+                raise ThalwegError("bad-usage", f"{name} is given {count} times", place=name, expected="one value")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the sections of arguments and options."""

@@ -116,6 +116,16 @@ def test_a_renamed_option_is_refused_with_its_new_name(thalweg: Thalweg, typed: 
     assert f"hint: {instead}\n" in done.stderr
 
 
+def test_an_option_with_one_value_is_refused_if_it_is_repeated(thalweg: Thalweg) -> None:
+    for command in (["check", "x.toml", "--engine"], ["synth", "cdn", "--out"]):
+        done = thalweg(*command, "sim", f"{command[-1]}=vm")
+        assert done.returncode == Exit.USAGE
+        assert f"{command[-1]} is given 2 times" in done.stderr
+    # The other kinds of options may be repeated.
+    done = thalweg("check", "x.toml", "--json", "--json", "--set", "path.rtt=10ms", "--set", "path.rate=10Mbps")
+    assert "times" not in done.stdout + done.stderr
+
+
 def test_the_version_is_printed(thalweg: Thalweg) -> None:
     assert thalweg("--version").stdout == f"thalweg {__version__}\n"
 

@@ -179,6 +179,13 @@ impl Setup {
             format!("policy: {}", self.policy_name),
             format!("arms: {}; {held_out} % of the connections keep the default", arms.join(", ")),
         ];
+        if let Chosen::Rules(rules) = &self.policy
+            && rules.default_arm() != default
+        {
+            let [file, system] = [rules.default_arm(), default].map(|arm| &self.arms.arm(arm).name);
+            lines
+                .push(format!("where no rule applies, the policy sets {file}, and not {system}, the system's default"));
+        }
         lines.extend(self.left_out.iter().map(|arm| format!("left out: {arm}")));
         lines
     }

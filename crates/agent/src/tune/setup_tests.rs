@@ -92,6 +92,13 @@ fn a_policy_file_is_applied_with_the_configured_networks_and_host_labels() {
         |to: &str| guard.weights(prefix(to), Class::default(), at(0.0)).probability(thalweg_policy::ArmId(1));
     assert_eq!((probability("192.0.2.0/24"), probability("198.51.100.0/24")), (1.0, 0.0));
 
+    let warned =
+        || setup(&arguments, host).unwrap().lines().iter().any(|line| line.starts_with("where no rule applies"));
+    assert!(!warned(), "its default is the system's");
+    fs::write(path("policy.toml"), policy.replace("default = \"cubic\"", "default = \"bbr\"")).unwrap();
+    assert!(warned());
+    fs::write(path("policy.toml"), policy).unwrap();
+
     let error = refusal(&arguments[..2], host);
     assert_eq!(error.code, "bad-policy");
     assert!(error.found.starts_with("rules.far.when.as: ") && error.hint.contains("--prefixes FILE"), "{error}");

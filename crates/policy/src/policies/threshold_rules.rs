@@ -204,6 +204,12 @@ impl Rules {
         Ok(Rules { arms, default, rules, averages: BTreeMap::new(), attributes })
     }
 
+    /// Returns the arm of destinations to which no rule applies.
+    #[must_use]
+    pub fn default_arm(&self) -> ArmId {
+        self.default
+    }
+
     /// Restores the averages of another instance, if its rules are the same. Returns whether they are.
     pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;

@@ -113,6 +113,8 @@ def parsed(network: str) -> tuple[int, int, int]:
     (True, 32)
     """
     text, _, length = network.strip().partition("/")
+    if text == NETWORK:
+        raise _Bad("this line repeats the heading: remove it")
     if ":" in text:
         try:
             parsed_network = IPv6Network(network.strip())

@@ -140,6 +140,7 @@ def test_a_maxmind_folder_is_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None
     [
         ("ip,asn\n1.2.3.4,5\n", "no column `network` in the heading"),
         ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is not a network"),
+        ("network,asn\n192.0.2.0/24,5\nnetwork,asn\n2001:db8::/32,5\n", "this line repeats the heading: remove it"),
         ("network,asn\n192.0.2.1/24,5\n", "bits set beyond its length"),
         ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is not a network"),
         ("network,asn\n192.0.2.0/24\n", "1 fields; the heading has 2"),
