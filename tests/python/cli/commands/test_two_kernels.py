@@ -60,8 +60,10 @@ def test_two_kernels_run_a_scenario_and_are_compared(thalweg: Thalweg, tmp_path:
         if "untrustworthy" not in done.stderr:
             break
         shutil.rmtree(tmp_path / "runs")
+    # On a busy machine, every attempt may be untrustworthy; nothing is compared then.
     assert done.returncode == Exit.NO_EVIDENCE, "one repetition says nothing of chance"
-    assert done.stdout.startswith("No verdict on any of "), done.stderr
+    begin = "Nothing was compared" if "untrustworthy" in done.stderr else "No verdict on any of "
+    assert done.stdout.startswith(begin), done.stderr
     runs = [open_run(directory) for directory in sorted((tmp_path / "runs").iterdir())]
     assert [run.engine for run in runs] == ["vm", "vm"]
     assert len({run.meta["result_version"] for run in runs}) == 2, "each has a kernel of its own"
