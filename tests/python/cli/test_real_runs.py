@@ -231,8 +231,9 @@ def test_deterministic_repetitions_are_copies_without_a_verdict(thalweg: Thalweg
     printed = thalweg("results", "20ms")
     assert "[" not in printed.stdout, "there is no interval"
     assert "are copies of one another" in printed.stderr
+    assert thalweg("compare", "20ms", "20ms").returncode == Exit.FINE, "nothing has changed"
     done = thalweg("compare", "20ms", "20.01ms", "--all")
-    assert done.returncode == Exit.FINE
+    assert done.returncode == Exit.NO_EVIDENCE, "a difference without a verdict"
     assert done.stdout.startswith("No verdict on any of ")
     assert {line.split()[-1] for line in done.stdout.splitlines()[3:]} == {"copies"}
 
