@@ -70,6 +70,11 @@ class Sweep:
         """Whether points of several runs are shown side by side."""
         return len(self.labels) > 1
 
+    @property
+    def runs_title(self) -> str:
+        """Title of the labels: what distinguishes the runs."""
+        return "engine" if list(self.labels) == [run.engine for run in self._runs] else "run"
+
     @cached_property
     def axes(self) -> list[Axis]:
         """Sweep keys with more than one value, in the order of the scenario."""

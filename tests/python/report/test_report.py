@@ -460,7 +460,11 @@ def test_a_real_time_run_is_not_called_reproducible(tmp_path: Path) -> None:
 def test_runs_of_one_engine_are_labelled_with_their_directories(tmp_path: Path) -> None:
     one, other = small(tmp_path / "a"), small(tmp_path / "b")
     one.directory, other.directory = tmp_path / "before", tmp_path / "after"
-    assert Content([one.write(), other.write()]).sweep.labels == ["before", "after"]
+    sweep = Content([one.write(), other.write()]).sweep
+    assert (sweep.runs_title, sweep.labels) == ("run", ["before", "after"])
+    (of_numbers, *_) = re.findall("<thead>.*?</thead>", report_html(one, other), re.DOTALL)
+    assert '<th scope="col">run</th>' in of_numbers or ">run<" in of_numbers
+    assert ">engine<" not in of_numbers
 
 
 def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:

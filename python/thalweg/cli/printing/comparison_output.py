@@ -49,6 +49,8 @@ def show(
     omitted = len(real) - len(rows)
     if omitted > 0:
         output.talk(f"{omitted} more real differences: --all prints every row")
+    if comparison.of("too few") and not every:
+        output.talk("--all prints the undecided rows; more repetitions (--repetitions of `thalweg run`) decide them")
     for name, run in zip("AB", runs, strict=False):
         output.talk(f"{name}: {run.path} (engine {run.engine} {run.meta.get('engine_version', '')}{_kernel(run)})")
     output.talk(METHOD)

@@ -86,6 +86,7 @@ class PageData(TypedDict):
 
     templates: dict[str, PageJson]
     runs: Sequence[str]
+    runs_title: str
     axes: list[PageJson]
     layout: PageJson
     flows: list[str]
@@ -107,6 +108,7 @@ def data(content: Content) -> PageData:
     return {
         "templates": templates(),
         "runs": sweep.labels,
+        "runs_title": sweep.runs_title,
         "axes": [_axis(axis) for axis in sweep.axes],
         "layout": {"x": plan.x, "panels": plan.panels, "chosen": plan.chosen},
         "flows": sweep.flows,

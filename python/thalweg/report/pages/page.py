@@ -40,6 +40,7 @@ def page(content: Content) -> str:
         title=" and ".join(dict.fromkeys(run.run.name for run in runs)),
         scenarios=_scenarios(runs, sweep.flows),
         runs=[_provenance(run) for run in runs],
+        runs_title=content.sweep.runs_title,
         cautions=cautions(runs, sweep, measurements),
         sentences=sentences(sweep, measurements),
         findings=findings(sweep, measurements),

@@ -292,7 +292,7 @@
 
   const offer = () => {
     const forPoint = document.getElementById("point-choices");
-    if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value;
+    if (data.runs.length > 1) choice(forPoint, data.runs_title, data.runs, 0, (value) => { wanted.run = value;
       zoomed?.forget(); then(drawPoint); });
     data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) =>
       { wanted.axes[i] = value; zoomed?.forget(); then(drawPoint); }));

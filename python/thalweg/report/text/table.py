@@ -112,7 +112,7 @@ def table(sweep: Sweep, measurements: Measurements) -> NumbersTable:
     counts = {row.n for row in rows}
     headings = [key_title(axis.key) for axis in sweep.axes]
     return NumbersTable(
-        [*headings, "engine"] if sweep.is_of_several_runs else headings,
+        [*headings, sweep.runs_title] if sweep.is_of_several_runs else headings,
         [_heading(measurements, measure) for measure in flow_measures],
         [_heading(measurements, measure) for measure in path_measures],
         rows,
