@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from advise_answers import answer, codes, verdicts
 from synthetic_traffic import Traffic
 from thalweg.advise import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Question
+from thalweg.errors import ThalwegError
 
 
 def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -39,6 +41,9 @@ def test_rows_with_an_externally_chosen_algorithm_are_excluded_and_counted(tmp_p
     drawn = frame.with_columns(assignment=pl.Series(["treated", "held_out"] * (len(frame) // 2)))
     both = answer(tmp_path / "both", pl.concat([drawn, slow]))
     assert (both.untouched, both.n, alone.untouched) == (len(slow), alone.n, 0)
+    with pytest.raises(ThalwegError, match=f"chose the algorithm of all {len(slow):,} rows") as caught:
+        answer(tmp_path / "slow", slow)
+    assert "record with `thalweg-agent record`" in str(caught.value.hint)
     assert both.overall.comparisons == alone.overall.comparisons
 
 

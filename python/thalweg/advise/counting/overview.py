@@ -73,6 +73,8 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
     by_algorithm = dict(algorithms.iter_rows())
     for flag, name in {"--treatment": question.treatment, "--control": question.control}.items():
         if not by_algorithm.get(name):
+            if not by_algorithm and (untouched := int(counts.filter("is_untouched")["n"].sum())):
+                raise _all_untouched(untouched)
             if not by_algorithm and (n := engine.fetch(rows.aggregate(n=rows.count())).item()):
                 raise _no_moments(n)
             raise _no_such_arm(flag, name, by_algorithm)
@@ -95,6 +97,18 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
         last_us=last_us,
         is_sampled=int(counts["stands_for"].max()) > 1,  # type: ignore[arg-type]
         activated_us=begun_us if at_us is None else at_us,
+    )
+
+
+def _all_untouched(n: int) -> ThalwegError:
+    return ThalwegError(
+        "nothing-to-compare",
+        f"an application, a route or the administrator chose the algorithm of all {n:,} rows, and `tune` did not",
+        place="assignment",
+        found="untouched",
+        expected="connections whose algorithm `tune` chose, or records of `thalweg-agent record`",
+        hint="while routes choose the algorithm, record with `thalweg-agent record` instead of `tune`",
+        exit_code=Exit.FAILED,
     )
 
 
