@@ -1,8 +1,10 @@
 """Content of a report, from its runs: labels, axes, flows, and all numbers."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -228,10 +230,29 @@ class Content:
         self.measurements = Measurements(summaries)
 
 
+def _overrides(run: Run) -> list[str]:
+    """Return the keys and values that the run's command sets, such as `path.rtt=120ms`."""
+    return [
+        word.removeprefix("--set=")
+        for before, word in pairwise(run.command)
+        if before == "--set" or word.startswith("--set=")
+    ]
+
+
+def _has_default_path(run: Run) -> bool:
+    return re.fullmatch(f"{re.escape(run.name)}-{run.engine}-[0-9a-f]+", run.path.resolve().name) is not None
+
+
 def _labels(runs: Sequence[Run]) -> list[str]:
-    """Return the labels of the runs: the engine, or the directory if that is not unique."""
+    """Return the labels of the runs: the first of the engine, the changed keys and the directory that is unique.
+
+    The changed keys do not replace the name of a directory that the user has chosen.
+    """
     engines = [run.engine for run in runs]
     if len(set(engines)) == len(engines):
         return engines
+    overrides = [", ".join(_overrides(run)) or "unchanged" for run in runs]
+    if len(set(overrides)) == len(runs) and len({run.name for run in runs}) == 1 and all(map(_has_default_path, runs)):
+        return overrides
     names = [run.path.resolve().name for run in runs]
     return names if len(set(names)) == len(names) else [f"{name} ({i + 1})" for i, name in enumerate(names)]

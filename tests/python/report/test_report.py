@@ -462,6 +462,13 @@ def test_runs_of_one_engine_are_labelled_with_their_directories(tmp_path: Path) 
     one.directory, other.directory = tmp_path / "before", tmp_path / "after"
     sweep = Content([one.write(), other.write()]).sweep
     assert (sweep.runs_title, sweep.labels) == ("run", ["before", "after"])
+    name = one.plan["name"]
+    for run, digits, words in ((one, "1a", []), (other, "2b", ["--set", "path.rtt=9ms", "--set=path.loss=0.1"])):
+        run.directory = tmp_path / f"{name}-sim-{digits}"
+        run_file = run.write() / "run.json"
+        run_file.write_text(json.dumps(json.loads(run_file.read_text()) | {"command": ["thalweg", "run", *words]}))
+    changed = Content([one.directory, other.directory]).sweep.labels
+    assert changed == ["unchanged", "path.rtt=9ms, path.loss=0.1"]
     (of_numbers, *_) = re.findall("<thead>.*?</thead>", report_html(one, other), re.DOTALL)
     assert '<th scope="col">run</th>' in of_numbers or ">run<" in of_numbers
     assert ">engine<" not in of_numbers
