@@ -85,8 +85,7 @@ impl Offer {
             return Err(Problem::missing("one-arm", place, format!("only {found}"), &expected, hint));
         }
         if names.len() > MAX_ARMS || !names.contains(default) || is_twice {
-            let other = self.available.iter().find(|name| *name != default).map_or("bbr", String::as_str);
-            let other = if default == "bbr" { other } else { "bbr" };
+            let other = names.iter().chain(&self.available).find(|name| *name != default).map_or("bbr", String::as_str);
             let hint = format!("--arms {default},{other}; held-out connections keep the default");
             return Err(Problem::refused("bad-arms", place, found, &expected, &hint));
         }
@@ -143,7 +142,7 @@ mod tests {
         assert_eq!(refusal(&["cubic", "bbr", "bbr"]).code, "bad-arms");
         let of_bbr =
             Offer { default: "bbr".to_owned(), ..offer() }.arms(Some(&["cubic".to_owned()]), false).unwrap_err();
-        assert!(of_bbr.hint.starts_with("--arms bbr,reno;"), "{of_bbr}");
+        assert!(of_bbr.hint.starts_with("--arms bbr,cubic;"), "{of_bbr}");
         assert_eq!(refusal(&["cubic"]).code, "one-arm");
     }
 }

@@ -266,7 +266,12 @@ fn read(options: &Options) -> Result<(Config, String), Problem> {
 fn names(options: &Options, config: &Config, offer: &Offer) -> Result<(Vec<String>, Vec<String>), Problem> {
     let wanted = options.arms.as_deref().or(config.arms.as_deref());
     let has_ecn = config.overrides.iter().any(|entry| entry.data_center);
-    let names = offer.arms(wanted, has_ecn)?;
+    let is_of_file = options.arms.is_none() && wanted.is_some();
+    let named = |problem| match &options.config {
+        Some(file) if is_of_file => Problem { place: format!("{}, arms", file.display()), ..problem },
+        _ => problem,
+    };
+    let names = offer.arms(wanted, has_ecn).map_err(named)?;
     let left_out = offer.left_out(&names, wanted.is_some());
     Ok((names, left_out))
 }
