@@ -162,6 +162,8 @@ fn bytes_written_by_the_application_are_sent_or_queued() {
         return;
     }
     let (mut client, server) = connect("reno");
+    // Later, a pause of a busy machine may count as a loss.
+    assert_eq!(find(&client).info.ssthresh_packets, None, "nothing was lost");
     client.set_nonblocking(true).expect("it is open");
     let mut written = 0;
     // The receiver does not read, so the window closes, and the remaining data waits in the socket.
@@ -176,7 +178,6 @@ fn bytes_written_by_the_application_are_sent_or_queued() {
     assert!(info.notsent_bytes > 0, "{info:?}");
     assert!(info.bytes_sent + info.notsent_bytes >= written, "{written}: {info:?}");
     assert!(info.acked_bytes + info.notsent_bytes <= written, "{written}: {info:?}");
-    assert_eq!(info.ssthresh_packets, None, "nothing was lost");
     drop(server);
 }
 
