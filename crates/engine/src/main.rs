@@ -67,10 +67,15 @@ fn check(plan: &Path) -> ExitCode {
     match check::refusals(plan) {
         Ok(refusals) => print(&format!("{refusals:#}\n")),
         Err(problem) => {
-            eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
+            complain(&problem);
             problem.exit.into()
         }
     }
+}
+
+/// Prints a problem on standard error.
+fn complain(problem: &Problem) {
+    eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
 }
 
 /// Prints the observations of this machine.
@@ -116,7 +121,7 @@ fn hold(options: &arguments::Shell) -> ExitCode {
     };
     shell::shell(options, &output).unwrap_or_else(|problem| {
         if options.events.is_none() {
-            eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
+            complain(&problem);
         }
         let _ = output.emit(&EngineEvent::error(&problem));
         problem.exit.into()
@@ -128,7 +133,7 @@ fn hold(options: &arguments::Shell) -> ExitCode {
 fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
     let output = Output::new(std::io::stdout());
     let exit = action(&output).unwrap_or_else(|problem| {
-        eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
+        complain(&problem);
         // If the reader of events has closed the pipe, the text above and the exit code still report it.
         let _ = output.emit(&EngineEvent::error(&problem));
         problem.exit

@@ -59,7 +59,7 @@ impl Pair {
 
     /// Waits until all data that the server has sent is acknowledged.
     pub fn settle(&self, namespace: &Namespace) {
-        let port = format!(":{}", self.server.local_addr().expect("an address").port());
+        let port = format!(":{}", self.server_port());
         wait_until("all is acknowledged", || {
             // Columns: state, received bytes not yet read, sent bytes not yet acknowledged.
             let listed = namespace.output(&["ss", "-Htn", "sport", "=", &port]);

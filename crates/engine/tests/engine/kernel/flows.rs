@@ -16,26 +16,25 @@ fn check_one_cubic_flow(outcome: &Outcome) {
     assert_eq!((&row["flow"], &row["cc"], &row["host"]), (&text("large"), &text("cubic"), &text("sender")));
     assert_eq!((&row["completed"], &row["fct_us"]), (&Field::Bool(false), &Field::Null));
     let goodput = number(&row["goodput_bps"]);
-    // A busy machine slows hosts down and takes fewer samples. Rates are tested in virtual time.
-    assert!((2e6..10e6).contains(&goodput), "{goodput} of 10 Mbit/s");
+    assert!((6e6..10e6).contains(&goodput), "{goodput} of 10 Mbit/s");
     let rtt_ms = number(&row["rtt_min_us"]) / 1e3;
     assert!((20.0..40.0).contains(&rtt_ms), "{rtt_ms} of 20 ms");
     assert_eq!(number(&row["end_us"]).round(), number(&row["end_us"]).clamp(1_400_000.0, 2_500_000.0));
 
     let samples = outcome.rows("samples");
-    assert!(samples.len() > 15, "{} samples in 1.5 s, every 10 ms", samples.len());
+    assert!(samples.len() > 50, "{} samples in 1.5 s, every 10 ms", samples.len());
     assert!(samples.iter().all(|row| row["flow"] == text("large") && number(&row["cwnd_packets"]) >= 1.0));
     let mut forward: Vec<_> = outcome.rows("queue").into_iter().filter(|row| row["link"] == text("forward")).collect();
     forward.sort_by_key(|row| number(&row["t_us"]) as u64);
-    assert!(forward.len() > 15, "{} rows of the queue", forward.len());
+    assert!(forward.len() > 50, "{} rows of the queue", forward.len());
     assert!(forward.is_sorted_by_key(|row| number(&row["sent_bytes"]) as u64), "what was sent cannot become less");
     let sent = number(&forward.last().unwrap()["sent_bytes"]);
-    assert!((0.2 * FULL..1.4 * FULL).contains(&sent), "{sent} of {FULL}");
+    assert!((0.6 * FULL..1.4 * FULL).contains(&sent), "{sent} of {FULL}");
     assert!(forward.iter().any(|row| number(&row["backlog_bytes"]) > 10_000.0), "CUBIC fills the queue");
 
     let finished = outcome.events("finished")[0];
     assert_eq!(finished["simulated_s"], 1.5);
-    assert!(finished["packets"].as_u64().unwrap() > 300, "{finished}");
+    assert!(finished["packets"].as_u64().unwrap() > 1000, "{finished}");
     assert!(finished["measured"]["relay_lateness_p99_us"].is_number(), "{finished}");
     // Whether the result is trustworthy depends on the load of this machine, but the event and the table must agree.
     let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
@@ -122,7 +121,7 @@ fn bbr_and_cubic_share_the_path_and_bbr_reports_its_state() {
     let outcome = Outcome::of(experiment);
     let [cubic, bbr] = ["cubic", "bbr"].map(|name| acked_bytes(&outcome.flow(name)));
     assert!(cubic > 0.05 * FULL && bbr > 0.05 * FULL, "cubic {cubic}, bbr {bbr} of {FULL}");
-    assert!((0.2 * FULL..1.1 * FULL).contains(&(cubic + bbr)), "cubic {cubic}, bbr {bbr} of {FULL}");
+    assert!((0.6 * FULL..1.1 * FULL).contains(&(cubic + bbr)), "cubic {cubic}, bbr {bbr} of {FULL}");
     let state = outcome.rows("state");
     assert!(state.iter().any(|row| row["flow"] == text("bbr") && row["key"] == text("pacing_gain")));
     assert!(state.iter().all(|row| row["flow"] == text("bbr") || row["key"] != text("pacing_gain")));
@@ -152,9 +151,9 @@ fn background_traffic_takes_its_share() {
     experiment["background"] = json!([{"rate_bps": 6_000_000, "start_ns": 0, "stop_ns": null}]);
     let outcome = Outcome::of(experiment);
     let large = acked_bytes(&outcome.flow("large"));
-    assert!((0.05 * FULL..0.8 * FULL).contains(&large), "{large} of {FULL}, of which 60 % are UDP");
+    assert!((0.1 * FULL..0.5 * FULL).contains(&large), "{large} of {FULL}, of which 60 % are UDP");
     let received = outcome.events("finished")[0]["measured"]["received_datagrams"].as_f64().unwrap();
-    assert!((0.1 * FULL..0.7 * FULL).contains(&(received * 1500.0)), "{received} datagrams");
+    assert!((0.3 * FULL..0.7 * FULL).contains(&(received * 1500.0)), "{received} datagrams");
 }
 
 #[test]
@@ -194,7 +193,7 @@ fn a_flow_that_lasts_until_a_flow_of_another_host_ends_stops_with_it() {
     let outcome = Outcome::of(experiment);
     let end = number(&outcome.flow("large")[0]["fct_us"]);
     let medium = outcome.flow("medium");
-    assert!(medium.len() > 1, "{} connections", medium.len());
+    assert!(medium.len() > 2, "{} connections", medium.len());
     let last = medium.iter().map(|row| number(&row["start_us"])).fold(0.0, f64::max);
     // The message is sent through the engine, which waits for a CPU on a busy machine.
     assert!(last < end + 3_000_000.0, "{last} after the end at {end}");
@@ -215,7 +214,7 @@ fn two_engines_at_once_do_not_see_each_other() {
     for (bench, child) in benches.into_iter().zip(running) {
         let outcome = Outcome::new(bench, &child.wait_with_output().unwrap());
         let large = acked_bytes(&outcome.flow("large"));
-        assert!((0.2 * FULL..1.1 * FULL).contains(&large), "{large} of {FULL}");
+        assert!((0.6 * FULL..1.1 * FULL).contains(&large), "{large} of {FULL}");
     }
 }
 
@@ -255,14 +254,14 @@ fn an_upload_fills_the_reverse_path_alongside_a_download() {
     // 2 Mbit/s for 1.5 s is 375 kB. The down flow's acknowledgements and the first round trips take the rest of the
     // capacity.
     let up = acked_bytes(&up);
-    assert!((0.2 * 375e3..375e3).contains(&up), "{up} of 375 kB");
+    assert!((0.5 * 375e3..375e3).contains(&up), "{up} of 375 kB");
     assert!(acked_bytes(&down) > 0.2 * FULL, "{} of {FULL}", acked_bytes(&down));
     let queue = outcome.rows("queue");
     let full = |link: &str| {
         let backlogs = queue.iter().filter(|row| row["link"] == text(link)).map(|row| number(&row["backlog_packets"]));
         backlogs.fold(0.0, f64::max)
     };
-    assert!(full("reverse") >= 10.0, "{} packets of 20", full("reverse"));
+    assert!(full("reverse") >= 18.0, "{} packets of 20", full("reverse"));
     let samples = outcome.rows("samples");
     assert!(["down", "up"].iter().all(|name| samples.iter().any(|row| row["flow"] == text(name))));
 }
@@ -282,7 +281,7 @@ fn udp_uploads_arrive_at_the_sending_host() {
     let [sent, late, received] = ["background_sent_packets", "background_late_packets", "received_datagrams"]
         .map(|name| measured[name].as_f64().unwrap_or_else(|| panic!("{name} in {measured}")));
     assert_eq!(sent + late, 100.0);
-    assert!(received >= sent - 1.0 && sent > 10.0, "{measured}");
+    assert!(received >= sent - 1.0 && sent > 50.0, "{measured}");
     let reverse = outcome.rows("queue").into_iter().filter(|row| row["link"] == text("reverse"));
     let bytes = reverse.map(|row| number(&row["sent_bytes"])).fold(0.0, f64::max);
     assert_eq!(bytes, received * 1500.0);

@@ -45,22 +45,22 @@ fn a_download_over_http_is_measured_from_its_packets() {
         assert!((1e6..1.001e6).contains(&bytes), "the file and the header: {bytes}");
         // 1 MB takes 0.8 s at 10 Mbit/s, and slow start takes several round trips of 20 ms.
         let fct_s = number(&row["fct_us"]) / 1e6;
-        assert!((0.8..10.0).contains(&fct_s), "{fct_s} s");
+        assert!((0.8..3.0).contains(&fct_s), "{fct_s} s");
         assert!((number(&row["goodput_bps"]) * fct_s / 8.0 - bytes).abs() < 1.0, "{row:?}");
         let delays = ["delay_min_us", "delay_mean_us", "delay_p95_us"].map(|name| number(&row[name]) / 1e3);
         // A busy machine may delay some packets by more, but not all of them.
-        assert!(delays.is_sorted() && delays[0] >= 10.0 && delays[1] < 100.0, "of 10 ms and a queue of 30: {delays:?}");
+        assert!(delays.is_sorted() && delays[0] >= 10.0 && delays[1] < 60.0, "of 10 ms and a queue of 30: {delays:?}");
         assert!(number(&row["lost_packets"]) >= number(&row["retransmits"]) / 2.0, "{row:?}");
         assert_eq!(row["rtt_mean_us"], Field::Null, "packets do not show it");
     }
     let samples = outcome.rows("samples");
-    assert!(samples.len() > 15 && samples.iter().all(|row| row["cwnd_packets"] == Field::Null));
+    assert!(samples.len() > 50 && samples.iter().all(|row| row["cwnd_packets"] == Field::Null));
     // If a busy machine delays packets, the next sample contains more of them.
     let mut rates: Vec<f64> = samples.iter().map(|row| number(&row["delivery_rate_bps"])).collect();
     rates.retain(|rate| *rate > 0.0);
     rates.sort_by(f64::total_cmp);
     let median = rates[rates.len() / 2];
-    assert!((3e6..20e6).contains(&median), "the path's rate: {median}");
+    assert!((7e6..12e6).contains(&median), "the path's rate: {median}");
     let ids = fs::read_dir(outcome.bench.path("run").join("programs")).unwrap().flatten();
     let logs = ids.map(|id| fs::read_to_string(id.path().join("web/server-0.stderr")).unwrap());
     assert!(logs.collect::<String>().contains("GET /file"), "the server's output is kept");

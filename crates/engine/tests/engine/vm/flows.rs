@@ -37,7 +37,7 @@ fn algorithms_available_only_in_the_guest_send_to_the_host_machine() {
     carried(&outcome);
     // The path takes 20 ms, and the processor is slow.
     let least_us = number(&outcome.flow("large")[0]["rtt_min_us"]);
-    assert!((20_000.0..1_000_000.0).contains(&least_us), "{least_us} us");
+    assert!((20_000.0..60_000.0).contains(&least_us), "{least_us} us");
     assert!(!outcome.rows("samples").is_empty() && !outcome.rows("state").is_empty());
     let measured = &outcome.events("finished")[0]["measured"];
     assert!(measured["guest_clock_drift_ppm"].as_f64().unwrap().abs() < 2000.0, "{measured}");

@@ -72,7 +72,7 @@ fn programs_run_in_the_guest_and_are_measured_and_reported() {
     let fct_s = number(&row["fct_us"]) / 1e6;
     assert!((0.24..20.0).contains(&fct_s), "{fct_s} s");
     let delays = ["delay_min_us", "delay_mean_us", "delay_p95_us"].map(|name| number(&row[name]) / 1e3);
-    assert!(delays.is_sorted() && delays[0] >= 10.0 && delays[0] < 100.0, "of 10 ms and a queue of 30: {delays:?}");
+    assert!(delays.is_sorted() && delays[0] >= 10.0 && delays[2] < 60.0, "of 10 ms and a queue of 30: {delays:?}");
     let id = fs::read_dir(outcome.bench.path("run/programs")).unwrap().next().unwrap().unwrap().path();
     let written = |name: &str| fs::read_to_string(id.join(name)).unwrap();
     assert!(written("web/server-0.stderr").contains("GET /file"), "the server's output is kept");
