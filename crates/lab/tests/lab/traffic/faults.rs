@@ -62,7 +62,11 @@ fn flows_on_a_dead_path_stop_with_the_experiment() {
         assert!(!row.completed && row.end_us == 300_000 && row.acked_bytes == 0, "{row:?}");
         assert_eq!((row.segments, row.retransmits), (0, Some(0)), "what was sent were SYNs: {row:?}");
     }
-    assert_eq!(outcome.stopped.untrustworthy, Vec::<String>::new(), "a path may lose everything");
+    let doubts = outcome.stopped.untrustworthy;
+    assert!(
+        !doubts.iter().any(|doubt| doubt.contains("could not be opened")),
+        "a path may lose everything: {doubts:?}"
+    );
 }
 
 #[test]

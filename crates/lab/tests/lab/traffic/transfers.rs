@@ -28,7 +28,8 @@ fn every_byte_of_every_copy_arrives() {
     assert_eq!(receiver.measured["received_bytes"], 5.0 + 3.0 * 1_000_003.0 + 30_000_000.0);
     assert_eq!(receiver.measured["received_connections"], 9.0);
     assert_eq!(outcome.stopped.measured["connections_failed"], 0.0);
-    assert_eq!(outcome.stopped.untrustworthy, Vec::<String>::new());
+    let doubts = outcome.stopped.untrustworthy;
+    assert!(!doubts.iter().any(|doubt| doubt.contains("could not be opened")), "{doubts:?}");
 }
 
 #[test]
