@@ -112,6 +112,30 @@ def test_records_of_a_single_or_an_unknown_algorithm_get_a_fitting_hint(
     assert hint in thalweg("advise", "one").stderr
 
 
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (None, "no destination of the records has a known AS"),
+        ("h:49904e588c3b5db3", "the addresses of the records are hashed"),
+    ],
+)
+def test_a_table_that_knows_no_destination_is_refused(
+    thalweg: Thalweg, records: Path, address: str | None, message: str
+) -> None:
+    (file,) = records.iterdir()
+    if address:
+        pl.read_parquet(file).with_columns(remote_address=pl.lit(address)).write_parquet(file)
+    Path("pfx2as.txt").write_text("192.0.2.0\t24\t64500\n")
+    done = thalweg("advise", str(records), *QUICK, "--by", "as", "--prefixes", "pfx2as.txt")
+    assert done.returncode == Exit.USAGE
+    assert message in done.stderr
+    assert done.stdout == ""
+    # One known network is enough.
+    if address is None:
+        Path("pfx2as.txt").write_text("198.51.0.0\t16\t64500\n")
+        assert "AS64500" in thalweg("advise", str(records), *QUICK, "--by", "as", "--prefixes", "pfx2as.txt").stdout
+
+
 def test_no_temporary_files_remain(
     thalweg: Thalweg, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -357,6 +357,7 @@ impl Guard {
             let difference = evidence.difference().map_or_else(String::new, |difference| difference.to_string());
             let (change, reason) = match standing {
                 None => continue,
+                Some(Standing::Better | Standing::NoLongerBetter) if !self.may_shrink(prefix) => continue,
                 Some(Standing::Worse { until }) => (
                     Change::Withdrawn { until },
                     format!("chosen algorithms were worse than the default: {difference}"),
@@ -371,6 +372,13 @@ impl Guard {
             };
             events.push(PolicyEvent { at: now, prefix: Some(prefix), change, reason });
         }
+    }
+
+    /// Returns whether an advantage at this prefix changes the hold-out: settings may fix it, or a prefix that contains
+    /// this one may have shrunk it already.
+    fn may_shrink(&self, prefix: Prefix) -> bool {
+        let mut around = self.settings.tree.ancestors(prefix).filter_map(|outer| self.evidence.get(&outer));
+        self.settings.least_holdout < self.settings.holdout && !around.any(Evidence::is_better)
     }
 
     /// Evicts the least recently active eighth of the destinations if there are too many.

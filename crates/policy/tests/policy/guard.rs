@@ -145,6 +145,19 @@ fn the_hold_out_shrinks_once_its_harm_is_significant() {
 }
 
 #[test]
+fn a_hold_out_that_stays_the_same_is_not_reported_as_shrunk() {
+    let changes = |settings: GuardSettings| -> Vec<Change> {
+        let mut guard = always_bbr(settings);
+        let events = play(&mut guard, &[prefix(HERE)], [500.0, 200.0], 0..600, &mut Luck::new(2));
+        events.into_iter().map(|event| event.change).collect()
+    };
+    let shrunk = |changes: &[Change]| changes.iter().filter(|&change| *change == Change::HoldoutShrunk).count();
+    // The prefixes around the destination become significantly better as well.
+    assert_eq!(shrunk(&changes(GuardSettings::default())), 1);
+    assert_eq!(changes(GuardSettings { holdout: 0.5, least_holdout: 0.5, ..GuardSettings::default() }), []);
+}
+
+#[test]
 fn stock_bbr_is_never_selected_while_the_host_is_short_of_cpu() {
     let arms = Arms::named(&["cubic", "bbr", "bbr_cpu"], "cubic").unwrap();
     let policy = AnyPolicy::Static(Static::of(arms.clone(), &[0.2, 0.6, 0.2]));

@@ -17,6 +17,7 @@ from thalweg.advise.counting import arms, buckets, prefixes, segments
 from thalweg.advise.counting.built_in import number_of
 from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.segments import Dimension
+from thalweg.errors import ThalwegError
 from thalweg.records.schema import UNKNOWN_TEXT
 
 LOSSES = ("retransmits", "segments")
@@ -87,6 +88,11 @@ def places(
         if parts is None
         else located_places.inner_join(parts, list(by))
     )
+    if parts is not None and table is not None and of_table:
+        is_known = ibis.or_(*(parts[f"by_{name}"] != UNKNOWN_TEXT for name in of_table))
+        if not engine.fetch(parts.filter(is_known).limit(1)).height:
+            titles = [dimension.title for dimension in dimensions if dimension.of == "table"]
+            raise _unknown(engine, alone, table, " or ".join(titles))
     sums = engine.fetch(_assigned(alone)).row(0, named=True)
     return Places(
         table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part", "unit")),
@@ -97,6 +103,27 @@ def places(
         n=sums["n"] or 0,
         n_many=sums["n_many"] or 0,
         n_both=sums["n_both"] or 0,
+    )
+
+
+def _unknown(engine: QueryEngine, destinations: Table, table: Path, attribute: str) -> ThalwegError:
+    """Return the error for destinations none of which has a value in the table's columns."""
+    is_hashed = destinations["address"].startswith("h:")
+    n, n_hashed = engine.fetch(destinations.agg(n=destinations.count(), n_hashed=is_hashed.sum())).row(0)
+    if n == n_hashed:
+        return ThalwegError(
+            "hashed-addresses",
+            f"the addresses of the records are hashed, so `{table}` cannot give their {attribute}",
+            place="--prefixes",
+            expected="records with truncated or whole addresses",
+            hint="--by rtt,retransmits; for later records, --addresses truncated of thalweg-agent or thalweg import",
+        )
+    return ThalwegError(
+        "unknown-networks",
+        f"no destination of the records has a known {attribute} in `{table}`",
+        place="--prefixes",
+        expected="a table with the networks of the destinations, each as 192.0.2.0/24 or 2001:db8::/32",
+        hint="compare its networks with those of the records: thalweg advise records --by prefix",
     )
 
 
