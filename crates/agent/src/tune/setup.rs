@@ -457,7 +457,8 @@ fn rules(
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     host.entry("machine".to_owned()).or_insert(machine);
     let columns = asked(&value);
-    let places = match options.prefixes.as_deref().or(config.prefixes.as_deref()) {
+    let table = options.prefixes.as_deref().or(config.prefixes.as_deref());
+    let places = match table {
         Some(table) => prefixes::read(table, &columns, &guard.tree)?,
         None => Default::default(),
     };
@@ -469,6 +470,11 @@ fn rules(
                 let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).chain([name.as_str()]).collect();
                 format!("--arms {}", names.join(","))
             }
+            RulesError::Unknowable { .. } if let Some(table) = table => format!(
+                "{} has no such column: use a CSV table that has it, set the value under [host] in the --config file, \
+                 or remove the rule",
+                table.display()
+            ),
             _ => "network columns (as, country, ...) come from --prefixes FILE; values of this host (pop, ...) from \
                   [host] in the --config file"
                 .to_owned(),
