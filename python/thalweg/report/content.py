@@ -97,15 +97,23 @@ class Sweep:
         ]
 
     @cached_property
+    def _points_by_run(self) -> list[list[Point]]:
+        return [[point for point in self.points if point.run == number] for number in range(len(self._runs))]
+
+    @cached_property
+    def has_same_points_in_runs(self) -> bool:
+        """Whether there are several runs, and all have the same points."""
+        values = [[point.values for point in points] for points in self._points_by_run]
+        return self.is_of_several_runs and all(value == values[0] for value in values)
+
+    @cached_property
     def points_side_by_side(self) -> list[Point]:
         """Points in the order of the sweep, each in all runs, if the runs have the same points; otherwise
         run by run.
         """
-        of_runs = [[point for point in self.points if point.run == number] for number in range(len(self._runs))]
-        values = [[point.values for point in points] for points in of_runs]
-        if any(value != values[0] for value in values):
+        if not self.has_same_points_in_runs:
             return self.points
-        return [point for same_points in zip(*of_runs, strict=True) for point in same_points]
+        return [point for same_points in zip(*self._points_by_run, strict=True) for point in same_points]
 
     @cached_property
     def all_flows(self) -> list[str]:

@@ -329,6 +329,19 @@ def test_findings_name_the_best_and_worst_point_and_their_significance(tmp_path:
     assert retransmits.remark == "the intervals overlap: no difference shown"
 
 
+def test_findings_of_runs_with_the_same_points_are_where_these_differ_most(tmp_path: Path) -> None:
+    one, other = small(tmp_path / "a"), small(tmp_path / "b")
+    for repetition in range(3):
+        other._rows["flows", an_id(1, repetition)][0]["end_us"] += 500_000
+    one.directory, other.directory = tmp_path / "before", tmp_path / "after"
+    content = Content([one.write(), other.write()])
+    goodput = next(it for it in findings(content.sweep, content.measurements) if it.subject == "Goodput of large")
+    assert goodput.worst is not None
+    assert (goodput.best.where, goodput.worst.where) == ("before: large bbr", "after: large bbr")
+    assert "Where the runs differ most." in Text(report_html(one, other)).words
+    assert "Best and worst point of the sweep." in Text(report_html(one)).words
+
+
 def test_one_repetition_is_reported_to_have_no_interval(tmp_path: Path) -> None:
     html = Text(report_html(small(tmp_path, repetitions=1)))
     assert "There is one repetition: the numbers have no confidence interval." in html.words

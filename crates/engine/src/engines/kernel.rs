@@ -78,7 +78,12 @@ impl Engine for KernelEngine {
             return Vec::new();
         }
         let engine = std::env::current_exe().unwrap_or_default();
-        BUILT_IN.into_iter().filter_map(|name| Some(Lack::of(name, built_in::why_not(name, &engine)?))).collect()
+        let ours = BUILT_IN.into_iter().filter_map(|name| Some(Lack::of(name, built_in::why_not(name, &engine)?)));
+        let modules = probe::unloaded_algorithms().into_iter().map(|name| {
+            let hint = format!("sudo modprobe tcp_{name}");
+            Lack { name, why: "its module is not loaded".to_owned(), hint }
+        });
+        ours.chain(modules).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {

@@ -8,6 +8,7 @@ use crate::net::sys::{self, Act};
 use crate::net::{build, qdisc, refusal, shell::Shell, sysctl};
 use std::collections::BTreeSet;
 use std::ffi::CString;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -72,6 +73,20 @@ pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
 /// Returns the release of the kernel that this process runs on.
 pub(crate) fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Returns the congestion controls that this kernel has as modules and that are not loaded.
+pub fn unloaded_algorithms() -> Vec<String> {
+    let loaded = algorithms();
+    let modules = fs::read_to_string(format!("/lib/modules/{}/modules.dep", release())).unwrap_or_default();
+    algorithms_among(&modules).filter(|name| !loaded.iter().any(|is| is == name)).map(str::to_owned).collect()
+}
+
+/// Returns the congestion controls in a list of modules, `modules.dep`. Theirs are the names `tcp_NAME`, except those of
+/// other facilities of TCP.
+fn algorithms_among(modules: &str) -> impl Iterator<Item = &str> {
+    let paths = modules.lines().filter_map(|line| Some(line.split_once(".ko")?.0));
+    paths.filter_map(|path| path.rsplit('/').next()?.strip_prefix("tcp_")).filter(|&name| name != "diag")
 }
 
 /// Returns the congestion controls that the kernel has in this network namespace.
@@ -169,4 +184,17 @@ pub(crate) fn packet_sockets() -> Result<(), String> {
         }
     };
     FOUND.get_or_init(find).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_congestion_controls_are_found_by_name() {
+        let modules = "kernel/net/ipv4/tcp_vegas.ko.xz:\nupdates/dkms/tcp_bbr3.ko:\n\
+                       kernel/net/ipv4/tcp_diag.ko.zst: kernel/net/ipv4/inet_diag.ko.zst\n\
+                       kernel/drivers/nvme/host/nvme-tcp.ko.xz: kernel/drivers/nvme/host/nvme-core.ko.xz\n";
+        assert_eq!(algorithms_among(modules).collect::<Vec<_>>(), ["vegas", "bbr3"]);
+    }
 }

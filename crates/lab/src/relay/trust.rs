@@ -59,10 +59,11 @@ pub(super) struct Figures {
 pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let mut doubts = Vec::new();
     let cure = if figures.is_realtime {
-        "run fewer experiments at a time, lower the rate, or use --engine uml or sim, whose time is virtual"
+        "close other programs, run fewer experiments at a time, lower the rate, or use --engine uml or sim, whose time \
+         is virtual"
     } else {
-        "run as root, which gives the relay SCHED_FIFO, run fewer experiments at a time, lower the rate, or use \
-         --engine uml or sim, whose time is virtual"
+        "run as root, which gives the relay SCHED_FIFO, close other programs, run fewer experiments at a time, lower \
+         the rate, or use --engine uml or sim, whose time is virtual"
     };
     if figures.dropped > 0 {
         let dropped = figures.dropped;

@@ -251,6 +251,6 @@ def _failed(outcome: Outcome, typed_again: str) -> ThalwegError:
         "experiments-failed",
         f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
         found=f"experiment {first['experiment']}, repetition {first['repetition']}: {why}",
-        hint=f"to run the failed experiments again: {typed_again}",
+        hint=f"when the cause is removed, to run the failed experiments: {typed_again}",
         exit_code=Exit.FAILED,
     )

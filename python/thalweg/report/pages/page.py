@@ -44,6 +44,7 @@ def page(content: Content) -> str:
         cautions=cautions(runs, sweep, measurements),
         sentences=sentences(sweep, measurements),
         findings=findings(sweep, measurements),
+        extremes="Where the runs differ most" if sweep.has_same_points_in_runs else "Best and worst point of the sweep",
         table=table(sweep, measurements),
         figures=figures(sweep, measurements),
         together=sweep_figures,

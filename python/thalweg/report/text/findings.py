@@ -1,5 +1,8 @@
-"""Findings in a few sentences: where each measure is best and worst, and whether the difference exceeds noise."""
+"""Findings in a few sentences: where each measure is best and worst, and whether the difference exceeds noise. In a
+report of several runs with the same points: where the runs differ most.
+"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thalweg.analysis import MEASURES, Estimate, overlap
@@ -71,6 +74,8 @@ def _finding(sweep: Sweep, measurements: Measurements, measure: str, flow: str |
     cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, measure, flow))]
     if not cells:
         return None
+    if sweep.has_same_points_in_runs:
+        cells = _most_different_runs(cells) or cells
     ranked = sorted(cells, key=lambda pair: pair[1].mean, reverse=measure not in PLACED_LAST)
     best, worst = ranked[0], ranked[-1]
 
@@ -85,6 +90,20 @@ def _finding(sweep: Sweep, measurements: Measurements, measure: str, flow: str |
         extreme(*worst),
         _remark(best[1], worst[1]),
     )
+
+
+def _most_different_runs(cells: Sequence[tuple[Point, Cell]]) -> list[tuple[Point, Cell]]:
+    """Return the values of the runs at the point at which they differ most; empty if no point has several values."""
+    by_values: dict[str, list[tuple[Point, Cell]]] = {}
+    for point, cell in cells:
+        by_values.setdefault(str(sorted(point.values.items())), []).append((point, cell))
+
+    def difference(runs: list[tuple[Point, Cell]]) -> tuple[bool, float]:
+        least, *_, most = sorted((cell for _, cell in runs), key=lambda cell: cell.mean)
+        is_clear = overlap(_estimate(least), _estimate(most)) is False
+        return is_clear, (most.mean - least.mean) / (abs(most.mean) + abs(least.mean) or 1)
+
+    return max((runs for runs in by_values.values() if len(runs) > 1), key=difference, default=[])
 
 
 def _with_interval(scale: Scale, cell: Cell) -> str:

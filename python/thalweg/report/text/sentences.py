@@ -115,7 +115,7 @@ def _share(
     (start, start_cell), (end, end_cell) = measured[0], measured[-1]
     signs = [_sign(cell, sweep.even_share(point, *pair)) for point, cell in measured]
     if axis is None or len(measured) == 1:
-        remark = {0: "; no difference is shown", None: ONE_REPETITION}.get(signs[0], "")
+        remark = {0: f"; {_no_difference(sweep.even_share(start, *pair))}", None: ONE_REPETITION}.get(signs[0], "")
         return f"{begin}{first} takes {_per_cent(start_cell.mean)} of the bytes, {second} the rest{remark}."
     values = [value_text(point.values[axis.key]) for point, _ in measured]
     text = (
@@ -145,13 +145,13 @@ def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, ke
     >>> _evenness([1, 1], ["0.5bdp", "8bdp"], "theirs", "buffer", 0.5)
     '; it has more than theirs at every buffer'
     >>> _evenness([0, -1, 0], ["1bdp", "2bdp", "4bdp"], "theirs", "buffer", 0.5)
-    '; no difference is shown at 1bdp and 4bdp'
+    '; no difference between the two is shown at 1bdp and 4bdp'
     """
     if None in signs:
         return ONE_REPETITION
     compared = other if even == 0.5 else f"an even share of {_per_cent(even)}"
     if set(signs) == {0}:
-        return f"; no difference is shown at any {key}"
+        return f"; {_no_difference(even)} at any {key}"
     if len(set(signs)) == 1:
         return f"; it has {'more' if signs[0] == 1 else 'less'} than {compared} at every {key}"
     undecided = [value for sign, value in zip(signs, values, strict=True) if sign == 0]
@@ -162,7 +162,12 @@ def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, ke
         return f"; the two are even between {values[index]} and {values[index + 1]}"
     if turns == 1 and 0 not in (signs[0], signs[-1]) and _is_one_run(signs):
         return f"; the two are even at {joined(undecided)}"
-    return f"; no difference is shown at {joined(undecided)}" if undecided else ""
+    return f"; {_no_difference(even)} at {joined(undecided)}" if undecided else ""
+
+
+def _no_difference(even: float) -> str:
+    what = "between the two" if even == 0.5 else f"from an even share of {_per_cent(even)}"
+    return f"no difference {what} is shown"
 
 
 def _is_one_run(signs: Sequence[int | None]) -> bool:

@@ -67,11 +67,12 @@ def race_sentences(
         (
             [[0.4, 0.6, 0.5], [0.45, 0.55, 0.5], [0.3, 0.7, 0.5]],
             "ours (bbr) takes 50 % of the bytes at buffer 0.5bdp and 50 % at 8bdp;"
-            " no difference is shown at any buffer.",
+            " no difference between the two is shown at any buffer.",
         ),
         (
             [[0.84, 0.85, 0.83], [0.4, 0.6, 0.5], [0.84, 0.85, 0.83]],
-            "ours (bbr) takes 84 % of the bytes at buffer 0.5bdp and 84 % at 8bdp; no difference is shown at 2bdp.",
+            "ours (bbr) takes 84 % of the bytes at buffer 0.5bdp and 84 % at 8bdp;"
+            " no difference between the two is shown at 2bdp.",
         ),
         (
             [[0.84], [0.15]],
