@@ -82,8 +82,7 @@ pub fn unloaded_algorithms() -> Vec<String> {
     algorithms_among(&modules).filter(|name| !loaded.iter().any(|is| is == name)).map(str::to_owned).collect()
 }
 
-/// Returns the congestion controls in a list of modules, `modules.dep`. Theirs are the names `tcp_NAME`, except those of
-/// other facilities of TCP.
+/// Returns the congestion controls in a list of modules, `modules.dep`: those named `tcp_NAME`, except `tcp_diag`.
 fn algorithms_among(modules: &str) -> impl Iterator<Item = &str> {
     let paths = modules.lines().filter_map(|line| Some(line.split_once(".ko")?.0));
     paths.filter_map(|path| path.rsplit('/').next()?.strip_prefix("tcp_")).filter(|&name| name != "diag")
