@@ -249,7 +249,8 @@ def open_run(path: str | PathLike[str]) -> Run:
             "empty-run",
             f"no experiment in `{directory}` is complete yet: 0 of {len(run.expected_ids)}",
             place=str(directory),
-            hint="the same `thalweg run` command resumes it" + (f": {shlex.join(run.command)}" if run.command else ""),
+            hint="leave it out, or resume it with the same `thalweg run` command"
+            + (f": {shlex.join(run.command)}" if run.command else ""),
             exit_code=Exit.NO_EVIDENCE,
         )
     return run
