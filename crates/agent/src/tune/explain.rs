@@ -18,7 +18,7 @@ use thalweg_units::Time;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
-    /// State in each namespace, the agent's own first.
+    /// State in each namespace: those that know the destination first, then the agent's own.
     pub explained: Vec<Destination>,
 }
 
@@ -57,8 +57,11 @@ impl DecisionEngine {
             .namespaces
             .iter()
             .filter(|(netns, namespace)| **netns != self.own && knows(**netns, namespace.guard.as_ref()));
-        let all = std::iter::once(self.own).chain(others.map(|(&netns, _)| netns));
-        Explained { explained: all.map(|netns| self.destination(netns, prefix, now)).collect() }
+        let mut all: Vec<u32> = std::iter::once(self.own).chain(others.map(|(&netns, _)| netns)).collect();
+        if !knows(self.own, self.namespaces.get(&self.own).and_then(|namespace| namespace.guard.as_ref())) {
+            all.rotate_left(1);
+        }
+        Explained { explained: all.into_iter().map(|netns| self.destination(netns, prefix, now)).collect() }
     }
 
     /// Returns the destination that contains a prefix, with the decision about this prefix.

@@ -76,6 +76,20 @@ fn a_new_destination_starts_with_the_estimates_of_its_neighbours() {
 }
 
 #[test]
+fn an_explanation_mentions_neighbours_only_if_there_are_any() {
+    let (mut policy, mut luck) = (bayes(), Luck::new(4));
+    let explained = |policy: &Bayes, to: &str| policy.explain(prefix(to), at(1_700_000_000)).sentence;
+    let nothing_known = explained(&policy, HERE);
+    assert!(nothing_known.contains("or a neighbouring prefix has closed yet, and the assumption"), "{nothing_known}");
+    run(&mut policy, prefix(HERE), [600.0, 200.0], 40, &mut luck);
+    let alone = explained(&policy, HERE);
+    assert!(alone.contains(" recent connections indicate"), "{alone}");
+    run(&mut policy, prefix("198.51.101.0/24"), [600.0, 200.0], 40, &mut luck);
+    let beside_another = explained(&policy, HERE);
+    assert!(beside_another.contains(" recent connections and neighbouring prefixes"), "{beside_another}");
+}
+
+#[test]
 fn neighbours_that_disagree_have_no_influence() {
     let (mut policy, mut luck) = (bayes(), Luck::new(4));
     for number in 0..12 {

@@ -235,6 +235,12 @@ impl Bayes {
             .sum()
     }
 
+    /// Returns whether another destination informs the estimates of this one.
+    fn has_neighbours(&self, prefix: Prefix) -> bool {
+        let largest = |prefix: Prefix| self.settings.tree.ancestors(prefix).next();
+        self.leaves.keys().any(|&other| other != prefix && largest(other) == largest(prefix))
+    }
+
     /// Returns the direction in which most connections to a destination open.
     fn usual_direction(&self, prefix: Prefix) -> Direction {
         let connections = |direction: Direction| -> f64 {
@@ -309,20 +315,23 @@ impl Policy for Bayes {
             }
         };
         let arms: Vec<ArmView> = self.arms.iter().map(view).collect();
-        let sentence = sentence(&self.arms, prefix, &arms, weights.most());
+        let sentence = sentence(&self.arms, prefix, &arms, weights.most(), self.has_neighbours(prefix));
         Explanation { prefix, sentence, arms }
     }
 }
 
 /// Returns the reason why an arm is preferred.
-fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId) -> String {
+fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId, has_neighbours: bool) -> String {
     let (name, default) = (&arms.arm(most).name, &arms.arm(arms.default()).name);
     let share = percent(views[most.index()].weight);
     let all: f64 = views.iter().map(|view| view.connections).sum();
-    let basis = if all < 1.0 {
-        format!("no connection to {prefix} has closed yet, but neighbouring prefixes indicate")
-    } else {
-        format!("{all:.0} recent connections and neighbouring prefixes indicate")
+    let basis = match (all < 1.0, has_neighbours) {
+        (true, true) => format!("no connection to {prefix} has closed yet, but neighbouring prefixes indicate"),
+        (true, false) => {
+            format!("no connection to {prefix} or a neighbouring prefix has closed yet, and the assumption is")
+        }
+        (false, true) => format!("{all:.0} recent connections and neighbouring prefixes indicate"),
+        (false, false) => format!("{all:.0} recent connections indicate"),
     };
     let gain = |view: &ArmView| {
         let gain = view.gain.unwrap_or(Interval { mean: 0.0, low: 0.0, high: 0.0 });
