@@ -12,6 +12,7 @@ from typing import TypeGuard
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from thalweg import collector, printable
 from thalweg.errors import Exit, Source, ThalwegError
@@ -41,6 +42,9 @@ from thalweg.records.schema import COLUMNS
 ROUND_TRIPS = [name for name in COLUMNS if name.startswith("rtt_")]
 REPLACEMENT = "\ufffd"
 """Replaces bytes that cannot be decoded."""
+
+TEXT_BYTES = "thalweg.text_bytes"
+"""Key of a record file's metadata: number of bytes of the input's text that its name is the hash of."""
 
 MAX_REASONS = 5
 """Maximum number of reasons in an error."""
@@ -106,7 +110,7 @@ class Imported:
     files: list[Path] = field(default_factory=list)
     """The record files, one for each source file with records."""
     replaced: int = 0
-    """Number of files that were replaced because the same lines had been imported before."""
+    """Number of files that were replaced because their lines, or the first of them, had been imported before."""
     rows: int = 0
     unread_lines: Tally = field(default_factory=Tally)
     """Lines that could not be parsed."""
@@ -140,7 +144,7 @@ def convert(
     """Convert each file to a file of records in the folder `out`, which is created.
 
     `constants` are values for empty columns. The name of a file is derived from its input, so that a repeated import
-    replaces it, and nothing is counted twice.
+    replaces it, and nothing is counted twice. The file of an input that has grown replaces the earlier one.
 
     Raises `ThalwegError` if a file cannot be read, if no line of any of them is a record, if `out` cannot be written,
     or if a line cannot be parsed and `strict` is set. In these cases, and after Ctrl-C, SIGTERM or SIGHUP, no files
@@ -164,6 +168,26 @@ def convert(
     return imported
 
 
+class _TextDigest:
+    """Hash of an input's text, or of its first bytes."""
+
+    def __init__(self, source: str, most: int | None = None) -> None:
+        self._hash = hashlib.blake2b(source.encode(), digest_size=6)
+        self._most = most
+        self.size = 0
+        """Number of bytes in the hash."""
+
+    def update(self, data: bytes) -> None:
+        """Add text, up to the limit."""
+        part = data if self._most is None else data[: self._most - self.size]
+        self._hash.update(part)
+        self.size += len(part)
+
+    def hexdigest(self) -> str:
+        """Return the hash."""
+        return self._hash.hexdigest()
+
+
 @dataclass
 class _Conversion:
     """State of a running import."""
@@ -177,7 +201,7 @@ class _Conversion:
 
     def read(self, path: Path, written: RecordFile) -> str:
         """Convert a file; return the name of its record file, empty without records."""
-        digest = hashlib.blake2b(self.importer.source.encode(), digest_size=6)
+        digest = _TextDigest(self.importer.source)
         first_us = math.inf
         with opened(path, digest) as source:
             blocks = self.importer.blocks(source) if isinstance(self.importer, BlockImporter) else None
@@ -191,9 +215,27 @@ class _Conversion:
                     first_us = min(first_us, pc.min(table["end_us"]).as_py())
         if first_us == math.inf:
             return ""
-        written.close()
+        written.close({TEXT_BYTES: str(digest.size)})
         at = datetime.fromtimestamp(first_us / 1e6, UTC).strftime("%Y%m%dT%H%M%SZ")
-        return f"{self.importer.source}-{at}-{digest.hexdigest()}.parquet"
+        begin = f"{self.importer.source}-{at}-"
+        name = f"{begin}{digest.hexdigest()}.parquet"
+        written.replace(file for file in written.others(begin, name) if self._has_grown(path, file))
+        return name
+
+    def _has_grown(self, path: Path, earlier: Path) -> bool:
+        """Return whether a record file contains the beginning of an input."""
+        try:
+            metadata = pq.read_metadata(earlier).metadata or {}
+        except (OSError, pa.ArrowException):
+            return False
+        size = int(metadata.get(TEXT_BYTES.encode(), 0))
+        if not size or not path.is_file():  # a pipe can be read only once
+            return False
+        digest = _TextDigest(self.importer.source, size)
+        with opened(path, digest) as source:
+            while digest.size < size and source.text.block():
+                pass
+        return digest.size == size and earlier.stem.endswith(f"-{digest.hexdigest()}")
 
     def _rows(
         self, path: Path, items: Iterable[Item], lines: list[int] | None = None, notes_of: Tally | None = None

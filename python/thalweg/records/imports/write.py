@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -57,6 +57,7 @@ class RecordFile:
         """Create a writer for a folder; nothing is written yet."""
         self._folder = folder
         self._made: list[Path] = []
+        self._outdated: list[Path] = []
         self._temporary: Path | None = None
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[RecordRow] = []
@@ -99,20 +100,30 @@ class RecordFile:
             with self._explained_errors():
                 self._flush(self._waiting // ROWS * ROWS)
 
-    def close(self) -> None:
-        """Write the remaining rows and sync the file to disk; it does not have its final name yet.
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Write the remaining rows and the metadata, and sync the file to disk; it does not have its final name yet.
 
         Raises `ThalwegError` if the folder cannot be written.
         """
         with self._explained_errors():
             if self._rows:
                 self.add_table(table_of(self._rows))
-            self._flush(self._waiting).close()
+            writer = self._flush(self._waiting)
+            writer.add_key_value_metadata(metadata)
+            writer.close()
             self._writer = None
             assert self._temporary is not None
             with self._temporary.open("rb") as file:
                 os.fsync(file.fileno())
             self._temporary.chmod(0o666 & ~_umask())
+
+    def others(self, begin: str, name: str) -> list[Path]:
+        """Return the files in the folder whose names begin like that, except `name`."""
+        return [file for file in sorted(self._folder.glob(f"{begin}*.parquet")) if file.name != name]
+
+    def replace(self, files: Iterable[Path]) -> None:
+        """Remove these files as well when the file gets its name."""
+        self._outdated += files
 
     def finish(self, name: str) -> tuple[Path, bool]:
         """Rename the finished file, and return its path and whether it replaced another one.
@@ -122,9 +133,11 @@ class RecordFile:
         with self._explained_errors():
             assert self._temporary is not None
             file_name = self._folder / name
-            was_there = file_name.exists()
+            was_there = file_name.exists() or bool(self._outdated)
             self._temporary.replace(file_name)
             self._temporary = None
+            for file in self._outdated:
+                file.unlink(missing_ok=True)
         return file_name, was_there
 
     def _flush(self, count: int) -> pq.ParquetWriter:

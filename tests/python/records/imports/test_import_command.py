@@ -1,6 +1,7 @@
 """`thalweg import`: its output, its files, and the formats of stored addresses."""
 
 import contextlib
+import gzip
 import json
 import random
 import re
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from importing import SAMPLES, imported
 from thalweg.errors import Exit, ThalwegError
@@ -59,6 +61,19 @@ def test_a_file_imported_again_with_others_counts_once(tmp_path: Path) -> None:
     rows, done = imported(Nginx(), *logs, logs[1], out=tmp_path / "out")
     assert (len(rows), done.replaced, done.unread) == (2, 1, 1)
     assert len(list((tmp_path / "out").iterdir())) == 2
+
+
+def test_a_log_that_has_grown_replaces_its_beginning(tmp_path: Path) -> None:
+    line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET /{} HTTP/1.1" 200 44321 "-" "x"\n'
+    log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1.gz", "other.log"))
+    log.write_text("".join(map(line.format, "ab")))
+    other.write_text("".join(map(line.format, "ax")))
+    assert imported(Nginx(), log, other, out=tmp_path / "out")[1].replaced == 0
+    rotated.write_bytes(gzip.compress("".join(map(line.format, "abc")).encode()))
+    assert imported(Nginx(), rotated, out=tmp_path / "out")[1].replaced == 1
+    # The other log of the same second, which begins with the same line, stays.
+    assert sum(len(pl.read_parquet(file)) for file in (tmp_path / "out").iterdir()) == 3 + 2
+    assert imported(Nginx(), rotated, out=tmp_path / "out")[1].replaced == 1
 
 
 def test_an_import_as_json_has_the_same_content(thalweg: Thalweg) -> None:
