@@ -50,6 +50,8 @@ pub struct TcpInfo {
     pub notsent_bytes: u64,
     /// Data segments sent, including retransmissions.
     pub segments: u64,
+    /// Segments received, with and without data.
+    pub received_segments: u64,
     /// Retransmitted segments, including the SYN.
     pub retransmits: u64,
     /// Delivered segments whose acknowledgement had ECE set.
@@ -133,13 +135,15 @@ const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 
-/// State of a closed connection. After a reset, all counters are zero (`tcp_disconnect`).
+/// State of a closed connection.
 const CLOSED: u8 = 7;
 
 impl TcpInfo {
-    /// Returns whether the connection is closed, in which case its counters may be invalid.
+    /// Returns whether the connection is closed. All counters of an aborted connection are zero (`tcp_disconnect`). Its
+    /// state may still be the former one, because the kernel reads it before it waits for the socket's lock; but every
+    /// opened connection has received a segment.
     pub(super) fn is_closed(&self) -> bool {
-        self.state == CLOSED
+        self.state == CLOSED || self.received_segments == 0
     }
 
     /// Parses the kernel's structure; `None` if it is too short.
@@ -172,6 +176,7 @@ impl TcpInfo {
             bytes_sent,
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
+            received_segments: u32(140)?,
             retransmits: u32(100)?,
             marked_segments: u32(196)?,
             busy_us: u64(168)?,

@@ -116,13 +116,14 @@ fn a_connection_is_parsed_from_its_message() {
 
 #[test]
 fn a_closed_connection_is_recognised() {
-    let state = |state: u8| {
-        let mut bytes = structure(232, &[]);
+    let is_closed = |state: u8, received_segments: u32| {
+        let mut bytes = structure(232, &[(140, received_segments)]);
         bytes[0] = state;
         TcpInfo::parse(&bytes).expect("it is long enough").is_closed()
     };
-    assert!(state(7));
-    assert!(!state(1) && !state(11), "established, and closing");
+    assert!(is_closed(7, 9));
+    assert!(!is_closed(1, 1) && !is_closed(11, 9), "established, and closing");
+    assert!(is_closed(1, 0), "it was aborted after the kernel had read its state");
 }
 
 #[test]
