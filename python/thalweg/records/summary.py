@@ -15,7 +15,7 @@ from thalweg.records.schema import CLOSE, INTERIM, LATEST_US, TRANSFER, UNKNOWN_
 from thalweg.records.sizes import SIZES, size_class
 from thalweg.records.spread import Spread, classed
 
-COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version", "joined")
+COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version", "joined", "assignment")
 """Columns whose values are counted."""
 
 BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)

@@ -169,6 +169,18 @@ def test_the_command_prints_a_line_per_algorithm_and_lists_skipped_files(thalweg
     assert "x.parquet: it is damaged" in done.stderr
 
 
+def test_rows_that_tune_left_alone_make_the_comparison_unfair(thalweg: Thalweg, tmp_path: Path) -> None:
+    chosen = ["treated", "held_out", "treated", "treated"]
+    for name, assignments in (("fair", chosen), ("unfair", [*chosen, "untouched"])):
+        rows = [synthetic.transfer(number, assignment=kind) for number, kind in enumerate(assignments)]
+        synthetic.write(tmp_path / name / "a.parquet", rows)
+        done = thalweg("records", name, "--out", f"{name}.html")
+        caution = "1 rows, `tune` left the algorithm alone" if name == "unfair" else "left the algorithm alone"
+        for text in (done.stdout, (tmp_path / f"{name}.html").read_text()):
+            assert (caution in text) == (name == "unfair")
+    assert "assignment: treated 60 %, held_out 20 %, untouched 20 %" in done.stdout.replace("\u202f", " ")
+
+
 def test_the_command_prints_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: Path) -> None:
     synthetic.flushed(tmp_path / "r", 1, 1, synthetic.a_day())
     done = thalweg("records", "r", "--json")

@@ -171,7 +171,7 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
         output.talk(f"{sides[0].engine.name}: {count} experiments at {grid.cells} points{time}")
     if grid.left_out:
         output.talk(
-            f"quick: {grid.left_out} more points are left out (only the ends of each swept range are run);"
+            f"quick: points left out: {grid.left_out} (only the ends of each swept range are run);"
             " experiments last 10 s at most, and have one repetition unless --repetitions sets more"
         )
 

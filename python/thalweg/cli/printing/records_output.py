@@ -35,6 +35,7 @@ SENTENCES = {
     "direction": "opened",
     "close": "closed",
     "ip_version": "IP version",
+    "assignment": "assignment",
 }
 """Columns whose counts are printed if they have more than one value, with labels."""
 MAX_VALUES = 6
@@ -103,7 +104,7 @@ def sentences(summary: "Summary") -> Iterator[str]:
     parts += [_number(summary.open, "connection", " still open")] if summary.open else []
     parts += [_number(kinds["transfer"], "transfer")] if "transfer" in kinds else []
     yield f"{', '.join(parts)}, in {_number(summary.files, 'file')}"
-    from thalweg.report.pages.records_table import period
+    from thalweg.report.pages.records_table import about_untouched, period
 
     yield f"{period(summary.first_us, summary.last_us)} UTC"
     if summary.largest_weight > 1:
@@ -112,6 +113,8 @@ def sentences(summary: "Summary") -> Iterator[str]:
         counts = summary.counts[column]
         if len(counts) > 1:
             yield f"{title}: {_shares(counts)}"
+    if untouched := about_untouched(summary):
+        yield untouched
 
 
 def _number(count: int, noun: str, behind: str = "") -> str:

@@ -10,7 +10,7 @@ from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.records_figures import MAX_LINES, figures
 from thalweg.report.files import put
 from thalweg.report.offline import render
-from thalweg.report.pages.records_table import MEANS, cells, period
+from thalweg.report.pages.records_table import MEANS, about_untouched, cells, period
 from thalweg.report.text.numbers import amount, per_cent
 
 TITLES = {
@@ -116,6 +116,8 @@ def _cautions(summary: Summary) -> Iterator[str]:
             "Algorithms are compared as they were used. If they served different users, machines or hours, differences"
             " may have these causes: they justify an experiment, but are not verdicts."
         )
+    if untouched := about_untouched(summary):
+        yield untouched
     scarce = [
         algorithm.cc
         for algorithm in summary.algorithms.values()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from thalweg.records import Spread
+from thalweg.records import Spread, Summary
 from thalweg.report.text.numbers import scale_for
 
 MEANS = ("retransmit_ratio", "app_limited", "rwnd_limited", "sndbuf_limited")
@@ -32,6 +32,17 @@ def _cell(spread: Spread, size: float, is_mean: bool) -> str:
         return f"{spread.mean / size:.4g}"
     low, high = (f"{spread.quantile(share) / size:.4g}" for share in MIDDLE)
     return f"{spread.quantile(0.5) / size:.4g} [{low}, {high}]"
+
+
+def about_untouched(summary: Summary) -> str | None:
+    """Return a caution about connections whose algorithm `tune` did not choose, which differ from the others."""
+    rows = sum(it.connections + it.transfers for it in summary.counts["assignment"] if it.value == "untouched")
+    if not rows:
+        return None
+    return (
+        f"In {rows:,} rows, `tune` left the algorithm alone, as for private addresses. They count here, so algorithms"
+        " are not compared fairly. `thalweg advise` leaves them out."
+    )
 
 
 def period(first_us: int | None, last_us: int | None) -> str:

@@ -10,6 +10,7 @@ A difference is stated if the intervals show it; otherwise the sentence states t
 - Link, queue and retransmissions: the extremes over all points.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -262,7 +263,8 @@ def _link(sweep: Sweep, measurements: Measurements) -> list[str]:
     if len(cells) == 1:
         return [f"The link is {_per_cent(low[1].mean)} full."]
     if low[1].mean >= FULL:
-        return [f"The link is at least {_per_cent(low[1].mean)} full at every point."]
+        least = math.floor(low[1].mean * 100 + 1e-9) / 100
+        return [f"The link is at least {_per_cent(least)} full at every point."]
     return [
         f"The link is {_per_cent(low[1].mean)} full at {sweep.text(low[0])}, and {_per_cent(high[1].mean)} at"
         f" {sweep.text(high[0])}."
