@@ -81,7 +81,7 @@ def test_json_has_both_values_and_the_error_of_every_cell(thalweg: Thalweg) -> N
 
 def test_finished_cells_are_not_run_again_and_quick_lists_what_it_omits(thalweg: Thalweg) -> None:
     first = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
-    assert "1 more points are left out" in first.stderr
+    assert "points left out: 1 (only the ends" in first.stderr
     assert "small on sim: 2 experiments" in first.stderr
     again = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
     assert "2 are already finished" in again.stderr
