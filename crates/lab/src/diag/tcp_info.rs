@@ -22,6 +22,8 @@ use std::os::fd::BorrowedFd;
 pub struct TcpInfo {
     /// TCP state as the kernel numbers it: 1 is established.
     pub state: u8,
+    /// Whether a segment was received, as on every connection that is open.
+    pub has_received: bool,
     /// State of loss recovery as the kernel numbers it: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
     pub ca_state: u8,
     /// Congestion window.
@@ -50,8 +52,6 @@ pub struct TcpInfo {
     pub notsent_bytes: u64,
     /// Data segments sent, including retransmissions.
     pub segments: u64,
-    /// Segments received, with and without data.
-    pub received_segments: u64,
     /// Retransmitted segments, including the SYN.
     pub retransmits: u64,
     /// Delivered segments whose acknowledgement had ECE set.
@@ -143,7 +143,7 @@ impl TcpInfo {
     /// state may still be the former one, because the kernel reads it before it waits for the socket's lock; but every
     /// opened connection has received a segment.
     pub(super) fn is_closed(&self) -> bool {
-        self.state == CLOSED || self.received_segments == 0
+        self.state == CLOSED || !self.has_received
     }
 
     /// Parses the kernel's structure; `None` if it is too short.
@@ -162,6 +162,7 @@ impl TcpInfo {
         let sequence_numbers = 1 + u64::from(state == FIN_WAIT2 || state == TIME_WAIT);
         Some(TcpInfo {
             state,
+            has_received: u32(140)? > 0,
             ca_state: u8_at(bytes, 1)?,
             cwnd_packets: u32(80)?,
             ssthresh_packets: u32(76).filter(|packets| *packets < INFINITE_SSTHRESH),
@@ -176,7 +177,6 @@ impl TcpInfo {
             bytes_sent,
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
-            received_segments: u32(140)?,
             retransmits: u32(100)?,
             marked_segments: u32(196)?,
             busy_us: u64(168)?,
