@@ -49,16 +49,14 @@ impl DecisionEngine {
     /// Explains the algorithms of connections to an address or to a prefix.
     pub fn explain(&self, prefix: Prefix, now: Time) -> Explained {
         let leaf = self.setup.guard.tree.leaf_of(prefix);
-        let knows = |netns: u32, guard: Option<&Guard>| {
+        let knows = |netns: u32| {
+            let guard = self.namespaces.get(&netns).and_then(|namespace| namespace.guard.as_ref());
             self.closed_to.of(netns, leaf).is_some()
                 || guard.is_some_and(|guard| guard.account(leaf).is_some() || guard.knows_within(leaf))
         };
-        let others = self
-            .namespaces
-            .iter()
-            .filter(|(netns, namespace)| **netns != self.own && knows(**netns, namespace.guard.as_ref()));
-        let mut all: Vec<u32> = std::iter::once(self.own).chain(others.map(|(&netns, _)| netns)).collect();
-        if !knows(self.own, self.namespaces.get(&self.own).and_then(|namespace| namespace.guard.as_ref())) {
+        let others = self.namespaces.keys().copied().filter(|&netns| netns != self.own && knows(netns));
+        let mut all: Vec<u32> = std::iter::once(self.own).chain(others).collect();
+        if !knows(self.own) {
             all.rotate_left(1);
         }
         Explained { explained: all.into_iter().map(|netns| self.destination(netns, prefix, now)).collect() }

@@ -7,7 +7,6 @@
 use super::agent::{AGENT, agent};
 use crate::error::Error;
 use crate::net::{probe, sysctl};
-use std::fs;
 use std::path::Path;
 
 /// BBR with a rule for senders on a shared CPU.
@@ -62,13 +61,11 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
         return None;
     }
     let release = probe::release();
-    // This file lists all modules that can be loaded. If it is missing, the modules are unknown.
-    let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
     let machine = Machine {
         has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
         has_jit: sysctl::read("net.core.bpf_jit_enable").is_none_or(|value| value != "0"),
         may_have_bbr: algorithms.iter().any(|name| name == BBR)
-            || modules.map_or(true, |list| list.contains("/tcp_bbr.ko")),
+            || probe::modules().is_none_or(|list| list.contains("/tcp_bbr.ko")),
         agent: call_of_agent(engine),
         release,
     };

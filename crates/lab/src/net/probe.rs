@@ -75,10 +75,15 @@ pub(crate) fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
+/// Returns the list of all modules that can be loaded, `modules.dep`; `None` if it is missing.
+pub(crate) fn modules() -> Option<String> {
+    fs::read_to_string(format!("/lib/modules/{}/modules.dep", release())).ok()
+}
+
 /// Returns the congestion controls that this kernel has as modules and that are not loaded.
 pub fn unloaded_algorithms() -> Vec<String> {
     let loaded = algorithms();
-    let modules = fs::read_to_string(format!("/lib/modules/{}/modules.dep", release())).unwrap_or_default();
+    let modules = modules().unwrap_or_default();
     algorithms_among(&modules).filter(|name| !loaded.iter().any(|is| is == name)).map(str::to_owned).collect()
 }
 
