@@ -283,6 +283,16 @@ def test_a_nan_bucket_is_unknown(tmp_path: Path) -> None:
     assert [part.title for part in result.parts] == ["unknown"]
 
 
+def test_an_unknown_part_that_gains_is_judged_but_not_rolled_out(tmp_path: Path) -> None:
+    frame = Traffic(effect=lambda _: 0.7).frame()
+    value = pl.when(pl.col("connection") % 2 == 0).then(0.1)
+    result = answer(
+        tmp_path, frame.with_columns(app_limited_share=value), Question(segments=("app_limited_share",), replicates=300)
+    )
+    assert verdicts(result) == {"unknown": "bbr", "0.1": "bbr"}
+    assert [step.part.title for step in result.rollout] == ["0.1"]
+
+
 @pytest.mark.parametrize("end", [0, None])
 def test_rows_without_an_end_time_are_counted_but_not_judged(tmp_path: Path, end: int | None) -> None:
     frame = Traffic().frame()

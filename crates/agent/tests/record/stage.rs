@@ -6,11 +6,14 @@ use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Serializes the tests, because the process can be in only one cgroup at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -121,13 +124,18 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = move_to(&self.before);
-        // Sockets that are closing do not keep a cgroup alive.
-        let _ = fs::remove_dir(&self.cgroup);
+        // A process that is ending keeps the cgroup alive; sockets that are closing do not.
+        for _ in 0..100 {
+            match fs::remove_dir(&self.cgroup) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(Duration::from_millis(20)),
+                _ => break,
+            }
+        }
     }
 }
 
 /// Moves this process into a cgroup.
-fn move_to(cgroup: &Path) -> std::io::Result<()> {
+fn move_to(cgroup: &Path) -> io::Result<()> {
     fs::write(cgroup.join("cgroup.procs"), "0")
 }
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from thalweg import __version__, policy_file
 from thalweg.advise.answers.answer import Answer, Part, Step
 from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension, PartValue
-from thalweg.records.schema import UNKNOWN_TEXT
 
 NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
 """Conditions that are named in the policy file, by dimension."""
@@ -57,8 +56,6 @@ def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.
         return CANNOT[dimension.name]
     if dimension.titles:
         assert isinstance(value, int), "classes are numbered"
-        if value < 0:
-            return f"{dimension.title} is not known"
         name, edges = {
             "rtt": ("rtt_s", [edge / 1e6 for edge in RTT_EDGES_US]),
             "retransmits": ("loss_ratio", [edge / LOSS_SCALE for edge in LOSS_EDGES]),
@@ -66,8 +63,6 @@ def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.
         low = edges[value - 1] if value > 0 else None
         high = edges[value] if value < len(edges) else None
         return {name: policy_file.Between(low, high)}
-    if value is None or value == UNKNOWN_TEXT:
-        return f"{dimension.title} is not known"
     return {NAMED.get(dimension.name, dimension.name): [str(value)]}
 
 

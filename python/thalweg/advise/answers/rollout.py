@@ -1,9 +1,12 @@
-"""The order in which to roll out the treatment: parts with the largest guaranteed gain first."""
+"""The order in which to roll out the treatment: parts with the largest guaranteed gain first, without parts whose
+destinations are unknown.
+"""
 
 from collections.abc import Sequence
 
 from thalweg.advise.answers.answer import Comparison, Part, Step
 from thalweg.advise.question import Question
+from thalweg.records.schema import UNKNOWN_TEXT
 
 BOLD = 0.5
 CAREFUL = 0.1
@@ -14,13 +17,13 @@ LARGE = 0.05
 
 
 def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:
-    """Order the parts with a verdict for the treatment by the lower end of their gain, times their fraction of all `n`
-    samples.
+    """Order the known parts with a verdict for the treatment by the lower end of their gain, times their fraction of
+    all `n` samples.
     """
     plan_steps = []
     for part in parts:
         won = [comparison for comparison in part.comparisons.values() if comparison.verdict == question.treatment]
-        if part.verdict != question.treatment or not won:
+        if part.verdict != question.treatment or not won or UNKNOWN_TEXT in part.names:
             continue
         best = max(won, key=_sure)
         assert best.gain, "a verdict rests on a gain"
