@@ -13,13 +13,16 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Timeouts for a guest to boot and to answer: with KVM, and emulated on a busy machine.
+/// Timeouts for a guest to boot and to answer, with KVM and emulated. Time in which it waits for a CPU does not count.
 const ON_KVM: Duration = Duration::from_secs(5);
 const ON_TCG: Duration = Duration::from_secs(60);
+
+/// Interval between two checks of a timeout.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Number of console lines in the error for a guest that did not boot.
 const LAST_LINES: usize = 6;
@@ -117,7 +120,7 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
         let _ = BufReader::new(stderr).read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    let answer = said.recv_timeout(patience);
+    let answer = wait_for(&said, patience, || waited(guest.0.id()));
     drop(guest);
     match answer {
         Ok(Some(traits)) => traits,
@@ -127,6 +130,26 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
             Err(not_booted(&kernel.release, how, &console))
         }
     }
+}
+
+/// Returns the next message, unless a process that has `waited` for a CPU sends none within the timeout.
+fn wait_for<T>(said: &Receiver<T>, timeout: Duration, waited: impl Fn() -> Duration) -> Result<T, RecvTimeoutError> {
+    let start = Instant::now();
+    loop {
+        match said.recv_timeout(PAUSE.min(timeout)) {
+            Err(RecvTimeoutError::Timeout) if start.elapsed().saturating_sub(waited()) < timeout => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Returns for how long the thread of a process that has waited most for a CPU has done so.
+fn waited(process: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let of_thread = |thread: fs::DirEntry| -> Option<u64> {
+        fs::read_to_string(thread.path().join("schedstat")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    Duration::from_nanos(threads.filter_map(of_thread).max().unwrap_or(0))
 }
 
 /// A guest that is killed when it is dropped.
@@ -162,6 +185,43 @@ pub(crate) fn last_lines(console: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn time_in_which_a_guest_waits_for_a_cpu_does_not_count() {
+        let (say, said) = mpsc::channel();
+        let looks = Cell::new(0);
+        let waited = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                say.send("booted").expect("the receiver exists");
+            }
+            Duration::from_secs(100)
+        };
+        assert_eq!(wait_for(&said, Duration::from_millis(1), waited), Ok("booted"));
+        assert_eq!(looks.get(), 3);
+        let answer = wait_for(&said, Duration::from_millis(1), || Duration::ZERO);
+        assert_eq!(answer, Err(RecvTimeoutError::Timeout));
+    }
+
+    #[test]
+    fn the_wait_of_a_thread_for_a_cpu_grows_while_others_run() {
+        let own = std::process::id();
+        assert_eq!(waited(u32::MAX), Duration::ZERO, "no such process");
+        let before = waited(own);
+        let until = Instant::now() + Duration::from_secs(30);
+        // More threads than processors, until one has waited.
+        let have_seen_growth = thread::scope(|scope| {
+            let look = || {
+                while Instant::now() < until && waited(own) <= before {}
+                waited(own) > before
+            };
+            let all = thread::available_parallelism().expect("processors").get() + 1;
+            let threads: Vec<_> = (0..all).map(|_| scope.spawn(look)).collect();
+            threads.into_iter().any(|thread| thread.join().expect("no panic"))
+        });
+        assert!(have_seen_growth);
+    }
 
     #[test]
     fn a_guest_panic_is_reported_with_its_reason_and_without_the_trace() {
