@@ -10,6 +10,7 @@ import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +23,9 @@ from thalweg.results.reading import Unreadable, reading, unfit_column
 
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: its start time, and the numbers of its first and its last flush."""
+
+IDENTITY = ("end_us", "connection", "kind")
+"""Columns that distinguish the rows of different machines, and those of a machine but for transfers that end at once."""
 
 FORBIDDEN = "this user may not read it"
 """Reason for excluding a file without read permission."""
@@ -160,23 +164,55 @@ def _forbidden(path: Path) -> ThalwegError:
     )
 
 
+@dataclass(frozen=True)
+class _Span:
+    """A file of the agent, and its first and its last flush."""
+
+    file: Path
+    first: int
+    last: int
+
+    def is_within(self, other: "_Span") -> bool:
+        """Return whether the other file of this folder has all flushes of this one, and more."""
+        is_shorter = (self.first, self.last) != (other.first, other.last)
+        return is_shorter and self.file.parent == other.file.parent and self.last <= other.last
+
+
 def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
-    """Exclude each file whose flushes are all contained in another file of its folder."""
-    spans = sorted(
-        ((file.parent, int(match[1]), -int(match[2]), file) for file in files if (match := NAME.fullmatch(file.name))),
-        key=lambda span: span[:3],
-    )
+    """Exclude each file whose flushes and rows are all contained in another file of its folder."""
+    names = [(file, match) for file in files if (match := NAME.fullmatch(file.name))]
+    spans = [_Span(file, int(match[1]), int(match[2])) for file, match in names]
+    rows_of = lru_cache(maxsize=4)(_keys)
     copies: dict[Path, Path] = {}
-    widest: tuple[Path, int, int, Path] | None = None
-    for parent, first, negative_last, file in spans:
-        last = -negative_last
-        if widest and widest[0] == parent and last <= widest[2]:
-            if (first, last) != widest[1:3]:
-                copies[file] = widest[3]
+    begun: list[_Span] = []
+    for span in sorted(spans, key=lambda span: (span.file.parent, span.first, -span.last)):
+        begun = [other for other in begun if other.file.parent == span.file.parent and other.last >= span.first]
+        # Numbers are times, so that a file of one machine can lie within that of another one.
+        wider = (other.file for other in begun if span.is_within(other))
+        if merged := next((file for file in wider if _is_copy(rows_of(span.file), rows_of(file))), None):
+            copies[span.file] = merged
         else:
-            widest = (parent, first, last, file)
+            begun.append(span)
     skipped = [LeftOutFile(file, f"its rows are also in {merged.name}") for file, merged in copies.items()]
     return [file for file in files if file not in copies], skipped
+
+
+def _is_copy(rows: pl.DataFrame | None, merged: pl.DataFrame | None) -> bool:
+    """Return whether all rows are also in the other table; False if one of them is unreadable."""
+    if rows is None or merged is None:
+        return False
+    return rows.join(merged, on=rows.columns, how="anti").is_empty()
+
+
+def _keys(file: Path) -> pl.DataFrame | None:
+    """Return the columns that identify the rows of a file; `None` if it is unreadable."""
+    try:
+        with reading():
+            return pl.read_parquet(file, columns=list(IDENTITY)).cast({name: SCHEMA[name] for name in IDENTITY})
+    except (Unreadable, PermissionError):
+        return None
+    except FileNotFoundError:
+        raise gone(file) from None
 
 
 def _schema(file: Path) -> pl.Schema | str:

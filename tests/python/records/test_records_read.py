@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import synthetic_records as synthetic
 from thalweg.errors import Exit, ThalwegError
-from thalweg.records import read, summarise, summary
+from thalweg.records import find, read, summarise, summary
 from thalweg.records.schema import SCHEMA
 
 
@@ -45,6 +45,26 @@ def test_a_file_contained_in_another_is_skipped_and_reported(tmp_path: Path) -> 
     left_out = read([tmp_path]).left_out
     assert sorted(entry.file for entry in left_out) == parts
     assert all(merged.name in entry.why for entry in left_out)
+
+
+def test_files_of_two_machines_in_one_folder_are_all_read(tmp_path: Path) -> None:
+    """Numbers of flushes are times, so that a file of a busy machine lies within that of a quiet one."""
+    hour = synthetic.flushed(tmp_path, 100, 3700, [synthetic.closed(n, machine="quiet") for n in (1, 2)])
+    busy = synthetic.flushed(tmp_path, 200, 900, [synthetic.closed(n, machine="busy") for n in (2, 3)])
+    older = synthetic.flushed(tmp_path, 150, 3600, [synthetic.closed(n, machine="other") for n in (7, 8, 9)])
+    copy = synthetic.flushed(tmp_path, 300, 310, [synthetic.closed(3, machine="busy")])
+    found = find.find([tmp_path])
+    assert set(found.files) == {hour, busy, older}
+    assert found.left_out == [find.LeftOutFile(copy, f"its rows are also in {busy.name}")]
+
+
+def test_a_file_within_an_unreadable_one_is_read(tmp_path: Path) -> None:
+    part = synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
+    merged = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
+    merged.write_bytes(merged.read_bytes()[:200])
+    found = find.find([tmp_path])
+    assert set(found.files) == {part}
+    assert [file.file for file in found.left_out] == [merged]
 
 
 def test_an_unfinished_file_is_ignored(tmp_path: Path) -> None:
