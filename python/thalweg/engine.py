@@ -65,6 +65,8 @@ class Engine:
     why_not: str | None
     algorithms: Mapping[str, Algorithm]
     honours: frozenset[str]
+    generations: Mapping[str, str] | None = None
+    """Generations of Linux nearest to the kernels of its `senders` and of its `receiver`; None: it has no kernel."""
     is_real_time: bool = False
     """Whether an engine runs in real time: a second of an experiment takes a second."""
     lacks: Mapping[str, Lack] = field(default_factory=dict)
@@ -255,6 +257,7 @@ def _engine(capability: EngineCapability) -> Engine:
         why_not=capability["why_not"],
         algorithms=algorithms,
         honours=frozenset(capability["honours"]),
+        generations={host: name for host, name in (capability.get("generations") or {}).items() if name} or None,
         is_real_time=bool(capability.get("real_time", False)),
         lacks={lack["name"]: Lack(lack["why"], lack["hint"]) for lack in capability.get("lacks", [])},
     )

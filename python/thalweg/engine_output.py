@@ -4,7 +4,7 @@ The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in c
 crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict, TypeGuard
 
 from pydantic import JsonValue
@@ -153,5 +153,6 @@ class EngineCapability(TypedDict):
     why_not: str | None
     cc: Sequence[AlgorithmCapability]
     honours: Sequence[str]
+    generations: NotRequired[Mapping[str, str | None] | None]
     real_time: NotRequired[bool]
     lacks: NotRequired[Sequence[LackCapability]]

@@ -4,7 +4,7 @@
 use crate::engine::{Controller, Engine, Lack};
 use crate::engines::ENGINES;
 use serde_json::{Map, Value, json};
-use thalweg_plan::plan::FORMAT;
+use thalweg_plan::plan::{FORMAT, Kernel};
 
 /// Returns the capabilities as JSON. Unknown engine names are skipped.
 pub fn json(names: &[String]) -> Value {
@@ -34,11 +34,19 @@ fn describe(engine: &dyn Engine) -> Value {
         "why_not": why_not,
         "version": engine.result_version(),
         "about": engine.about(),
+        "generations": engine.releases().map(|releases| {
+            json!({ "senders": generation(&releases.senders), "receiver": generation(&releases.receiver) })
+        }),
         "real_time": engine.is_real_time(),
         "cc": engine.controllers().iter().map(describe_controller).collect::<Vec<_>>(),
         "lacks": engine.lacks().iter().map(describe_lack).collect::<Vec<_>>(),
         "honours": engine.honours(),
     })
+}
+
+/// Returns the simulator's generation of Linux that is nearest to a kernel.
+fn generation(release: &str) -> Option<&'static str> {
+    Kernel::nearest(release).map(Kernel::name)
 }
 
 fn describe_controller(controller: &Controller) -> Value {

@@ -27,6 +27,14 @@ pub enum Programs {
     All,
 }
 
+/// Releases of Linux, such as `6.18.44-cloud`.
+pub struct Releases {
+    /// Of the hosts that send.
+    pub senders: String,
+    /// Of the receiver.
+    pub receiver: String,
+}
+
 /// An engine, which runs experiments.
 pub trait Engine: Sync {
     /// Returns the name in a plan.
@@ -51,6 +59,11 @@ pub trait Engine: Sync {
 
     /// Returns the scenario keys that it honours, in the notation of `docs/reference/engine-protocol.md`.
     fn honours(&self) -> &'static [&'static str];
+
+    /// Returns the releases of the kernels that run the hosts; `None` if it has no kernel.
+    fn releases(&self) -> Option<Releases> {
+        None
+    }
 
     /// Returns whether an experiment of ten seconds takes ten seconds. Two concurrent experiments would disturb each
     /// other.

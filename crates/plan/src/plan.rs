@@ -382,10 +382,30 @@ impl Kernel {
 
     /// The generation of a kernel by its release, such as `6.18.44-cloud`.
     pub fn of_release(release: &str) -> Option<Kernel> {
-        let mut numbers = release.split(|sign: char| !sign.is_ascii_digit());
-        let (major, minor) = (numbers.next()?, numbers.next()?);
-        Kernel::ALL.into_iter().find(|kernel| kernel.name() == format!("{major}.{minor}"))
+        let numbers = numbers(release)?;
+        Kernel::ALL.into_iter().find(|kernel| self::numbers(kernel.name()) == Some(numbers))
     }
+
+    /// The newest generation that is not newer than a kernel, by its release; the oldest one for older kernels.
+    ///
+    /// ```
+    /// use thalweg_plan::plan::Kernel;
+    ///
+    /// let names = ["5.15.0-91-generic", "6.8.0-45-generic", "6.14.0", "6.18.44", "7.0.1"].map(Kernel::nearest);
+    /// assert_eq!(names.map(|kernel| kernel.unwrap().name()), ["6.1", "6.1", "6.12", "6.18", "6.18"]);
+    /// assert_eq!(Kernel::nearest("unknown"), None);
+    /// ```
+    pub fn nearest(release: &str) -> Option<Kernel> {
+        let numbers = Some(numbers(release)?);
+        let older = Kernel::ALL.into_iter().rev().find(|kernel| self::numbers(kernel.name()) <= numbers);
+        Some(older.unwrap_or(Kernel::ALL[0]))
+    }
+}
+
+/// The major and the minor number of a release.
+fn numbers(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|sign: char| !sign.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// Whether a number is omitted from the output: experiments without it keep their ids.

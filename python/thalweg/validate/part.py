@@ -19,9 +19,6 @@ from thalweg.run import Outcome, default_directory, real_time_s
 from thalweg.scenario import Document, overridden, values
 from thalweg.validate.errors import ERRORS
 
-KERNEL = "host.*.kernel="
-"""Prefix of the Linux generations in the list of supported keys."""
-
 
 @dataclass(eq=False)
 class EngineSide:
@@ -78,15 +75,16 @@ class GridPart:
     def plan(cls, document: Document, engines: tuple[Engine, Engine], available: Mapping[str, Engine]) -> "GridPart":
         """Plan a scenario for both engines.
 
-        If the engines have exactly one generation of Linux in common, hosts without a `kernel` get that one, because a
-        simulated 6.18 and a real 6.1 differ in any case. Raises `ThalwegErrors` if neither engine can run any point.
+        Simulated hosts without a `kernel` get the generation nearest to the other engine's, because a simulated 6.18
+        and a real 6.1 differ in any case. Raises `ThalwegErrors` if neither engine can run any point.
         """
-        document = _with_common_kernel(document, engines)
+        first, second = engines
+        documents = (_with_generation(document, first, second), _with_generation(document, second, first))
         planned: list[plan.Possible | None] = []
         refusals: list[ThalwegErrors] = []
-        for engine in engines:
+        for engine, own in zip(engines, documents, strict=True):
             try:
-                planned.append(plan.possible(document, engine, available))
+                planned.append(plan.possible(own, engine, available))
             except ThalwegErrors as error:
                 planned.append(None)
                 refusals.append(error)
@@ -106,18 +104,19 @@ class GridPart:
         return cls(str(raw["name"]), str(raw.get("about", "")), points, both, list(document.swept))
 
 
-def _with_common_kernel(document: Document, engines: tuple[Engine, Engine]) -> Document:
-    first, second = (
-        {key.removeprefix(KERNEL) for key in engine.honours if key.startswith(KERNEL)} for engine in engines
-    )
-    if first == second or len(first & second) != 1:
+def _with_generation(document: Document, engine: Engine, other: Engine) -> Document:
+    """Return the scenario for an engine without a kernel: its hosts have the generations of the other engine's, unless
+    the scenario sets them.
+    """
+    if engine.generations or not other.generations:
         return document
-    (kernel,) = first & second
     hosts = values.table(document.raw, "host")
-    names = ["sender", "receiver", *(name for name in hosts if name not in ("sender", "receiver"))]
-    of_hosts = {f"host.{name}.kernel": values.table(hosts, name) for name in names}
-    free = [key for key, host in of_hosts.items() if key not in document.swept and "kernel" not in host]
-    return overridden(document, dict.fromkeys(free, kernel))
+    free = {}
+    for name in dict.fromkeys(("sender", "receiver", *hosts)):
+        key, of = f"host.{name}.kernel", "receiver" if name == "receiver" else "senders"
+        if of in other.generations and key not in document.swept and "kernel" not in values.table(hosts, name):
+            free[key] = other.generations[of]
+    return overridden(document, free)
 
 
 def _all(points: list[plan.Experiment], reason: str) -> dict[int, str]:

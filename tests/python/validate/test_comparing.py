@@ -225,23 +225,23 @@ def test_an_engine_without_a_key_lacks_all_cells_of_the_scenario(tmp_path: Path)
     assert cell.notes == ["the engine `kernel` does not support `path.loss`"]
 
 
-def test_a_simulated_host_uses_the_kernel_generation_of_the_other_engine(tmp_path: Path) -> None:
-    def of(engine: Engine, *generations: str) -> Engine:
-        keys = {"host.*.kernel", *(f"host.*.kernel={generation}" for generation in generations)}
-        return replace(engine, honours=HONOURS | keys)
+def test_simulated_hosts_have_the_kernel_generations_of_the_other_engine(tmp_path: Path) -> None:
+    generations = ("6.1", "6.12", "6.18")
+    sim = replace(SIM, honours=HONOURS | {"host.*.kernel", *(f"host.*.kernel={name}" for name in generations)})
+    old = replace(KERNEL, generations={"senders": "6.1", "receiver": "6.18"})
 
-    def generations(part: GridPart) -> list[set[str | None]]:
-        plans = [side.plan for side in part.sides if side.plan]
-        return [{host.kernel for host in generation.experiments[0].hosts.values()} for generation in plans]
+    def kernels(text: str, *engines: Engine) -> list[dict[str, str | None]]:
+        plans = [side.plan for side in planned(tmp_path, text, engines).sides if side.plan]
+        return [{name: host.kernel for name, host in plan.experiments[0].hosts.items()} for plan in plans]
 
-    sim = of(SIM, "6.1", "6.12", "6.18")
-    assert generations(planned(tmp_path, MIX, (sim, of(KERNEL, "6.1")))) == [{"6.1"}, {"6.1"}]
-    assert generations(planned(tmp_path, MIX, (sim, KERNEL))) == [{None}, {None}]
-    text = MIX + '[host.sender]\nkernel = "6.12"\n'
-    simulated, real = planned(tmp_path, text, (sim, of(KERNEL, "6.1"))).sides
-    assert simulated.plan
-    assert simulated.plan.experiments[0].hosts["sender"].kernel == "6.12"
-    assert real.plan is None
+    free: dict[str, str | None] = {"sender": None, "receiver": None}
+    alike: dict[str, str | None] = {"sender": "6.1", "receiver": "6.18"}
+    assert kernels(MIX, sim, old) == [alike, free]
+    assert kernels(MIX, old, sim) == [free, alike]
+    assert kernels(MIX, sim, KERNEL) == [free, free]
+    # What the scenario sets stays, and an engine that cannot honour it has no plan.
+    (simulated,) = kernels(MIX + '[host.sender]\nkernel = "6.12"\n', sim, old)
+    assert simulated == {"sender": "6.12", "receiver": "6.18"}
 
 
 def test_a_scenario_that_neither_engine_can_run_is_an_error(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 //! This machine's own TCP, in network namespaces.
 
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Programs, Records};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Programs, Records, Releases};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use thalweg_lab::built_in::{self, BUILT_IN};
@@ -60,6 +60,11 @@ impl Engine for KernelEngine {
     fn result_version(&self) -> String {
         // Results depend on the release of the kernel.
         format!("{RESULT_VERSION} on Linux {}", rustix::system::uname().release().to_string_lossy())
+    }
+
+    fn releases(&self) -> Option<Releases> {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        Some(Releases { senders: release.clone(), receiver: release })
     }
 
     fn why_not(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Linux TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
-use crate::engine::{Controller, Engine, Failure, Job, Outcome, Programs};
+use crate::engine::{Controller, Engine, Failure, Job, Outcome, Programs, Releases};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Traits, UmlKernel};
 use thalweg_plan::plan::{Experiment, Traces};
@@ -64,6 +64,11 @@ impl Engine for UmlEngine {
     fn result_version(&self) -> String {
         let kernel = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), |(kernel, _)| kernel.version());
         format!("{RESULT_VERSION} on Linux {kernel}")
+    }
+
+    fn releases(&self) -> Option<Releases> {
+        let (kernel, _) = FOUND.as_ref().ok()?;
+        Some(Releases { senders: kernel.release.clone(), receiver: kernel.release.clone() })
     }
 
     fn why_not(&self) -> Option<String> {

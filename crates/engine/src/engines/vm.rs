@@ -2,7 +2,7 @@
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
 use super::sim::describe;
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records, Releases};
 use std::sync::LazyLock;
 use thalweg_lab::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
 use thalweg_lab::run::{self, HostSetup};
@@ -81,6 +81,11 @@ impl Engine for VmEngine {
         let host = rustix::system::uname();
         let guests = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), Guests::version);
         format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", host.release().to_string_lossy())
+    }
+
+    fn releases(&self) -> Option<Releases> {
+        let receiver = rustix::system::uname().release().to_string_lossy().into_owned();
+        Some(Releases { senders: FOUND.as_ref().ok()?.release().to_owned(), receiver })
     }
 
     fn why_not(&self) -> Option<String> {

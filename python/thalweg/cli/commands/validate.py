@@ -168,7 +168,10 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
         count = sum(len(side.plan.experiments) for side in sides if side.plan)
         seconds = sum(side.real_time_s for side in sides)
         time = f", {duration(seconds)} if run one at a time" if seconds else ""
-        output.talk(f"{sides[0].engine.name}: {count} experiments at {grid.cells} points{time}")
+        hosts = (host for side in sides if side.plan for run in side.plan.experiments for host in run.hosts.values())
+        generations = " and ".join(sorted({host.kernel for host in hosts if host.kernel}))
+        model = f", hosts as Linux {generations}" if generations and not sides[0].engine.generations else ""
+        output.talk(f"{sides[0].engine.name}: {count} experiments at {grid.cells} points{time}{model}")
     if grid.left_out:
         output.talk(
             f"quick: points left out: {grid.left_out} (only the ends of each swept range are run);"
