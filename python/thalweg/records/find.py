@@ -25,7 +25,7 @@ NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: its start time, and the numbers of its first and its last flush."""
 
 IDENTITY = ("end_us", "connection", "kind")
-"""Columns that distinguish the rows of different machines, and those of a machine but for transfers that end at once."""
+"""Columns that distinguish connections and times of different machines; transfers that end together are alike."""
 
 FORBIDDEN = "this user may not read it"
 """Reason for excluding a file without read permission."""

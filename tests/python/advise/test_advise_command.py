@@ -69,7 +69,8 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
     thalweg("advise", "r", *QUICK, "--by", "prefix", "--policy", "by-prefix.toml")
     rules = tomllib.loads(Path("by-prefix.toml").read_text())["rules"]
     assert sorted(rule["when"]["prefix"] for rule in rules) == [["198.51.1.0/24"], ["198.51.3.0/24"]]
-    thalweg("advise", "r", *QUICK, "--by", "prefix,size", "--policy", "by-size.toml")
+    done = thalweg("advise", "r", *QUICK, "--by", "prefix,size", "--policy", "by-size.toml")
+    assert "by-size.toml has no rules: it leaves all connections with cubic" in done.stderr
     assert "# Left out: 198.51.1.0/24, 100 kB to 1 MB (an agent does not know" in Path("by-size.toml").read_text()
 
 

@@ -13,8 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 /// First lines of every script.
 const HEADER: &str = "\
-# The commands that created this network. To create it again: unshare -Urnm bash THIS-FILE (as root: unshare -nm bash
-# THIS-FILE); to inspect it, type the lines into unshare -Urnm bash.
+# The commands that created this network. They create it again for the time of a shell:
+# unshare -Urnm bash --rcfile THIS-FILE (as root: unshare -nm bash --rcfile THIS-FILE)
 PATH=$PATH:/usr/sbin:/sbin
 ";
 

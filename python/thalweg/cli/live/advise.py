@@ -1,6 +1,7 @@
 """`thalweg advise`: finds where an algorithm helps users and where it hurts."""
 
 import re
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,7 +157,10 @@ def _write(answer: "Answer", file: Path) -> None:
     from thalweg.advise.answers import policy_rules
     from thalweg.report.files import put
 
-    put(file, policy_rules.text(answer), "the policy", "choose another path with `--policy FILE`", makes_folders=False)
+    text = policy_rules.text(answer)
+    put(file, text, "the policy", "choose another path with `--policy FILE`", makes_folders=False)
+    if not tomllib.loads(text).get("rules"):
+        output.talk(f"{file} has no rules: it leaves all connections with {answer.question.control}")
 
 
 def _design(
