@@ -58,8 +58,10 @@ impl Engine for KernelEngine {
     }
 
     fn result_version(&self) -> String {
-        // Results depend on the release of the kernel.
-        format!("{RESULT_VERSION} on Linux {}", rustix::system::uname().release().to_string_lossy())
+        // Results depend on the release of the kernel, and on modules that are not part of it.
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let own = probe::own_modules().into_iter().map(|(module, build)| format!(" with {module} {build}"));
+        format!("{RESULT_VERSION} on Linux {release}{}", own.collect::<String>())
     }
 
     fn releases(&self) -> Option<Releases> {

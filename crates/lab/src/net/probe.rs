@@ -59,6 +59,12 @@ const QDISCS: &[(&str, &str)] = &[
 /// The filter action that drops packets above a rate; it is listed among the supported queue disciplines.
 pub(crate) const POLICE: &str = "police";
 
+/// The kernel's mark of a module that was built outside of its source tree.
+const OUT_OF_TREE: char = 'O';
+
+/// Start of the build id in its ELF note, after three lengths of four bytes and the name `GNU`.
+const BUILD_ID: std::ops::Range<usize> = 16..20;
+
 /// Cached results about the running kernel.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
 static ALGORITHMS: OnceLock<Result<Vec<String>, Error>> = OnceLock::new();
@@ -91,6 +97,26 @@ pub fn unloaded_algorithms() -> Vec<String> {
 fn algorithms_among(modules: &str) -> impl Iterator<Item = &str> {
     let paths = modules.lines().filter_map(|line| Some(line.split_once(".ko")?.0));
     paths.filter_map(|path| path.rsplit('/').next()?.strip_prefix("tcp_")).filter(|&name| name != "diag")
+}
+
+/// Returns the loaded modules that have a congestion control and are not part of this kernel's release, each with the
+/// start of its build id, which changes with its code.
+pub fn own_modules() -> Vec<(String, String)> {
+    own_modules_in(Path::new("/sys/module"), &algorithms())
+}
+
+fn own_modules_in(folder: &Path, algorithms: &[String]) -> Vec<(String, String)> {
+    let names = algorithms.iter().flat_map(|name| [format!("tcp_{name}"), name.clone()]);
+    let own = names.filter(|name| {
+        let taint = fs::read_to_string(folder.join(name).join("taint")).unwrap_or_default();
+        taint.contains(OUT_OF_TREE)
+    });
+    own.filter_map(|name| {
+        let note = fs::read(folder.join(&name).join("notes/.note.gnu.build-id")).ok()?;
+        let id = note.get(BUILD_ID)?.iter().map(|byte| format!("{byte:02x}")).collect();
+        Some((name, id))
+    })
+    .collect()
 }
 
 /// Returns the congestion controls that the kernel has in this network namespace.
@@ -200,5 +226,21 @@ mod tests {
                        kernel/net/ipv4/tcp_diag.ko.zst: kernel/net/ipv4/inet_diag.ko.zst\n\
                        kernel/drivers/nvme/host/nvme-tcp.ko.xz: kernel/drivers/nvme/host/nvme-core.ko.xz\n";
         assert_eq!(algorithms_among(modules).collect::<Vec<_>>(), ["vegas", "bbr3"]);
+    }
+
+    #[test]
+    fn a_module_of_the_users_own_is_told_from_one_of_the_kernel_by_its_build() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, taint, build) in [("tcp_bbr", "\n", 1), ("tcp_mine", "OE\n", 2), ("other", "O\n", 3)] {
+            let module = folder.path().join(name);
+            fs::create_dir_all(module.join("notes")).unwrap();
+            fs::write(module.join("taint"), taint).unwrap();
+            let mut note = vec![4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0, 0xab, 0, 0xcd];
+            note.resize(36, build);
+            fs::write(module.join("notes/.note.gnu.build-id"), note).unwrap();
+        }
+        let algorithms = ["reno", "bbr", "mine", "unknown"].map(str::to_owned);
+        let mine = vec![("tcp_mine".to_owned(), "ab00cd02".to_owned())];
+        assert_eq!(own_modules_in(folder.path(), &algorithms), mine);
     }
 }
