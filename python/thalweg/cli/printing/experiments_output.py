@@ -65,20 +65,24 @@ def table(points: Sequence[Experiment], document: Document) -> str:
     """Return the table of points, one experiment each; every key that differs from its default is shown."""
     rows_of = _Rows(document)
     keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
-    swept = document.swept
-    others = _others(next(scenario for _, scenario in sweep.scenarios(document.raw, document.axes)), swept, document)
+    others = _others(document)
     if len(points) == 1:
         values = [[key, _value(value)] for key, value in points[0].sweep.items()]
-        return output.table(["key", "value"], _wrapped([*values, *rows[0].items(), *others]))
-    same = [key for key in rows[0] if all(row[key] == rows[0][key] for row in rows)]
-    changing = [key for key in rows[0] if key not in same]
-    above = [*([key, rows[0][key]] for key in same), *others]
+        return output.table(["key", "value"], _wrapped([*values, *rows[0].items(), *others[0].items()]))
+    names = dict.fromkeys(key for row in (*rows, *others) for key in row)
+    rows = [{key: (row | other).get(key, "") for key in names} for row, other in zip(rows, others, strict=True)]
+    same = [key for key in names if all(row[key] == rows[0][key] for row in rows)]
+    changing = [key for key in names if key not in same]
+    above = [[key, rows[0][key]] for key in same]
     lines = [
         [str(point.experiment), *(_value(point.sweep[key]) for key in keys), *(row[key] for key in changing)]
         for point, row in zip(points, rows, strict=True)
     ]
     below = output.table(["point", *keys, *changing], lines, numbers=[0])
-    return "\n\n".join([*([output.table(["at every point", ""], _wrapped(above))] if above else []), below])
+    tables = [output.table(["at every point", ""], _wrapped(above))] if above else []
+    if sources := _sources(points):
+        return "\n\n".join([*tables, below, output.table(["preset", "source"], _wrapped(sources))])
+    return "\n\n".join([*tables, below])
 
 
 def _wrapped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -95,15 +99,36 @@ def _wrapped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
     ]
 
 
-def _others(scenario: Raw, swept: Collection[str], document: Document) -> list[list[str]]:
-    """Return the keys that differ from their defaults and that neither the sweep nor other rows show."""
-    rows = []
-    for address, value in departures(scenario).items():
-        first, _, below = address.partition(".")
-        is_in_row = address in ABOUT | IN_ROWS or (first == "flow" and below.partition(".")[2] in IN_FLOW_ROWS)
-        if address not in swept and not is_in_row:
-            rows.append([address, _other(address, value, document.file.parent)])
-    return rows
+def _others(document: Document) -> list[dict[str, str]]:
+    """Return, for each point, the keys that differ from their defaults and that neither the sweep nor other rows show."""
+    swept, folder = document.swept, document.file.parent
+    known: dict[tuple[str, int], dict[str, str]] = {}
+    result = []
+    for _, scenario in sweep.scenarios(document.raw, document.axes):
+        rows: dict[str, str] = {}
+        for key, value in scenario.items():
+            # Points share equal values, which exist as long as the sweep.
+            if (key, id(value)) not in known:
+                shown = departures({key: value}).items()
+                known[key, id(value)] = {
+                    address: _other(address, value, folder)
+                    for address, value in shown
+                    if address not in swept and not _is_in_row(address)
+                }
+            rows |= known[key, id(value)]
+        result.append(rows)
+    return result
+
+
+def _sources(points: Sequence[Experiment]) -> list[list[str]]:
+    """Return the presets of the sweep, each with the source of its figures."""
+    values = dict.fromkeys((key, str(value)) for point in points for key, value in point.sweep.items())
+    return [[name, source] for key, name in values if (source := presets.source(key, name))]
+
+
+def _is_in_row(address: str) -> bool:
+    first, _, below = address.partition(".")
+    return address in ABOUT | IN_ROWS or (first == "flow" and below.partition(".")[2] in IN_FLOW_ROWS)
 
 
 def _other(address: str, value: TomlValue, folder: Path) -> str:

@@ -86,3 +86,26 @@ def test_long_values_are_wrapped_to_the_width_of_the_terminal(thalweg: Thalweg, 
     narrow, wide = (thalweg("check", "x.toml", COLUMNS=columns).stdout for columns in ("80", "120"))
     assert 70 < max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines())) <= 120
     assert narrow.split() == wide.split(), "nothing is cut off"
+
+
+def test_keys_that_differ_between_presets_are_columns_and_their_sources_are_listed(
+    thalweg: Thalweg, tmp_path: Path
+) -> None:
+    path = '[path]\npreset = "geo"\n'
+    sweep = '[sweep]\n"path.preset" = ["geo", "lte", "starlink"]\n'
+    (tmp_path / "x.toml").write_text('name = "x"\nduration = "20s"\n' + path + FLOW + sweep)
+    above, points, sources = thalweg("check", "x.toml").stdout.split("\n\n")
+    assert "path." not in above
+    header, geo, lte, starlink = points.splitlines()
+    at = header.index("path.reverse.rate")
+    assert [row[at:].split()[0] for row in (geo, lte, starlink)] == ["10Mbps", "5.6Mbps", "17Mbps"]
+    loss = header.index("path.loss")
+    assert [row[loss : loss + 9].strip() for row in (geo, lte, starlink)] == ["", "", "0.004"]
+    assert [line.split()[0] for line in sources.splitlines() if line[0] != " "] == ["preset", "geo", "lte", "starlink"]
+
+
+def test_steps_with_a_swept_value_are_shown_at_each_point(thalweg: Thalweg, tmp_path: Path) -> None:
+    steps = 'steps = [{at = "0s", loss = 0}, {at = "2s", rtt = "80ms"}]\n'
+    (tmp_path / "x.toml").write_text(HEAD + steps + FLOW + '[sweep]\n"path.steps.1.rtt" = ["20ms", "200ms"]\n')
+    points = thalweg("check", "x.toml").stdout.split("\n\n")[-1]
+    assert ["0s 0, 2s 20ms" in points, "0s 0, 2s 200ms" in points, "80ms" in points] == [True, True, False]
