@@ -39,6 +39,9 @@ HINT = (
 )
 """Hint for a trace whose rate is far below the intended one."""
 
+HINT_CSV = "rate_bps of a trace is in bit/s: 24 Mbit/s is 24e6"
+"""Hint for a CSV trace whose rate is far below the intended one."""
+
 MAX_MS = quantities.LARGEST // 10**6
 """The latest time that fits into a 64-bit nanosecond clock."""
 
@@ -109,7 +112,9 @@ class Conditions:
     def _rates(self) -> list[tuple[int, int]]:
         """Return each rate with its duration."""
         points = [(point.at_ns, point.rate_bps) for point in self.points if point.rate_bps is not None]
-        ends = [at for at, _ in points[1:]] + [self.period_ns or (points[-1][0] + NANOS if points else 0)]
+        if not points:
+            return []
+        ends = [at for at, _ in points[1:]] + [self.period_ns or points[-1][0] + NANOS]
         return [(rate, end - at) for (at, rate), end in zip(points, ends, strict=True)]
 
     @property
@@ -163,13 +168,14 @@ def in_words(trace: Trace) -> str:
 
 def in_cell(name: str, trace: Trace) -> str:
     """Describe a trace by its mean rate, period and outages, for a table cell."""
-    parts = [f"{quantities.rate_text(trace.mean_rate_bps)} on average"]
+    has_rate = isinstance(trace, Opportunities) or trace.has_rate
+    parts = [f"{quantities.rate_text(trace.mean_rate_bps)} on average"] if has_rate else []
     if trace.period_ns:
         parts.append(f"repeats every {quantities.time_text(trace.period_ns)}")
     if outages := trace.outages_ns:
         longest = quantities.time_text(max(outages))
         parts.append(f"1 outage of {longest}" if len(outages) == 1 else f"{len(outages)} outages of up to {longest}")
-    return f"trace {name}: {', '.join(parts)}"
+    return ": ".join(filter(None, [f"trace {name}", ", ".join(parts)]))
 
 
 def _text(file: Path) -> str:
@@ -221,9 +227,10 @@ def _opportunities(file: Path, lines: Sequence[tuple[int, str]]) -> Opportunitie
 
 def _conditions(file: Path, lines: Sequence[tuple[int, str]]) -> Conditions:
     heading = [cell.strip().lower() for cell in lines[0][1].split(",")]
-    unknown = [column for column in heading if column not in COLUMNS]
-    if unknown or "t_s" not in heading or len(set(heading)) < len(heading) or len(heading) < 2:
-        raise _bad(file, lines[0][0], "the header is not that of a trace", lines[0][1])
+    if unknown := [column for column in heading if column not in COLUMNS]:
+        raise _bad(file, lines[0][0], f"a trace has no column `{unknown[0]}`", lines[0][1])
+    if "t_s" not in heading or len(set(heading)) < len(heading) or len(heading) < 2:
+        raise _bad(file, lines[0][0], "a trace has a column t_s and at least one other, each once", lines[0][1])
     rows = [(number, next(csv.reader([line]))) for number, line in lines[1:]]
     points: list[Point] = []
     start: Decimal | None = None
@@ -251,6 +258,8 @@ def _check_first(file: Path, number: int, conditions: Conditions) -> None:
         raise _bad(file, number, "the first row has no rate_bps", "an empty cell")
     if conditions.has_rate and not any(point.rate_bps for point in conditions.points):
         raise _bad(file, number, "every rate_bps is 0: no packet would ever pass", "0")
+    if all(point.loss == 1 for point in conditions.points):
+        raise _bad(file, number, "every loss is 1: no packet would ever arrive", "1")
 
 
 def _point(file: Path, number: int, at_ns: int, cells: dict[str, Decimal | None]) -> Point:

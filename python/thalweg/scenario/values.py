@@ -83,6 +83,22 @@ def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
     return None
 
 
+def has_rate_trace(link: Raw, folder: Path) -> bool | None:
+    """Return whether a direction's trace sets its rate; None if there is no readable trace."""
+    if not isinstance(trace := link.get("trace"), str):
+        return None
+    try:
+        read = traces.read(folder / trace)
+    except ThalwegError:
+        return None
+    return isinstance(read, traces.Opportunities) or read.has_rate
+
+
+def trace_in_words(link: Raw, folder: Path) -> str:
+    """Describe the rate of a direction's trace; empty if it sets none."""
+    return traces.in_words(traces.read(folder / str(link["trace"]))) if has_rate_trace(link, folder) else ""
+
+
 def room_bytes(buffer: int | Bdps, rate_bps: Fraction | None, rtt_ns: int | None) -> int | None:
     """Return the size of a buffer in whole bytes, rounded down; None if it depends on an unknown value.
 

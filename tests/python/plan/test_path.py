@@ -107,10 +107,25 @@ def test_a_csv_file_is_a_profile(tmp_path: Path) -> None:
     assert planned(tmp_path, 'trace = "train.csv.gz"\nrtt = "40ms"').profiles == document.profiles
 
 
+def test_a_trace_of_delays_has_a_rate_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "delays.csv").write_text("t_s,delay_s\n0,0.02\n2,0.03\n")
+    document = planned(tmp_path, 'rate = "20Mbps"\ntrace = "delays.csv"\nrtt = "40ms"')
+    forward = document.experiments[0].forward
+    assert forward.capacity.model_dump()["steps"] == [{"at_ns": 0, "rate_bps": 20_000_000}]
+    assert forward.buffer.model_dump() == {"kind": "bytes", "bytes": 100_000}
+    assert forward.profile
+    assert [point.delay_ns for point in document.profiles[forward.profile].points] == [20_000_000, 30_000_000]
+    (tmp_path / "x.toml").write_text(
+        f'name = "x"\n[path]\nrate = "20Mbps"\nrtt = "40ms"\n[path.reverse]\ntrace = "delays.csv"\n{FLOW}'
+    )
+    reverse = plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM}).experiments[0].reverse
+    assert (reverse.capacity.kind, bool(reverse.profile)) == ("unlimited", True)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("t_s,rate\n0,1\n", "the header is not that of a trace"),
+        ("t_s,rate\n0,1\n", "a trace has no column `rate`"),
         ("t_s,rate_bps\n0,1\n0,2\n", "a row is not later than the one before"),
         ("t_s,rate_bps\n0,fast\n", "rate_bps is not a number"),
         ("t_s,rate_bps\n0,-1\n", "rate_bps is negative, not finite or too large"),

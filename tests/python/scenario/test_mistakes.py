@@ -142,6 +142,11 @@ CASES = {
     "UDP leaves nothing": GOOD + '[[background]]\nrate = "30Mbps"\n[[background]]\nrate = "10Mbps"\n',
     "trace that does not exist": GOOD.replace('rate = "40Mbps"', 'trace = "lte.upp"'),
     "trace with a bad line": GOOD.replace('rate = "40Mbps"', 'trace = "bad.trace"'),
+    "trace without a rate": GOOD.replace('rate = "40Mbps"', 'trace = "delays.csv"'),
+    "trace in another unit": GOOD.replace('rate = "40Mbps"', 'trace = "mbps.csv"'),
+    "trace with a rate of a few bits": GOOD.replace('rate = "40Mbps"', 'trace = "slow.csv"'),
+    "trace that loses everything": GOOD.replace("[path]\n", '[path]\ntrace = "lost.csv"\n'),
+    "trace with times only": GOOD.replace("[path]\n", '[path]\ntrace = "times.csv"\n'),
     "trace that goes back": GOOD.replace('rate = "40Mbps"', 'trace = "back.trace"'),
     "trace without lines": GOOD.replace('rate = "40Mbps"', 'trace = "empty.trace"'),
     "trace beyond all clocks": GOOD.replace('rate = "40Mbps"', 'trace = "far.trace"'),
@@ -254,6 +259,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "good.trace").write_text("1\n2\n")
     (tmp_path / "bad.trace").write_text("1\n2\n3.5\n")
     (tmp_path / "back.trace").write_text("1\n5\n3\n")
+    (tmp_path / "delays.csv").write_text("t_s,delay_s\n0,0.02\n2,0.03\n")
+    (tmp_path / "mbps.csv").write_text("t_s,rate_mbps\n0,40\n")
+    (tmp_path / "slow.csv").write_text("t_s,rate_bps\n0,40\n")
+    (tmp_path / "lost.csv").write_text("t_s,loss\n0,1\n")
+    (tmp_path / "times.csv").write_text("t_s\n0\n2\n")
     (tmp_path / "far.trace").write_text("1\n" + 5000 * "9" + "\n")
     (tmp_path / "empty.trace").write_text("\n")
     monkeypatch.chdir(tmp_path)

@@ -115,6 +115,8 @@ def _others(document: Document) -> list[dict[str, str]]:
                     for address, value in shown
                     if address not in swept and not _is_in_row(address)
                 }
+                if key == "path" and isinstance(value, dict) and {"rate", "trace"} <= value.keys():
+                    known[key, id(value)]["path.trace"] = _trace(folder, str(value["trace"]))
             rows |= known[key, id(value)]
         result.append(rows)
     return result

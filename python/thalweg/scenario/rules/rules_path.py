@@ -57,12 +57,22 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
 
 
 def _capacity(link: Raw, key_path: KeyPath, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
-    sets_rate = any("rate" in step for _, step in values.tables(link, "steps"))
-    capacities = [
-        key for key in CAPACITIES if key in link and not (key == "steps" and "rate" in link and not sets_rate)
-    ]
+    sets_rate = {
+        "rate": True,
+        "steps": any("rate" in step for _, step in values.tables(link, "steps")),
+        "trace": values.has_rate_trace(link, folder),
+    }
+    capacities = [key for key in CAPACITIES if key in link and (sets_rate[key] or "rate" not in link)]
     name = ".".join(map(str, key_path))
-    if capacities == ["steps"] and is_required and not sets_rate and link.get("steps"):
+    if capacities == ["trace"] and is_required and sets_rate["trace"] is False:
+        mistakes.add(
+            "missing-key",
+            (*key_path, "trace"),
+            f"the trace `{link['trace']}` has no rate_bps, and [{name}] has no rate",
+            expected="a rate in the trace, or in addition to it",
+            hint=f'add rate = "40Mbps" to [{name}]',
+        )
+    if capacities == ["steps"] and is_required and not sets_rate["steps"] and link.get("steps"):
         mistakes.add(
             "missing-key",
             (*key_path, "steps"),
@@ -223,6 +233,12 @@ def _trace(file: Path, key_path: KeyPath, mistakes: Mistakes) -> None:
         )
 
 
+def _hint_of_trace(why: str, link: Raw, carrier: Carrier | None) -> list[str]:
+    if not why or "trace" not in link:
+        return []
+    return [traces.HINT if carrier else traces.HINT_CSV]
+
+
 def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mistakes) -> None:
     name = ".".join((*map(str, key_path), "buffer"))
     if key_path[-1] == "reverse" and not any(key in link for key in CAPACITIES):
@@ -250,14 +266,15 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
         return  # a path without delay or rate is reported elsewhere
     if room < MTU_BYTES:
         carrier = Carrier.of(link, folder)
-        why = f": {carrier}" if carrier and not isinstance(buffer, int) else ""
+        reason = str(carrier) if carrier else values.trace_in_words(link, folder)
+        why = f": {reason}" if reason and not isinstance(buffer, int) else ""
         mistakes.add(
             "out-of-range",
             (*key_path, "buffer"),
             f"`{name}` is {room} B, which is too small for a packet{why}",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
-            hint="\n".join([*([traces.HINT] if why and "trace" in link else []), 'the minimum is buffer = "1packet"']),
+            hint="\n".join([*_hint_of_trace(why, link, carrier), 'the minimum is buffer = "1packet"']),
         )
     if room > quantities.LARGEST:
         mistakes.add(
