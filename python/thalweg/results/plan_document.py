@@ -97,6 +97,7 @@ class LinkDocument(TypedDict):
     policer: NotRequired[PolicerDocument | None]
     aggregation: NotRequired[AggregationDocument | None]
     offloads: NotRequired[bool]
+    ack_thinning: NotRequired[int | None]
     profile: NotRequired[str | None]
 
 

@@ -160,8 +160,9 @@ def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, plac
         _ratios([link["duplicate"] for link in links], "arrive twice"),
         _policers(links),
         _aggregations(links),
+        optional([_thinning(link) for link in links], "{:g}".format, lambda text: f"one in {text} ACKs passes", "or all"),
         _either([link.get("offloads", False) for link in links], "segments that arrive back to back are merged"),
-        "delay or loss change over time" if any(link.get("profile") for link in links) else "",
+        _at_points("delay or loss change over time", sum(bool(link.get("profile")) for link in links), len(links)),
     ]
     text = _listed([phrase for phrase in phrases if phrase])
     return [f"{place_text}, {text}."] if text else []
@@ -171,13 +172,25 @@ def _policers(links: Sequence[LinkDocument]) -> str:
     policers = [policer for link in links if (policer := link.get("policer"))]
     rates = amounts([policer["rate_bps"] for policer in policers], _bitrate)
     bursts = amounts([policer["burst_bytes"] for policer in policers], _bytes)
-    return f"a policer drops what exceeds {rates} after a burst of {bursts}" if policers else ""
+    text = f"a policer drops what exceeds {rates} after a burst of {bursts}"
+    return _at_points(text, len(policers), len(links))
 
 
 def _aggregations(links: Sequence[LinkDocument]) -> str:
     aggregations = [aggregation for link in links if (aggregation := link.get("aggregation"))]
     intervals = amounts([aggregation["interval_ns"] for aggregation in aggregations], _time)
-    return f"packets of {intervals} leave together" if aggregations else ""
+    return _at_points(f"packets of {intervals} leave together", len(aggregations), len(links))
+
+
+def _thinning(link: LinkDocument) -> int | None:
+    """Return the number of ACKs of which one passes; None: all pass."""
+    acks = link.get("ack_thinning") or 1
+    return acks if acks > 1 else None
+
+
+def _at_points(text: str, count: int, points: int) -> str:
+    """Say where a phrase is true; empty if it is true at no point."""
+    return "" if not count else text if count == points else f"{text} at {count} of {points} points"
 
 
 def _ratios(ratios: Sequence[float], effect: str) -> str:

@@ -50,6 +50,12 @@ CASES = {
     "jitter": ('"path.jitter" = ["0s", "2ms"]', "packets wait a random time of up to 2 ms, in order, or not at all."),
     "reorder": ('"path.reorder" = [0, 0.01]', "0 or 1 % of the packets are held back by 5 ms."),
     "duplicate": ('"path.duplicate" = [0, 0.1]', "0 or 10 % of the packets arrive twice."),
+    "aggregation": ('"path.preset" = ["lte", "fibre"]', "On the forward path, packets of 1 ms leave together at 1 of 2"),
+    "ACK thinning": ('"path.reverse.ack_thinning" = [1, 4]', "On the reverse path, one in 4 ACKs passes, or all."),
+    "policer": (
+        '"path.policer.rate" = ["5Mbps", "8Mbps"]\n"path.policer.burst" = ["25kB"]',
+        "a policer drops what exceeds 5 or 8 Mbit/s after a burst of 25 kB.",
+    ),
     "rate": ('"path.rate" = ["5Mbps", "10Mbps"]', "The bottleneck carries 5 or 10 Mbit/s and"),
     "rtt": ('"path.rtt" = ["5ms", "1s"]', "is 5 ms or 1 s."),
     "algorithms": ('"flow.a.cc" = ["cubic", "bbr"]', "cubic or bbr; unlimited data; starts at 0 s."),
