@@ -14,6 +14,7 @@ from thalweg.analysis import MEASURES, Axis, Status
 from thalweg.analysis.tables.series import spread
 from thalweg.report.text.labels import point_text
 from thalweg.report.text.numbers import Scale, scale_for
+from thalweg.analysis.tables.directions import Direction, of_flow
 from thalweg.results import Run, open_run
 from thalweg.results.plan_document import SweptValue
 
@@ -119,6 +120,13 @@ class Sweep:
     def all_flows(self) -> list[str]:
         """Names of the flows, in the order of the scenario."""
         return list(dict.fromkeys(name for run in self._runs for name in analysis.flow_names(run)))
+
+    @cached_property
+    def directions(self) -> list[Direction]:
+        """Directions in which data is sent; if none is planned, down."""
+        experiments = [entry for run in self._runs for entry in run.plan["experiments"]]
+        planned = {of_flow(traffic) for entry in experiments for traffic in (*entry["flows"], *entry["background"])}
+        return sorted(planned) or ["down"]
 
     @cached_property
     def flows(self) -> list[str]:

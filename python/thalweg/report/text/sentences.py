@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from thalweg.analysis import MEASURES, Axis
+from thalweg.analysis.tables.directions import UP
 from thalweg.report.content import Cell, Measurements, Point, Sweep
 from thalweg.report.text.labels import joined, key_title, setting, value_text
 from thalweg.report.text.numbers import NARROW
@@ -229,25 +230,31 @@ def _algorithm(sweep: Sweep, measurements: Measurements, flow: str, axis: Axis, 
         remark = ONE_REPETITION if any(cell.low is None for cell in groups[0].values()) else ""
         remark = remark or ("" if leader else "; no algorithm is significantly better")
         return f"{title} is {listed}{remark}."
-    for cells in groups:
-        leader = _leader(cells, measure)
-        if leader:
+    tested = [cells for cells in groups if all(cell.low is not None for cell in cells.values())]
+    remark = "" if tested else ONE_REPETITION
+    counted = tested or groups
+    for cells in counted:
+        if leader := _leader(cells, measure) if tested else _best(cells, measure)[0][0]:
             wins[leader] = wins.get(leader, 0) + 1
     if not wins:
-        return f"{title}: no algorithm is significantly better at any of {len(groups)} points."
+        return f"{title}: no algorithm is significantly better at any of {len(counted)} points."
     ranked = sorted(wins.items(), key=lambda item: -item[1])
     first, *others = [f"with {cc} at {count}" for cc, count in ranked]
-    rest = len(groups) - sum(wins.values())
-    text = f"{title} is {extreme} {first} of {len(groups)} points" + "".join(f", {other}" for other in others)
-    return text + (f"; at {rest} no algorithm is significantly better." if rest else ".")
+    rest = len(counted) - sum(wins.values())
+    text = f"{title} is {extreme} {first} of {len(counted)} points" + "".join(f", {other}" for other in others)
+    return text + remark + (f"; at {rest} no algorithm is significantly better." if rest else ".")
+
+
+def _best(cells: dict[str, Cell], measure: str) -> list[tuple[str, Cell]]:
+    """Return the algorithms and their cells, the one with the best mean first."""
+    return sorted(cells.items(), key=lambda item: item[1].mean, reverse=measure != "completion_time")
 
 
 def _leader(cells: dict[str, Cell], measure: str) -> str | None:
     """Return the algorithm whose interval is better than those of all others."""
     is_less_better = measure == "completion_time"
-    ranked = sorted(cells.items(), key=lambda item: item[1].mean, reverse=not is_less_better)
-    name, best = ranked[0]
-    for _, other in ranked[1:]:
+    (name, best), *others = _best(cells, measure)
+    for _, other in others:
         if best.low is None or best.high is None or other.low is None or other.high is None:
             return None
         if (best.high >= other.low) if is_less_better else (best.low <= other.high):
@@ -256,33 +263,47 @@ def _leader(cells: dict[str, Cell], measure: str) -> str | None:
 
 
 def _link(sweep: Sweep, measurements: Measurements) -> list[str]:
-    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "utilisation"))]
+    return [text for place, up in _links(sweep) if (text := _fullness(sweep, measurements, f"The link{place}", up))]
+
+
+def _links(sweep: Sweep) -> list[tuple[str, str]]:
+    """Return the links that carry data: their place in a sentence, and the suffix of their measures."""
+    if sweep.directions == ["down"]:
+        return [("", "")]
+    return [(f" of {direction}loads", UP if direction == "up" else "") for direction in sweep.directions]
+
+
+def _fullness(sweep: Sweep, measurements: Measurements, link: str, up: str) -> str | None:
+    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, f"utilisation{up}"))]
     if not cells:
-        return []
+        return None
     low, high = (choose(cells, key=lambda pair: pair[1].mean) for choose in (min, max))
     if len(cells) == 1:
-        return [f"The link is {_per_cent(low[1].mean)} full."]
+        return f"{link} is {_per_cent(low[1].mean)} full."
     if low[1].mean >= FULL:
         least = math.floor(low[1].mean * 100 + 1e-9) / 100
-        return [f"The link is at least {_per_cent(least)} full at every point."]
-    return [
-        f"The link is {_per_cent(low[1].mean)} full at {sweep.text(low[0])}, and {_per_cent(high[1].mean)} at"
+        return f"{link} is at least {_per_cent(least)} full at every point."
+    return (
+        f"{link} is {_per_cent(low[1].mean)} full at {sweep.text(low[0])}, and {_per_cent(high[1].mean)} at"
         f" {sweep.text(high[0])}."
-    ]
+    )
 
 
 def _queue(sweep: Sweep, measurements: Measurements) -> list[str]:
-    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "queueing_delay"))]
+    return [text for place, up in _links(sweep) if (text := _wait(sweep, measurements, f"in the queue{place}", up))]
+
+
+def _wait(sweep: Sweep, measurements: Measurements, place: str, up: str) -> str | None:
+    measure = f"queueing_delay{up}"
+    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, measure))]
     if not cells:
-        return []
-    scale = measurements.scales["queueing_delay"]
+        return None
+    scale = measurements.scales[measure]
     low, high = (choose(cells, key=lambda pair: pair[1].mean) for choose in (min, max))
+    text = f"A packet waits {scale.with_unit(low[1].mean)} {place} on average"
     if len(cells) == 1:
-        return [f"A packet waits {scale.with_unit(low[1].mean)} in the queue on average."]
-    return [
-        f"A packet waits {scale.with_unit(low[1].mean)} in the queue on average at {sweep.text(low[0])}, and"
-        f" {scale.with_unit(high[1].mean)} at {sweep.text(high[0])}."
-    ]
+        return f"{text}."
+    return f"{text} at {sweep.text(low[0])}, and {scale.with_unit(high[1].mean)} at {sweep.text(high[0])}."
 
 
 def _retransmissions(sweep: Sweep, measurements: Measurements) -> list[str]:

@@ -160,7 +160,9 @@ def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, plac
         _ratios([link["duplicate"] for link in links], "arrive twice"),
         _policers(links),
         _aggregations(links),
-        optional([_thinning(link) for link in links], "{:g}".format, lambda text: f"one in {text} ACKs passes", "or all"),
+        optional(
+            [_thinning(link) for link in links], "{:g}".format, lambda text: f"one in {text} ACKs passes", "or all"
+        ),
         _either([link.get("offloads", False) for link in links], "segments that arrive back to back are merged"),
         _at_points("delay or loss change over time", sum(bool(link.get("profile")) for link in links), len(links)),
     ]

@@ -50,7 +50,10 @@ CASES = {
     "jitter": ('"path.jitter" = ["0s", "2ms"]', "packets wait a random time of up to 2 ms, in order, or not at all."),
     "reorder": ('"path.reorder" = [0, 0.01]', "0 or 1 % of the packets are held back by 5 ms."),
     "duplicate": ('"path.duplicate" = [0, 0.1]', "0 or 10 % of the packets arrive twice."),
-    "aggregation": ('"path.preset" = ["lte", "fibre"]', "On the forward path, packets of 1 ms leave together at 1 of 2"),
+    "aggregation": (
+        '"path.preset" = ["lte", "fibre"]',
+        "On the forward path, packets of 1 ms leave together at 1 of 2",
+    ),
     "ACK thinning": ('"path.reverse.ack_thinning" = [1, 4]', "On the reverse path, one in 4 ACKs passes, or all."),
     "policer": (
         '"path.policer.rate" = ["5Mbps", "8Mbps"]\n"path.policer.burst" = ["25kB"]',

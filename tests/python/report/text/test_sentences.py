@@ -149,3 +149,38 @@ def test_a_flow_is_named_with_its_algorithm_unless_its_name_has_it(tmp_path: Pat
     content = Content([run.write()])
     assert flow_name(content.sweep, "ours") == "ours (bbr)"
     assert flow_name(content.sweep, "cubic-flow") == "cubic-flow"
+
+
+def test_without_intervals_the_best_means_are_counted_as_possible_chance(tmp_path: Path) -> None:
+    sentence = algorithms(tmp_path, {"bbr": [[9000], [9000]], "cubic": [[1000], [1000]]})
+    assert sentence == (
+        "Goodput of one is highest with bbr at 2 of 2 points (without intervals: may be due to chance)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("directions", "expected"),
+    [
+        ((True,), ["The link of uploads is 80 % full."]),
+        ((False, True), ["The link of downloads is 2 % full.", "The link of uploads is 80 % full."]),
+        ((False,), ["The link is 2 % full."]),
+    ],
+)
+def test_the_link_that_carries_the_data_is_described(
+    tmp_path: Path, directions: tuple[bool, ...], expected: list[str]
+) -> None:
+    flows = [flow(f"flow-{number}", size_bytes=None, up=up) for number, up in enumerate(directions)]
+    run = SyntheticRun(tmp_path / "run", [experiment(0, 0, flows=flows)])
+    for number, up in enumerate(directions):
+        run.transfer(
+            0, 0, f"flow-{number}", size_bytes=None, completed=False, acked_bytes=9000, end_us=SECOND,
+            direction="up" if up else "down",
+        )  # fmt: skip
+    for t_us in range(0, SECOND + 1, SECOND // 10):
+        for name, share in (("forward", 0.02), ("reverse", 0.8)):
+            run.queue(0, 0, t_us, link=name, sent_bytes=int(t_us * 5 * share), backlog_bytes=1500)
+    content = Content([run.write()])
+    found = [text.replace("\u202f", " ") for text in sentences(content.sweep, content.measurements)]
+    assert [text for text in found if text.startswith("The link")] == expected
+    places = ["of uploads" in text for text in found if text.startswith("A packet waits")]
+    assert places == [up for up in directions]
