@@ -11,10 +11,10 @@ import polars as pl
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES, Axis, Status
+from thalweg.analysis.tables.directions import Direction, of_flow
 from thalweg.analysis.tables.series import spread
 from thalweg.report.text.labels import point_text
 from thalweg.report.text.numbers import Scale, scale_for
-from thalweg.analysis.tables.directions import Direction, of_flow
 from thalweg.results import Run, open_run
 from thalweg.results.plan_document import SweptValue
 

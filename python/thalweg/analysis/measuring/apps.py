@@ -58,19 +58,22 @@ def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
-    """Return the number and duration of stalls; playback begins with the first segment or frame."""
+    """Return the number and duration of stalls, null if a copy did not begin: playback begins with the first segment or
+    frame.
+    """
     played = transfers.filter(pl.col("stall_us").is_not_null())
     shown_us = pl.col("end_us").max() - pl.col("end_us").min()
     of_copies = played.group_by(COPY, maintain_order=True).agg(
         (pl.col("stall_us") > 0).sum().alias("stalls"),
         (pl.col("stall_us").sum() / MICROSECONDS).alias("stall_time"),
         (shown_us / MICROSECONDS).alias("shown_s"),
+        pl.col("completed").any().alias("has_begun"),
     )
-    shown_s = pl.col("shown_s").sum()
+    shown_s, have_begun = pl.col("shown_s").sum(), pl.col("has_begun").all()
     return of_copies.group_by(FLOW, maintain_order=True).agg(
-        pl.col("stalls").sum().cast(pl.Float64),
-        pl.col("stall_time").sum(),
-        pl.when(shown_s > 0).then(pl.col("stall_time").sum() / shown_s).alias("stall_ratio"),
+        pl.when(have_begun).then(pl.col("stalls").sum().cast(pl.Float64)),
+        pl.when(have_begun).then(pl.col("stall_time").sum()),
+        pl.when(have_begun & (shown_s > 0)).then(pl.col("stall_time").sum() / shown_s).alias("stall_ratio"),
     )
 
 

@@ -44,6 +44,19 @@ def test_a_video_has_a_bitrate_a_startup_delay_and_stalls(tmp_path: Path) -> Non
     assert values["page_time"] is None
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_video_that_never_begins_has_no_stalls_instead_of_none(tmp_path: Path, copies: int) -> None:
+    load = app("video", bitrates_bps=[5_000_000], segment_ns=4, buffer_ns=30)
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=[flow("tv", load=load, count=copies)]),))
+    for copy in range(copies):
+        # The last copy receives nothing.
+        synthetic.transfer(
+            0, 0, "tv", copy=copy, end_us=20 * SECOND, completed=copy < copies - 1, stall_us=0, bitrate_bps=5_000_000,
+        )  # fmt: skip
+    values = measured(synthetic, "tv")
+    assert (values["stalls"], values["stall_time"], values["stall_ratio"]) == (None, None, None)
+
+
 def test_page_load_times_are_of_half_and_all_objects(tmp_path: Path) -> None:
     load = app("web", objects=4, sizes_bytes=[1000])
     synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=[flow("web", load=load)]),))

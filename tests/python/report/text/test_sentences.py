@@ -183,4 +183,4 @@ def test_the_link_that_carries_the_data_is_described(
     found = [text.replace("\u202f", " ") for text in sentences(content.sweep, content.measurements)]
     assert [text for text in found if text.startswith("The link")] == expected
     places = ["of uploads" in text for text in found if text.startswith("A packet waits")]
-    assert places == [up for up in directions]
+    assert places == list(directions)
