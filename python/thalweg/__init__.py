@@ -17,9 +17,9 @@ The layers, each of which imports only earlier ones:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thalweg.api import Result, Scenario, load_scenario, open_run
+    from thalweg.api import Result, Scenario, ThalwegError, load_scenario, open_run
 
-__all__ = ["Result", "Scenario", "__version__", "load_scenario", "open_run"]
+__all__ = ["Result", "Scenario", "ThalwegError", "__version__", "load_scenario", "open_run"]
 
 __version__ = "0.2.0"
 

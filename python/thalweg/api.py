@@ -12,11 +12,13 @@
 docs/guide/python.md is the guide. The documented names are stable; CHANGELOG.md announces changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date, time
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thalweg import engine as engines
 from thalweg import plan, results, scenario
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 Table = Literal["flows", "samples", "state", "queue", "packets"]
 """Tables of a run directory; docs/reference/columns.md describes their columns."""
+
+__all__ = ["Result", "Scenario", "ThalwegError", "load_scenario", "open_run"]
 
 PATH = "(path)"
 """Name of the path in charts of flows."""
@@ -78,6 +82,10 @@ class Result:
             name: `flows` (a row per transfer), `samples` (per connection and moment), `state` (values of an
                 algorithm), `queue` (per direction and moment) or `packets` (only with `engine.record`).
         """
+        if name not in get_args(Table):
+            raise ThalwegError(
+                "unknown-table", f"there is no table `{name}`", expected=f"one of {', '.join(get_args(Table))}"
+            )
         frame: pl.DataFrame = getattr(self._run, name)()
         return frame if set(self.sweep_keys) <= set(frame.columns) else self._run.with_sweep(frame)
 
@@ -96,26 +104,29 @@ class Result:
         """
         from thalweg import analysis
 
-        _known(measures or [])
-        return analysis.summary(self._run, measures=measures)
+        return analysis.summary(self._run, measures=_known(measures))
 
     def repetitions(self, measures: Sequence[str] | None = None) -> "pl.DataFrame":
         """Return every measure of every repetition: the values behind `summary`."""
         from thalweg import analysis
 
-        _known(measures or [])
-        return analysis.repetitions(self._run, measures=measures)
+        return analysis.repetitions(self._run, measures=_known(measures))
 
     def plot(self, measure: str = "goodput") -> "alt.LayerChart | alt.FacetChart":
         """Return an Altair chart of a measure over the swept key with the most values, one line per flow with its
         intervals.
 
         Further swept keys become panels. Without a sweep, the flows are on the x axis.
+
+        Raises:
+            ThalwegError: The measure is unknown, or has no value in this run.
         """
         import altair as alt
         import polars as pl
 
         summary = self.summary([measure])
+        if summary.is_empty():
+            raise ThalwegError("no-values", f"the run {self.directory} has no value of `{measure}`")
         keys = [key for key in self.sweep_keys if summary[key].n_unique() > 1]
         x = max(keys, key=lambda key: summary[key].n_unique(), default="flow")
         panels = [key for key in keys if key != x]
@@ -171,9 +182,10 @@ class Scenario:
             ThalwegError: The engine cannot run here or refuses the scenario, or an experiment failed.
             KeyboardInterrupt: It was interrupted; finished experiments stay, and running it again resumes.
         """
-        capabilities = engines.capabilities(engine)
-        chosen = engines.choose(engine, capabilities)
-        planned = plan.make(self.document, chosen, capabilities.engines)
+        with _explained():
+            capabilities = engines.capabilities(engine)
+            chosen = engines.choose(engine, capabilities)
+            planned = plan.make(self.document, chosen, capabilities.engines)
         directory = Path(out) if out else default_directory(planned, chosen)
         outcome = execute(
             planned, directory, binary=capabilities.binary, threads=threads, command=self._command(engine)
@@ -196,14 +208,23 @@ def load_scenario(file: str | PathLike[str], settings: Mapping[str, Any] | None 
 
     Args:
         file: A TOML file.
-        settings: Values that replace the file's, by key, such as `{"path.rtt": "80ms"}`; a list is swept.
+        settings: Values that replace the file's, by key, such as `{"path.rtt": "80ms"}`; a list, tuple or array is
+            swept.
 
     Raises:
         ThalwegError: The file cannot be read, or has a mistake.
         ThalwegErrors: It has several; all are listed.
     """
-    values = dict(settings or {})
-    return Scenario(scenario.load(file, values), Path(file), values)
+    with _explained():
+        if not isinstance(settings or {}, Mapping):
+            raise ThalwegError(
+                "bad-settings",
+                "the settings are not a mapping",
+                found=repr(settings),
+                expected='values by key, such as {"path.rtt": "80ms"}',
+            )
+        values = {key: _plain(key, value) for key, value in (settings or {}).items()}
+        return Scenario(scenario.load(file, values), Path(file), values)
 
 
 def open_run(directory: str | PathLike[str]) -> Result:
@@ -215,16 +236,53 @@ def open_run(directory: str | PathLike[str]) -> Result:
     return Result(results.open_run(directory))
 
 
-def _known(measures: Sequence[str]) -> None:
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Add the line, the expectation and the hint of an error to its traceback."""
+    try:
+        yield
+    except ThalwegError as error:
+        error.add_note(error.text())
+        raise
+
+
+def _plain(key: str, value: Any) -> Any:
+    """Return a value of TOML: scalars and arrays of NumPy and polars become numbers and lists.
+
+    >>> _plain("path.loss", (0, 0.01))
+    [0, 0.01]
+    """
+    for convert in ("tolist", "to_list"):
+        if hasattr(value, convert):
+            return _plain(key, getattr(value, convert)())
+    if isinstance(value, list | tuple):
+        return [_plain(key, inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(f"{key}.{name}", inner) for name, inner in value.items()}
+    if isinstance(value, bool | int | float | str | date | time):
+        return value
+    raise ThalwegError(
+        "bad-value",
+        f"`{key}` is a {type(value).__name__}",
+        place=key,
+        found=repr(value),
+        expected="a text, a number, a truth value, or a list of them",
+    )
+
+
+def _known(measures: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the names of measures; a single name may be a text. Raises `ThalwegError` for an unknown one."""
     from thalweg.analysis import MEASURES
 
-    unknown = [name for name in measures if name not in MEASURES]
+    measures = [measures] if isinstance(measures, str) else measures
+    unknown = [name for name in measures or [] if name not in MEASURES]
     if unknown:
         raise ThalwegError(
             "unknown-measure",
             f"there is no measure `{unknown[0]}`",
             expected=", ".join(MEASURES),
         )
+    return measures
 
 
 def _title(measure: str) -> tuple[str, str]:

@@ -4,9 +4,11 @@ import json
 import re
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import thalweg
@@ -78,6 +80,42 @@ def test_an_opened_run_directory_has_the_same_numbers(result: thalweg.Result) ->
 def test_a_measure_that_does_not_exist_is_refused_by_its_name(result: thalweg.Result) -> None:
     with pytest.raises(ThalwegError, match="there is no measure `godput`"):
         result.summary(["godput"])
+
+
+def test_a_single_measure_may_be_a_text(result: thalweg.Result) -> None:
+    assert result.summary("goodput").equals(result.summary(["goodput"]))
+    assert set(result.repetitions("goodput")["measure"]) == {"goodput"}
+
+
+def test_what_a_run_does_not_have_is_refused_by_its_name(result: thalweg.Result) -> None:
+    with pytest.raises(thalweg.ThalwegError, match="there is no table `plan`") as caught:
+        result.table("plan")  # type: ignore[arg-type]
+    assert caught.value.expected == "one of flows, samples, state, queue, packets"
+    with pytest.raises(thalweg.ThalwegError, match="has no value of `video_bitrate`"):
+        result.plot("video_bitrate")
+
+
+def test_settings_may_be_values_of_numpy_and_tuples(tmp_path: Path) -> None:
+    (tmp_path / "api.toml").write_text(SCENARIO)
+    loaded = thalweg.load_scenario(
+        tmp_path / "api.toml",
+        {"path.loss": np.linspace(0, 0.02, 3), "repetitions": np.int64(3), "path.rtt": ("10ms", "20ms")},
+    )
+    plain = thalweg.load_scenario(
+        tmp_path / "api.toml", {"path.loss": [0.0, 0.01, 0.02], "repetitions": 3, "path.rtt": ["10ms", "20ms"]}
+    )
+    assert (loaded.settings, loaded.document.raw) == (plain.settings, plain.document.raw)
+    with pytest.raises(thalweg.ThalwegError, match="is a complex"):
+        thalweg.load_scenario(tmp_path / "api.toml", {"path.rate": 1j})
+    with pytest.raises(thalweg.ThalwegError, match="the settings are not a mapping"):
+        thalweg.load_scenario(tmp_path / "api.toml", "path.rtt=80ms")  # type: ignore[arg-type]
+
+
+def test_the_traceback_of_a_mistake_has_its_hint(tmp_path: Path) -> None:
+    (tmp_path / "api.toml").write_text(SCENARIO)
+    with pytest.raises(thalweg.ThalwegError) as caught:
+        thalweg.load_scenario(tmp_path / "api.toml", {"path.rtt": 80})
+    assert 'did you mean "80ms"?' in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_report_is_written(result: thalweg.Result, tmp_path: Path) -> None:

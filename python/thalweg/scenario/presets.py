@@ -7,7 +7,7 @@ from importlib.resources import files
 from thalweg.scenario.document import Raw, TomlValue
 
 CAPACITIES = ("rate", "steps", "trace")
-"""Mutually exclusive keys of a link's capacity; setting any of them replaces that of the preset."""
+"""Keys of a link's capacity; one that sets a rate replaces that of the preset."""
 
 
 @cache
@@ -49,7 +49,10 @@ def _expand(kind: str, table: TomlValue) -> TomlValue:
 
 
 def _merge(preset: Raw, table: Raw) -> Raw:
-    replaced = CAPACITIES if any(key in table for key in CAPACITIES) else ()
+    steps = table.get("steps")
+    keeps_rate = isinstance(steps, list) and not any(isinstance(step, dict) and "rate" in step for step in steps)
+    own = [key for key in CAPACITIES if key in table and not (key == "steps" and keeps_rate)]
+    replaced = CAPACITIES if own else ()
     merged = {key: value for key, value in preset.items() if key not in replaced} | table
     below, own_below = preset.get("reverse"), table.get("reverse")
     if isinstance(below, dict) and isinstance(own_below, dict):

@@ -176,6 +176,14 @@ def test_every_preset_is_a_scenario(tmp_path: Path, name: str) -> None:
     assert only_experiment(tmp_path, f'preset = "{name}"').rtt_ns > 0
 
 
+def test_steps_without_a_rate_keep_that_of_the_preset(tmp_path: Path) -> None:
+    forward = only_experiment(
+        tmp_path, 'preset = "lte"\nsteps = [{at = "0s", loss = 0}, {at = "2s", loss = 0.01}]'
+    ).forward
+    assert forward.capacity.model_dump()["steps"] == [{"at_ns": 0, "rate_bps": 12_700_000}]
+    assert forward.profile
+
+
 def test_a_sweep_over_presets_expands_each(tmp_path: Path) -> None:
     document = planned(tmp_path, 'preset = "geo"', FLOW + '[sweep]\n"path.preset" = ["geo", "fibre"]\n')
     assert [experiment.rtt_ns for experiment in document.experiments] == [650_000_000, 10_000_000]
