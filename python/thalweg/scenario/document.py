@@ -17,6 +17,9 @@ from thalweg.scenario.positions import KeyPath
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 """Folder of the bundled scenarios."""
 
+MAX_EXCERPT = 80
+"""Maximum number of characters of a line that an error shows."""
+
 OF_SEARCHES = ("search", "fuzz")
 """Tables of a scenario file about searches; engines, sweeps and the scenario's schema ignore them."""
 
@@ -46,13 +49,19 @@ class Document:
     """The tables of searches, unchecked; they are not part of `raw`."""
 
     @cached_property
+    def sweep_rows(self) -> rows.Rows | None:
+        """The rows of the files in a checked scenario's sweep; None: its sweep has no files."""
+        names = cast(dict[str, list[str]], self.raw.get("sweep", {})).get(rows.KEY)
+        return rows.read(names, self.file.parent) if names else None
+
+    @cached_property
     def axes(self) -> list[axis.Axis]:
         """The axes of a checked scenario's sweep, in the order of the file."""
         swept = cast(dict[str, list[Value]], self.raw.get("sweep", {}))
         axes = []
         for address, values in swept.items():
-            if address == rows.KEY:
-                axes.append(rows.read(cast(list[str], values), self.file.parent).axis)
+            if address == rows.KEY and self.sweep_rows:
+                axes.append(self.sweep_rows.axis)
             else:
                 axes.append(axis.Axis((address,), tuple((value,) for value in values)))
         return axes
@@ -80,6 +89,13 @@ class Document:
         if any(key_path[: len(other)] == other for other in self.not_in_file):
             return Source("--set")
         return Source(str(self.file), positions.line_of(key_path, self._lines))
+
+    def sweep_source(self, address: str, value: TomlValue) -> Source:
+        """Return the position of a value of the sweep: its row, or the line of its key."""
+        is_list = address in cast(Raw, self.raw.get("sweep", {}))
+        if not is_list and self.sweep_rows and address in self.sweep_rows.addresses:
+            return self.sweep_rows.source({address: cast(Value, value)})
+        return self.source(("sweep", address))
 
 
 def set_searches_aside(document: Document) -> Document:
@@ -153,7 +169,7 @@ def _syntax(file: Path, text: str, message: str) -> ThalwegError:
         "toml-syntax",
         f"invalid TOML: {why[0].lower() + why[1:]}",
         source=Source(str(file), line, column),
-        found=f"`{content}`" if content else None,
+        found=f"`{content[:MAX_EXCERPT]}`" + ("..." if len(content) > MAX_EXCERPT else "") if content else None,
         hint=hint,
     )
 

@@ -147,6 +147,7 @@ CASES = {
     "trace with a rate of a few bits": GOOD.replace('rate = "40Mbps"', 'trace = "slow.csv"'),
     "trace that loses everything": GOOD.replace("[path]\n", '[path]\ntrace = "lost.csv"\n'),
     "trace with times only": GOOD.replace("[path]\n", '[path]\ntrace = "times.csv"\n'),
+    "long line of another format": GOOD + "{" * 5000,
     "trace that goes back": GOOD.replace('rate = "40Mbps"', 'trace = "back.trace"'),
     "trace without lines": GOOD.replace('rate = "40Mbps"', 'trace = "empty.trace"'),
     "trace beyond all clocks": GOOD.replace('rate = "40Mbps"', 'trace = "far.trace"'),

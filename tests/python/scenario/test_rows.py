@@ -84,6 +84,42 @@ def test_a_wrong_value_is_reported_with_its_line_in_the_file() -> None:
     assert error.place == "path.rtt"
 
 
+def position(error: ThalwegError) -> tuple[str, int | None]:
+    assert error.source
+    return Path(error.source.file).name, error.source.line
+
+
+def test_a_malformed_cell_is_reported_with_its_line_in_the_file() -> None:
+    error = mistake(PATHS.replace("90ms", "10sec"))
+    assert (error.place, position(error)) == ("path.rtt", ("paths.csv", 4))
+
+
+def test_a_misspelt_column_is_reported_at_the_header() -> None:
+    assert position(mistake("path.rate,path.rttt\n1Mbps,2ms\n")) == ("paths.csv", 1)
+
+
+def test_a_column_that_occurs_twice_is_reported_at_the_header() -> None:
+    text = SCENARIO.replace('"flow.a.cc" = ["cubic", "bbr"]\n', "")
+    error = mistake("path.rate,path.rate\n20Mbps,10Mbps\n", text)
+    assert error.message == "in [sweep], `path.rate` is set twice: by two columns of the file"
+    assert position(error) == ("paths.csv", 1)
+
+
+def test_a_row_that_breaks_a_rule_is_reported_with_its_line() -> None:
+    text = SCENARIO.replace("repetitions = 2", 'duration = "1s"')
+    error = mistake("path.rtt,flow.a.start\n2ms,0s\n2ms,5s\n", text)
+    assert "starts after the end" in error.message
+    assert position(error) == ("paths.csv", 3)
+
+
+def test_a_row_with_an_unknown_algorithm_is_reported_with_its_line() -> None:
+    text = SCENARIO.replace('"flow.a.cc" = ["cubic", "bbr"]\n', "")
+    document = load("path.rtt,flow.a.cc\n2ms,bbr\n2ms,cubik\n", text)
+    capabilities = engine.capabilities(engine.DEFAULT)
+    (error,) = plan.unsupported(document, capabilities.engines[engine.DEFAULT], capabilities.engines)
+    assert (error.code, position(error)) == ("unknown-cc", ("paths.csv", 3))
+
+
 @pytest.mark.parametrize(
     ("paths", "words"),
     [
