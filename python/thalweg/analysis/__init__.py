@@ -17,7 +17,7 @@ from thalweg.analysis.comparing.shares import CpuShare, is_of_a_share, shares
 from thalweg.analysis.measuring.copies import caution as copies_caution
 from thalweg.analysis.measuring.copies import copied
 from thalweg.analysis.measuring.measures import MEASURES, Measure
-from thalweg.analysis.measuring.recorded import is_recorded
+from thalweg.analysis.measuring.recorded import is_recorded, why_never
 from thalweg.analysis.measuring.repetitions import repetitions
 from thalweg.analysis.measuring.summary import flow_names, summary
 from thalweg.analysis.statistics.difference import Difference, difference, half_width, holm
@@ -82,4 +82,5 @@ __all__ = [
     "summary",
     "transfer_distributions",
     "typical_repetitions",
+    "why_never",
 ]

@@ -22,10 +22,11 @@ Sign = Literal["<", "<=", ">", ">="]
 _SIGNS: dict[str, Sign] = {"<=": "<=", "<": "<", "≤": "<=", ">=": ">=", ">": ">", "≥": ">="}
 _SIGN = re.compile(r"(<=|>=|==|!=|<|>|=|≤|≥)")
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)")
-_QUANTITY = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*(%|[A-Za-z][A-Za-z/]*(?!\w))")
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_QUANTITY = re.compile(rf"(?<![\w.])({_NUMBER})\s*(%|/s(?!\w)|[A-Za-z][A-Za-z/]*(?!\w))")
 _PLACEHOLDER = re.compile(r"\b_[0-9]+\b")
 _JUXTAPOSED = re.compile(r"[\w)]\s+[\w(]")
-_KINDS = {"rate": "bit/s", "time": "s"}
+_KINDS = {"rate": "bit/s", "time": "s", "arrivals": "1/s"}
 """Kinds of quantities, with the units of their measures."""
 
 EXPECTED = "a comparison of measures, such as goodput(ours) > 0.9 * goodput(base)"
@@ -49,6 +50,25 @@ class Side:
         numbers = {name: values[term] for name, term in self.terms.items()}
         return expressions.value(self.expression, {**numbers, **self.constants})
 
+    def why_no_value(self, values: Mapping[Term, float | None]) -> str | None:
+        """Return why the side has no value although each of its terms has one; None if it has one."""
+        numbers = {name: values[term] for name, term in self.terms.items()}
+        return expressions.why_no_value(self.expression, {**numbers, **self.constants})
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the side is the plain number 0, which is compatible with every unit."""
+        return self._is_plain and self.value({}) == 0
+
+    @property
+    def is_above_1(self) -> bool:
+        """Whether the side is a plain number above 1, which no fraction reaches."""
+        return self._is_plain and (self.value({}) or 0.0) > 1
+
+    @property
+    def _is_plain(self) -> bool:
+        return not self.terms and self.unit is None
+
     @property
     def term(self) -> Term | None:
         """The only term of the side; None for any other expression."""
@@ -69,13 +89,16 @@ class Bound:
         return units.name_of(self.left.unit if self.left.unit is not None else self.right.unit)
 
     def check_units(self) -> None:
-        """Raise `TermError` if the sides have different units."""
-        unit, other = self.left.unit, self.right.unit
-        if unit is not None and other is not None and unit != other:
-            problem = f"`{self.left.text}` is {units.words(unit)}, and `{self.right.text}` is {units.words(other)}"
-            raise TermError(
-                problem, f"a value {units.words(unit)}{units.EXAMPLES.get(unit, '')}" if any(unit) else "a plain number"
-            )
+        """Raise `TermError` if the sides have different units; the number 0 has every unit."""
+        measured, other = (self.left, self.right) if self.left.terms else (self.right, self.left)
+        if other.is_zero or measured.is_zero:
+            return
+        if not units.are_compatible(measured.unit, other.unit):
+            problem = f"`{measured.text}` {units.words(measured.unit)}, and `{other.text}` {units.words(other.unit)}"
+            raise TermError(problem, *_advice(measured, other))
+        if measured.term and measured.term.is_fraction and other.is_above_1:
+            problem = f"`{measured.text}` is at most 1, and `{other.text}` is larger"
+            raise TermError(problem, "a fraction or a percentage, such as 0.9 or 90%", f"did you mean `{other.text}%`?")
 
 
 @dataclass(frozen=True)
@@ -214,13 +237,16 @@ class _Reader:
             self.terms[name], self.units[name], self.sources[name] = term, units.BY_NAME[term.unit], name
         if why := expressions.mistake(expression, names):
             raise TermError(f"`{text}`: {why}", EXPECTED)
-        return Side(
+        side = Side(
             text,
             expression,
-            {name: self.terms[name] for name in names if name in self.terms},
-            {name: self.constants[name] for name in names if name in self.constants},
+            {name: term for name, term in self.terms.items() if name in names},
+            {name: constant for name, constant in self.constants.items() if name in names},
             units.unit_of(expression, self.units),
         )
+        if not side.terms and (why := side.why_no_value({})):
+            raise TermError(f"`{text}` has no value: {why}", "a finite number")
+        return side
 
     def _placeholder(self, source: str, unit: str) -> str:
         name = f"_{len(self.sources)}"
@@ -300,3 +326,24 @@ def _is_same(text: str, value: Value) -> bool:
 
 def _written(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _advice(measured: Side, other: Side) -> tuple[str, str | None]:
+    """Return what is expected instead of the other side, whose unit is not that of the measured one, and a hint."""
+    unit = measured.unit
+    if unit is not None and units.has_unit(unit):
+        without_counts = (*unit[:2], 0)
+        example = f", such as {units.EXAMPLES[without_counts]}" if without_counts in units.EXAMPLES else ""
+        return f"a value with the unit of `{measured.text}`{example}", _with_unit(other, without_counts)
+    if unit != units.COUNT:
+        return "a plain number or a percentage, such as 0.9 or 90%", None
+    ratio = f"{measured.term.measure.removesuffix('s')}_ratio" if measured.term else ""
+    hint = f"did you mean `{replace(measured.term, measure=ratio)}`?" if measured.term and ratio in MEASURES else None
+    return "a plain number, such as 10", hint
+
+
+def _with_unit(side: Side, unit: units.Exponents) -> str | None:
+    """Return a hint with the units that a plain number can have; None for any other expression."""
+    if not re.fullmatch(rf"-?{_NUMBER}", side.text) or unit not in units.SUFFIXES:
+        return None
+    return f"did you mean {' or '.join(f'`{side.text}{suffix}`' for suffix in units.SUFFIXES[unit])}?"

@@ -31,6 +31,11 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 NOT_ARITHMETIC = "it is not an arithmetic expression"
 """Error message for a text that cannot be parsed."""
 
+DIVIDES_BY_ZERO = "it divides by 0"
+NOT_FINITE = "a number in it is not finite"
+UNDEFINED = "a root, logarithm or power in it is undefined"
+"""Reasons for an expression without a value."""
+
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
     """Evaluate an expression; None if a name has no value, or the result is not finite.
@@ -38,11 +43,31 @@ def value(text: str, names: Mapping[str, float | None]) -> float | None:
     >>> value("2 * rtt_s ** 2", {"rtt_s": 3.0}), value("1 / loss", {"loss": 0.0})
     (18.0, None)
     """
+    result = _result(text, names)
+    return None if isinstance(result, str) else result
+
+
+def why_no_value(text: str, names: Mapping[str, float | None]) -> str | None:
+    """Return why an expression over names with values has no value itself; None if it has one.
+
+    >>> why_no_value("1 / loss", {"loss": 0.0}), why_no_value("1 / loss", {"loss": 0.5})
+    ('it divides by 0', None)
+    """
+    result = _result(text, names)
+    return result if isinstance(result, str) else None
+
+
+def _result(text: str, names: Mapping[str, float | None]) -> float | str:
+    """Return the value of an expression, or the reason why it has none."""
     try:
         result = _compute(ast.parse(text.strip(), mode="eval").body, names)
-    except (ZeroDivisionError, ValueError, OverflowError, TypeError):
-        return None
-    return result if math.isfinite(result) else None
+    except ZeroDivisionError:
+        return DIVIDES_BY_ZERO
+    except OverflowError:
+        return NOT_FINITE
+    except ValueError:
+        return UNDEFINED
+    return result if math.isfinite(result) else NOT_FINITE
 
 
 def mistake(text: str, names: Collection[str]) -> str | None:
@@ -73,9 +98,11 @@ def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
         case ast.Constant(value=bool()):
             return "it contains a constant that is not a number"
         case ast.Constant(value=int() | float()):
-            return None
+            return why_no_value(ast.unparse(node), {})
         case ast.Name(id=name):
             return None if name in names else f"there is no `{name}`"
+        case ast.BinOp(op=ast.Div(), right=ast.Constant(value=0)):
+            return DIVIDES_BY_ZERO
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
             return _mistake(left, names) or _mistake(right, names)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
@@ -83,7 +110,7 @@ def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in FUNCTIONS:
                 return f"there is no function `{name}`"
-            if not arguments or (name not in ("min", "max") and len(arguments) != 1):
+            if len(arguments) < 2 if name in ("min", "max") else len(arguments) != 1:
                 return f"`{name}` has the wrong number of arguments"
             return next(filter(None, (_mistake(argument, names) for argument in arguments)), None)
         case _:

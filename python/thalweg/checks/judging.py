@@ -12,6 +12,7 @@ from typing import Literal
 from thalweg import analysis
 from thalweg.analysis import CONFIDENCE, Estimate, estimate
 from thalweg.checks.check import Bound, Check, Place
+from thalweg.checks.terms import Term
 from thalweg.results import Run
 from thalweg.scenario.document import Value
 
@@ -95,9 +96,11 @@ def _margin(finding: Finding) -> float:
 
 
 def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: int) -> Finding:
-    pairs = _value_pairs(run, bound, place, values)
+    repetitions = _repetitions(run, bound, place, values)
+    sides = [(bound.left.value(at), bound.right.value(at)) for at in repetitions]
+    pairs = [(first, second) for first, second in sides if first is not None and second is not None]
     if not pairs:
-        return Finding(bound, place.point, "not settled", None, None, None, _no_value(run, bound))
+        return Finding(bound, place.point, "not settled", None, None, None, _no_value(run, bound, place, repetitions))
     left, right = estimate([first for first, _ in pairs]), estimate([second for _, second in pairs])
     difference = estimate([first - second for first, second in pairs])
     verdict, reason = _verdict(bound, difference, SLACK * max(abs(left.mean), abs(right.mean)), comparisons)
@@ -106,19 +109,14 @@ def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: 
     return Finding(bound, place.point, verdict, left, right, difference, reason)
 
 
-def _value_pairs(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
-    """Return the values of both sides in every repetition that has both."""
+def _repetitions(run: Run, bound: Bound, place: Place, values: Values) -> list[Mapping[Term, float | None]]:
+    """Return the values of the terms in every repetition."""
     count = 1 + max(experiment["repetition"] for experiment in run.plan["experiments"])
     terms = {**bound.left.terms, **bound.right.terms}.values()
-    pairs = []
-    for repetition in range(count):
-        at = {
-            term: values.get((term.measure, term.flow), {}).get((place.experiments[term], repetition)) for term in terms
-        }
-        left, right = bound.left.value(at), bound.right.value(at)
-        if left is not None and right is not None:
-            pairs.append((left, right))
-    return pairs
+    return [
+        {term: values.get((term.measure, term.flow), {}).get((place.experiments[term], repetition)) for term in terms}
+        for repetition in range(count)
+    ]
 
 
 def _verdict(bound: Bound, difference: Estimate, slack: float, comparisons: int) -> tuple[Verdict, str]:
@@ -153,9 +151,15 @@ def _advice(n: int, distance: float, half: float) -> str:
     return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would suffice"
 
 
-def _no_value(run: Run, bound: Bound) -> str:
-    terms = [*bound.left.terms.values(), *bound.right.terms.values()]
+def _no_value(run: Run, bound: Bound, place: Place, repetitions: Sequence[Mapping[Term, float | None]]) -> str:
+    """Return why no repetition has a value of both sides."""
+    terms = list(dict.fromkeys([*bound.left.terms.values(), *bound.right.terms.values()]))
     for term in terms:
-        if not analysis.is_recorded(run, term.measure):
-            return f"the engine {run.engine} does not record {term.measure}"
-    return f"no repetition has a value of {' and '.join(map(str, terms))}"
+        if reason := analysis.why_never(run, term.measure, term.flow, place.experiments[term]):
+            return reason
+    for at in repetitions:
+        if None not in at.values():
+            reasons = ((side.text, side.why_no_value(at)) for side in (bound.left, bound.right))
+            return next(f"`{text}` has no value: {reason}" for text, reason in reasons if reason)
+    missing = [term for term in terms if all(at[term] is None for at in repetitions)]
+    return f"no repetition has a value of {' and '.join(map(str, missing or terms))}"

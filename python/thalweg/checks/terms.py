@@ -57,6 +57,11 @@ class Term:
         """The unit of its values, as `Measure.unit`."""
         return "ratio" if self.measure == HARM else MEASURES[self.measure].unit
 
+    @property
+    def is_fraction(self) -> bool:
+        """Whether its values are at most 1."""
+        return self.measure == HARM or MEASURES[self.measure].is_fraction
+
     def __str__(self) -> str:
         """Return the term in the notation of constraints.
 

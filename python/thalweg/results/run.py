@@ -197,6 +197,13 @@ class Run:
         return journal.read(self.path)
 
     @cached_property
+    def failed(self) -> Mapping[str, EngineEvent]:
+        """The last failure of each experiment that is not complete, by id, in the order of the plan."""
+        last = {event["id"]: event for event in self.events if event["event"] == "failed" and "id" in event}
+        finished = set(self.finished_ids)
+        return {id: last[id] for id in self.expected_ids if id in last and id not in finished}
+
+    @cached_property
     def untrustworthy(self) -> Sequence[Untrustworthy]:
         """Complete experiments with unreliable results, each reason once, in the order of the plan.
 
@@ -245,15 +252,24 @@ def open_run(path: str | PathLike[str]) -> Run:
     except PermissionError as error:
         raise _cannot_read(error, directory) from None
     if not has_some:
-        raise ThalwegError(
-            "empty-run",
-            f"no experiment in `{directory}` is complete yet: 0 of {len(run.expected_ids)}",
-            place=str(directory),
-            hint="leave it out, or resume it with the same `thalweg run` command"
-            + (f": {shlex.join(run.command)}" if run.command else ""),
-            exit_code=Exit.NO_EVIDENCE,
-        )
+        raise _empty(run)
     return run
+
+
+def _empty(run: Run) -> ThalwegError:
+    count = len(run.expected_ids)
+    if count and len(run.failed) == count:
+        id, event = next(iter(run.failed.items()))
+        first = next(entry for entry in run.meta["experiments"] if entry["id"] == id)
+        reason = str(event.get("message", "")).strip().replace("\n", "\n    ")
+        message = f"no experiment in `{run.path}` is complete: {'all ' if count > 1 else ''}{count} failed"
+        found = f"experiment {first['experiment']}, repetition {first['repetition']}: {reason}"
+        hint = "leave it out, or remove the cause of the failures before you run it again"
+    else:
+        message, found = f"no experiment in `{run.path}` is complete yet: 0 of {count}", None
+        hint = "leave it out, or resume it with the same `thalweg run` command"
+        hint += f": {shlex.join(run.command)}" if run.command else ""
+    return ThalwegError("empty-run", message, place=str(run.path), found=found, hint=hint, exit_code=Exit.NO_EVIDENCE)
 
 
 def _meta(directory: Path) -> RunFile:

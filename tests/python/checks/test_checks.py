@@ -29,6 +29,32 @@ MISTAKES = {
     "two flows": ("goodput(ours, base) > 0", "several flows", "one flow"),
     "a call of Python": ("__import__('os').system('true') > 0", "there is no measure", "goodput"),
     "an attribute": ("goodput(ours).real > 0", "something other than arithmetic", "goodput"),
+    "no unit of a time": ("rtt_p95(ours) < 30", "`rtt_p95(ours)` is in s, and `30` has no unit", "`30ms` or `30s`"),
+    "no unit of a rate": ("120 <= goodput(ours)", "`120` has no unit", "did you mean `120Mbps` or `120bps`?"),
+    "no unit per second": ("completion_rate(ours) > 3", "is in 1/s, and `3` has no unit", "did you mean `3/s`?"),
+    "no unit of a rate per copy": ("goodput(ours) / connections(ours) > 5", "`5` has no unit", "`5Mbps`"),
+    "no unit of a product": ("goodput(ours) * rtt_p95(ours) < 1e6", "is in bit, and `1e6` has no", "5Mbps * 60ms"),
+    "no unit of a power": ("rtt_p95(ours) ** -1 > 5", "is in 1/s, and `5` has no unit", "did you mean `5/s`?"),
+    "no unit of a root": ("(rtt_p95(ours) ** 2) ** (1 / 2) > 5", "is in s, and `5` has no unit", "`5ms`"),
+    "no unit of a chain": ("1Mbps < goodput(ours) < 20", "`20` has no unit", "`20Mbps`"),
+    "no unit of a summand": ("goodput(ours) + 5 > goodput(base)", "one is in bit/s, another one has no unit", "equal"),
+    "no unit in min": ("min(goodput(ours), 5) > 1Mbps", "the arguments of min or max", "equal units"),
+    "a ratio of a rate": ("goodput(ours) > 90%", "is in bit/s, and `90%` is a ratio", "such as 5Mbps"),
+    "per cent of a count": ("retransmits(ours) < 1%", "is a count, and `1%` is a ratio", "`retransmit_ratio(ours)`"),
+    "per cent of packets": ("drops < 1%", "`drops` is a count, and `1%` is a ratio", "a plain number, such as 10"),
+    "per cent of a sum of counts": ("drops + marks < 1%", "`drops + marks` is a count", "a plain number"),
+    "per cent without its sign": (
+        "retransmit_ratio(ours) < 5",
+        "is at most 1, and `5` is larger",
+        "did you mean `5%`?",
+    ),
+    "a share in per cent": ("40 < share(ours)", "`share(ours)` is at most 1", "did you mean `40%`?"),
+    "division by 0": ("goodput(ours) / 0 > 3", "`goodput(ours) / 0`: it divides by 0", "goodput(ours)"),
+    "division of a number by 0": ("share(ours) > 1 / (2 - 2)", "`1 / (2 - 2)` has no value: it divides by 0", "finite"),
+    "infinity": ("share(ours) < 1e400", "`1e400`: a number in it is not finite", "goodput(ours)"),
+    "an infinite rate": ("goodput(ours) < 1e400Mbps", "`1e400Mbps` has no value: a number in it is not", "a finite"),
+    "a logarithm of 0": ("share(ours) > log(0)", "`log(0)` has no value: a root, logarithm or power", "a finite"),
+    "min of one value": ("min(share(ours)) > 0.5", "`min` has the wrong number of arguments", "goodput(ours)"),
     "a placeholder": ("_0 > goodput(ours)", "there is no measure `_0`", "goodput"),
 }
 
@@ -58,6 +84,16 @@ def test_mistakes_are_reported_together() -> None:
         ("min(goodput(ours), goodput(base)) / max(goodput(ours), goodput(base)) >= 80 %", [8e6, 10e6], (0.8, 0.8)),
         ("goodput(ours) * rtt_mean(base) > 1Mbps * 10ms", [2e6, 0.1], (2e5, 1e4)),
         ("-drops > -1e3", [5.0], (-5.0, -1000.0)),
+        ("goodput(ours) - goodput(base) > 0", [5e6, 4e6], (1e6, 0.0)),
+        ("max(goodput(ours) - 5Mbps, 0) >= 0.0", [4e6], (0.0, 0.0)),
+        ("retransmits(ours) / transfers(ours) < 1%", [5.0, 10.0], (0.5, 0.01)),
+        ("retransmits(ours) < 1% * transfers(ours)", [5.0, 10.0], (5.0, 0.1)),
+        ("share(ours) > 0.9 / connections(ours)", [0.5, 2.0], (0.5, 0.45)),
+        ("goodput(ours) / connections(ours) > 1Mbps", [4e6, 2.0], (2e6, 1e6)),
+        ("completion_rate(ours) > 3/s", [4.0], (4.0, 3.0)),
+        ("share(ours) <= 1", [0.5], (0.5, 1.0)),
+        ("inflight_bdp(ours) < 2", [1.5], (1.5, 2.0)),
+        ("log(goodput(ours) / goodput(base)) > 0", [5e6, 5e6], (0.0, 0.0)),
     ],
 )
 def test_arithmetic_has_units(text: str, values: list[float], sides: tuple[float, float]) -> None:
@@ -65,6 +101,12 @@ def test_arithmetic_has_units(text: str, values: list[float], sides: tuple[float
     (bound,) = check.bounds
     term_values = dict(zip(check.terms, values, strict=True))
     assert (bound.left.value(term_values), bound.right.value(term_values)) == pytest.approx(sides)
+
+
+def test_terms_are_in_the_order_of_the_text() -> None:
+    measures = ["goodput", "share", "rtt_mean", "rtt_p95", "retransmits", "transfers", "timeouts", "completed"]
+    check = Check.parse(" * ".join(f"{measure}(ours)" for measure in measures) + " > 0", FLOWS)
+    assert [term.measure for term in check.terms] == measures
 
 
 def test_a_check_holds_at_every_combination_of_free_keys() -> None:
@@ -85,13 +127,19 @@ def test_a_measure_at_a_point_missing_from_the_rows_is_refused() -> None:
         check.places(rows)
 
 
-def judged(folder: Path, text: str, ours: list[list[float]], base: float = 10.0, **changes: object) -> Outcome:
-    """Judge a check of a run; `ours` has the goodputs of a flow in Mbit/s, by point and repetition."""
+def judged(
+    folder: Path, text: str, ours: list[list[float]], base: float = 10.0, app: str | None = None, **changes: object
+) -> Outcome:
+    """Judge a check of a run; `ours` has the goodputs of a flow in Mbit/s, by point and repetition.
+
+    `app` is the application of the flow `base`.
+    """
+    load = {"kind": "app", "app": {"kind": app}} if app else {"kind": "unlimited"}
     points = [{"path.rtt": f"{10 * (number + 1)}ms"} for number in range(len(ours))]
     synthetic = SyntheticRun(
         folder / "run",
         [
-            experiment(number, n, sweep=points[number], flows=[flow("ours"), flow("base")], **changes)
+            experiment(number, n, sweep=points[number], flows=[flow("ours"), flow("base", load=load)], **changes)
             for number, values in enumerate(ours)
             for n in range(len(values))
         ],
@@ -155,6 +203,38 @@ def test_a_point_without_a_value_is_inconclusive(tmp_path: Path) -> None:
     outcome = judged(tmp_path, "queueing_delay < 20ms", [[9.0, 9.1, 9.2]])
     assert outcome.verdict == "not settled"
     assert "queueing_delay" in outcome.finding.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "retransmit_ratio(ours) / retransmit_ratio(base) < 5",
+            "`retransmit_ratio(ours) / retransmit_ratio(base)` has no value: it divides by 0",
+        ),
+        ("sqrt(share(ours) - 2) > 0", "`sqrt(share(ours) - 2)` has no value: a root, logarithm or power"),
+        ("exp(9999 * share(ours)) > 0", "`exp(9999 * share(ours))` has no value: a number in it is not finite"),
+        ("copies_jain(ours) > share(ours)", "no repetition has a value of copies_jain(ours)"),
+        ("video_bitrate(ours) > 1Mbps", 'only flows with app = "video" have video_bitrate; in this run: no flow'),
+        ("stalls(ours) < 2", 'only flows with app = "video" or "call" have stalls; in this run: no flow'),
+        ("utilisation_up > 50%", "only runs with uploads have utilisation_up"),
+        ("queueing_delay < 20ms", "the engine sim does not record queueing_delay"),
+    ],
+)
+def test_the_reason_for_a_missing_value_is_reported(tmp_path: Path, text: str, reason: str) -> None:
+    outcome = judged(tmp_path, text, [[9.0, 9.1, 9.2]])
+    assert outcome.verdict == "not settled"
+    assert outcome.finding.reason.startswith(reason)
+
+
+def test_flows_with_a_measure_of_applications_are_named(tmp_path: Path) -> None:
+    reason = judged(tmp_path, "video_bitrate(ours) > 1Mbps", [[9.0, 9.1, 9.2]], app="video").finding.reason
+    assert reason.endswith("; in this run: base")
+
+
+def test_a_run_without_samples_is_the_reason_for_missing_values(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, "queueing_delay < 20ms", [[9.0, 9.1, 9.2]], sample_interval_ns=0)
+    assert outcome.finding.reason == "queueing_delay needs samples, and sample_interval is 0s"
 
 
 def test_an_equality_without_spread_keeps_a_bound_that_includes_it(tmp_path: Path) -> None:

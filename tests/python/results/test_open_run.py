@@ -280,6 +280,24 @@ def test_a_damaged_table_is_reported_with_file_and_remedy(
     assert caught.value.hint == f"to run that experiment again: rm -r {flows} && thalweg run 'my test.toml'"
 
 
+def test_a_run_whose_experiments_all_failed_reports_the_first_failure(tmp_path: Path) -> None:
+    content = meta()
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    events = [
+        {"event": "failed", "id": entry["id"], "message": f"no window of {number} packets"}
+        for number, entry in enumerate(content["experiments"])
+    ]
+    journal = tmp_path / "events.jsonl"
+    journal.write_text("".join(json.dumps(event) + "\n" for event in events))
+    with pytest.raises(ThalwegError, match="is complete: all 8 failed") as caught:
+        open_run(tmp_path)
+    assert "experiment 0, repetition 0: no window of 0 packets" in caught.value.text()
+    assert "thalweg run" not in caught.value.text()
+    journal.write_text("".join(json.dumps(event) + "\n" for event in events[1:]))
+    with pytest.raises(ThalwegError, match="is complete yet: 0 of 8"):
+        open_run(tmp_path)
+
+
 def test_a_run_without_complete_experiments_suggests_the_resume_command(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(meta()))
     with pytest.raises(ThalwegError, match="is complete yet: 0 of 8") as caught:

@@ -5,6 +5,7 @@ computes their mean over the repetitions, with its uncertainty. docs/reference/a
 test compares the two.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,6 +27,13 @@ class Measure:
     about: str
     in_window: bool = False
     """Whether it can be computed within a window of the experiment, from the time series."""
+    apps: Sequence[str] = ()
+    """Applications whose flows have the measure; empty: every flow."""
+
+    @property
+    def is_fraction(self) -> bool:
+        """Whether its values are from 0 to 1."""
+        return self.name.removesuffix(UP) in _FRACTIONS
 
     @property
     def better(self) -> Literal["more", "less", None]:
@@ -36,11 +44,24 @@ class Measure:
         return "less" if is_bad else "more"
 
 
+_FRACTIONS = {
+    "copies_jain",
+    "jain",
+    "retransmit_ratio",
+    "share",
+    "stall_ratio",
+    "utilisation",
+    "utilisation_while_active",
+}
+
 _BAD = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
 """Measures whose smaller values are better, in addition to all times."""
 
 _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}
 """Measures without a better direction: one flow's gain of a share is another's loss."""
+
+APPS = ("video", "web", "call", "rpc", "probe")
+"""All applications."""
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure
@@ -309,6 +330,7 @@ APP_MEASURES: dict[str, Measure] = {
             "flow",
             "99th percentile of the completion times of the application's transfers: messages of `rpc` and `probe`,"
             " frames of `call`, objects of `web`, segments of `video`.",
+            apps=APPS,
         ),
         Measure(
             "completion_rate",
@@ -316,6 +338,7 @@ APP_MEASURES: dict[str, Measure] = {
             "1/s",
             "flow",
             "Completed transfers of the application, over the time from its first start to its last end.",
+            apps=APPS,
         ),
         Measure(
             "video_bitrate",
@@ -323,6 +346,7 @@ APP_MEASURES: dict[str, Measure] = {
             "bit/s",
             "flow",
             "Mean bitrate of the video's segments that arrived.",
+            apps=("video",),
         ),
         Measure(
             "startup_delay",
@@ -330,6 +354,7 @@ APP_MEASURES: dict[str, Measure] = {
             "s",
             "flow",
             "Time from the video's start until its first segment has arrived and playback begins.",
+            apps=("video",),
         ),
         Measure(
             "stalls",
@@ -337,6 +362,7 @@ APP_MEASURES: dict[str, Measure] = {
             "count",
             "flow",
             "Number of times that video playback stalled because the buffer was empty, or that a call froze.",
+            apps=("video", "call"),
         ),
         Measure(
             "stall_time",
@@ -344,6 +370,7 @@ APP_MEASURES: dict[str, Measure] = {
             "s",
             "flow",
             "Time that video playback or a call was frozen, summed over all stalls and copies.",
+            apps=("video", "call"),
         ),
         Measure(
             "stall_ratio",
@@ -351,6 +378,7 @@ APP_MEASURES: dict[str, Measure] = {
             "ratio",
             "flow",
             "`stall_time` over the time since the first segment or frame had arrived.",
+            apps=("video", "call"),
         ),
         Measure(
             "page_time_half",
@@ -358,6 +386,7 @@ APP_MEASURES: dict[str, Measure] = {
             "s",
             "flow",
             "Mean time until half of the objects of a page had arrived, over the pages of which half arrived.",
+            apps=("web",),
         ),
         Measure(
             "page_time",
@@ -365,6 +394,7 @@ APP_MEASURES: dict[str, Measure] = {
             "s",
             "flow",
             "Mean, over the pages that were loaded completely, of the time until the last object had arrived.",
+            apps=("web",),
         ),
     )
 }

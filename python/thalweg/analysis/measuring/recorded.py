@@ -1,8 +1,10 @@
-"""Whether a run has the inputs of a measure; some engines do not record all columns."""
+"""Whether a run can have values of a measure: some engines do not record all columns, and some flows lack measures."""
 
 import polars as pl
 
 from thalweg.analysis.measuring.link import PATH_MEASURES
+from thalweg.analysis.measuring.measures import MEASURES, UP_MEASURES
+from thalweg.analysis.tables.directions import UP, has_up
 from thalweg.results import Run
 
 FROM_SAMPLES = ("stability", "convergence_time", "inflight_bdp", "cwnd_mean", "probe_rtt_sync")
@@ -30,3 +32,22 @@ def is_recorded(run: Run, measure: str) -> bool:
         return True
     table, column = SOURCES[measure]
     return bool(run.collect(run.scan(table).select(pl.col(column).is_not_null().any())).item())
+
+
+def why_never(run: Run, measure: str, flow: str | None, experiment: int) -> str | None:
+    """Return why no repetition of a point can have a value of a measure; None if one can."""
+    point = next(point for point in run.plan["experiments"] if point["experiment"] == experiment)
+    apps = MEASURES[measure].apps if measure in MEASURES else ()
+    kinds = {entry["name"]: app["kind"] for entry in point["flows"] if (app := entry["load"].get("app"))}
+    flows = [name for name, kind in kinds.items() if kind in apps]
+    if apps and flow not in flows:
+        named = " or ".join(f'"{app}"' for app in apps)
+        return f"only flows with app = {named} have {measure}; in this run: {', '.join(flows) or 'no flow'}"
+    if measure in UP_MEASURES and not has_up(run):
+        return f"only runs with uploads have {measure}"
+    source = SOURCES.get(measure.removesuffix(UP))
+    if source and source[0] != "flows" and not point["sample_interval_ns"]:
+        return f"{measure} needs samples, and sample_interval is 0s"
+    if not is_recorded(run, measure):
+        return f"the engine {run.engine} does not record {measure}"
+    return None

@@ -35,15 +35,14 @@ class Status:
 def status(run: Run) -> Status:
     """Return the progress of the run; a failure that a later attempt repaired does not count."""
     finished = set(run.finished_ids)
-    last = {event["id"]: event for event in run.events if event["event"] == "failed" and "id" in event}
     failures = [
         Failure(entry["experiment"], entry["repetition"], str(event.get("code", "")), str(event.get("message", "")))
         for entry in run.meta["experiments"]
-        if entry["id"] not in finished and (event := last.get(entry["id"]))
+        if (event := run.failed.get(entry["id"]))
     ]
     not_needed = sum(
         (entry["experiment"], entry["repetition"]) in run.not_needed
         for entry in run.meta["experiments"]
-        if entry["id"] not in finished and entry["id"] not in last
+        if entry["id"] not in finished and entry["id"] not in run.failed
     )
     return Status(len(run.expected_ids), len(finished), failures, list(run.untrustworthy), not_needed)

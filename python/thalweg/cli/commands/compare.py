@@ -106,6 +106,8 @@ def command(
     from thalweg.results import open_run
 
     runs = [open_run(directory) for directory in (first, second) if directory is not None]
+    if second is not None:
+        _check_distinct(first, second)
     other = runs[1] if second else None
     comparison = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
     code, cautions = _evidence(runs, comparison, [*(measures or ()), *(flows or ())], limit)
@@ -118,20 +120,31 @@ def command(
     raise typer.Exit(Exit.FAILED if failing else code)
 
 
+def _check_distinct(first: Path, second: Path) -> None:
+    if first.samefile(second):
+        raise ThalwegError(
+            "bad-usage",
+            "A and B are the same run directory",
+            found=f"`{first}`" if first == second else f"`{first}` and `{second}`, which are `{first.resolve()}`",
+            expected="two run directories, or one and --by KEY",
+            hint="to run the scenario into another directory: thalweg run FILE --out DIR",
+        )
+
+
 def _tolerance(text: str) -> float:
     number, is_percent = text.removesuffix("%").strip(), text.endswith("%")
     try:
         value = float(number) / (100 if is_percent else 1)
     except ValueError:
         value = math.nan
-    if not 0 <= value < math.inf:
+    if not 0 <= value < math.inf or (value >= 1 and not is_percent):
         raise ThalwegError(
             "bad-usage",
-            f"`{text}` is not a tolerance",
+            f"`{text}` is not a percentage",
             place="--tolerance",
             found=f"`{text}`",
-            expected="a percentage, or a ratio",
-            hint="--tolerance 5%",
+            expected="a percentage, or a ratio below 1",
+            hint=f"--tolerance {number if 1 <= value < math.inf else 5}%",
         )
     return value
 

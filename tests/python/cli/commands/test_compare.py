@@ -1,6 +1,7 @@
 """`thalweg compare` on the command line and in CI."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,20 @@ def test_a_real_difference_is_reported_in_a_sentence_and_fails(thalweg: Thalweg,
     assert "engine kernel" in done.stderr
 
 
-def test_a_run_compared_with_itself_passes(thalweg: Thalweg, runs: tuple[str, str]) -> None:
-    done = thalweg("compare", runs[0], runs[0])
+def test_a_run_compared_with_a_copy_passes(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", runs[0], str(shutil.copytree(runs[0], f"{runs[0]}-copy")))
     assert done.returncode == Exit.FINE
     assert done.stdout.startswith("No real difference in ")
+
+
+def test_a_run_is_not_compared_with_itself(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    link = Path(f"{runs[0]}-link")
+    link.symlink_to(runs[0])
+    for second in (runs[0], f"{runs[1]}/../before", str(link)):
+        done = thalweg("compare", runs[0], second)
+        assert done.returncode == Exit.USAGE
+        assert "A and B are the same run directory" in done.stderr
+    assert f"`{runs[0]}` and `{link}`, which are `{runs[0]}`" in done.stderr
 
 
 def test_a_tolerance_lets_small_differences_pass(thalweg: Thalweg, runs: tuple[str, str]) -> None:
@@ -106,11 +117,20 @@ def test_exactly_one_comparison_target_is_required(thalweg: Thalweg, runs: tuple
         assert "expected two run directories, or one and --by KEY" in done.stderr
 
 
-@pytest.mark.parametrize("tolerance", ["much", "-1%", "nan"])
-def test_a_tolerance_must_be_a_number(thalweg: Thalweg, runs: tuple[str, str], tolerance: str) -> None:
+@pytest.mark.parametrize(
+    ("tolerance", "hint"), [("much", "5%"), ("-1%", "5%"), ("nan", "5%"), ("inf", "5%"), ("1", "1%"), ("20", "20%")]
+)
+def test_a_tolerance_must_be_a_percentage(thalweg: Thalweg, runs: tuple[str, str], tolerance: str, hint: str) -> None:
     done = thalweg("compare", *runs, f"--tolerance={tolerance}")
     assert done.returncode == Exit.USAGE
-    assert f"`{tolerance}` is not a tolerance" in done.stderr
+    assert f"`{tolerance}` is not a percentage" in done.stderr
+    assert f"hint: --tolerance {hint}" in done.stderr
+
+
+@pytest.mark.parametrize("tolerance", ["20%", "0.2", "120%"])
+def test_a_tolerance_can_be_a_ratio_below_1(thalweg: Thalweg, runs: tuple[str, str], tolerance: str) -> None:
+    done = thalweg("compare", *runs, "--flow", "large", "--measure", "goodput", "--tolerance", tolerance)
+    assert done.returncode == Exit.FINE, done.stderr
 
 
 def test_reasons_for_doubt_in_a_comparison_are_reported(thalweg: Thalweg, tmp_path: Path) -> None:
@@ -153,7 +173,7 @@ def test_copies_are_evidence_only_if_both_sides_agree(thalweg: Thalweg, tmp_path
             synthetic.transfer(0, repetition, "large", acked_bytes=acked)
         paths.append(str(synthetic.write()))
     for arguments, code in (
-        ([paths[0], paths[0]], Exit.FINE),
+        ([paths[0], str(shutil.copytree(paths[0], tmp_path / "copy"))], Exit.FINE),
         (paths, Exit.NO_EVIDENCE),
         ([*paths, "--tolerance", "25%"], Exit.FINE),
     ):
