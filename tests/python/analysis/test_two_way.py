@@ -99,3 +99,8 @@ def test_one_way_runs_show_no_direction(tmp_path: Path) -> None:
     assert series(down, [(0, 0)])[0].lines["queue_up"] == []
     file = next((tmp_path / "run" / "flows").glob("*.parquet"))
     assert "direction" not in pl.read_parquet_schema(file)
+
+
+def test_the_link_of_uploads_is_compared_by_default(two_way: results.Run) -> None:
+    measures = {row.measure for row in analysis.compare(two_way, two_way).rows}
+    assert {"utilisation_up", "queueing_delay_up"} <= measures

@@ -21,10 +21,10 @@ from thalweg.results import Run
 
 USUAL = (
     "goodput", "completion_time", "retransmit_ratio", "share", "rtt_mean", "utilisation", "queueing_delay",
-    "completion_time_p99", "video_bitrate", "stall_ratio", "page_time",
+    "utilisation_up", "queueing_delay_up", "completion_time_p99", "video_bitrate", "stall_ratio", "page_time",
 )  # fmt: skip
 """Measures that are compared by default. Each additional one makes the correction for multiple tests stricter; the last
-four have values for applications only.
+six have values for uploads or applications only.
 """
 
 PARTS = {
@@ -33,6 +33,7 @@ PARTS = {
     "stall_ratio",
     "max_min_share",
     "utilisation",
+    "utilisation_up",
     "utilisation_while_active",
     "jain",
     "copies_jain",
