@@ -36,12 +36,37 @@ PLAYED = "thalweg-engine policy simulate: "
 
 
 @dataclass(frozen=True)
+class Range:
+    """Valid values of a parameter of a congestion control."""
+
+    low: float
+    high: float
+    is_whole: bool = False
+    """Whether only whole numbers are valid."""
+
+    def __contains__(self, value: float) -> bool:
+        """Return whether a value is valid."""
+        return self.low <= value <= self.high and not (self.is_whole and value % 1)
+
+    def __str__(self) -> str:
+        """Return the valid values as text.
+
+        >>> str(Range(1, 1.9)), str(Range(0, 2, is_whole=True))
+        ('a number from 1 to 1.9', 'a whole number from 0 to 2')
+        """
+        return f"a {'whole ' if self.is_whole else ''}number from {self.low:.10g} to {self.high:.10g}"
+
+
+@dataclass(frozen=True)
 class Algorithm:
     """A congestion control that an engine has."""
 
     name: str
     about: str
     params: Mapping[str, str]
+    """Effect of each parameter, with its unit and default."""
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    """Valid values of parameters."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +271,15 @@ def schema(subject: str) -> dict[str, JsonValue]:
 
 def _engine(capability: EngineCapability) -> Engine:
     algorithms = {
-        algorithm["name"]: Algorithm(algorithm["name"], algorithm.get("about", ""), algorithm["params"])
+        algorithm["name"]: Algorithm(
+            algorithm["name"],
+            algorithm.get("about", ""),
+            algorithm["params"],
+            {
+                name: Range(valid["min"], valid["max"], valid["whole"])
+                for name, valid in algorithm.get("ranges", {}).items()
+            },
+        )
         for algorithm in capability["cc"]
     }
     return Engine(

@@ -117,12 +117,23 @@ class PlayedPolicies(TypedDict):
     policies: Sequence[PolicySummary]
 
 
+class RangeCapability(TypedDict):
+    """Valid values of a parameter."""
+
+    min: float
+    max: float
+    whole: bool
+    """Whether only whole numbers are valid."""
+
+
 class AlgorithmCapability(TypedDict):
     """A congestion control of an engine."""
 
     name: str
     about: NotRequired[str]
     params: dict[str, str]
+    ranges: NotRequired[Mapping[str, RangeCapability]]
+    """Valid values by parameter."""
 
 
 class LackCapability(TypedDict):

@@ -4,6 +4,7 @@
 use crate::engine::{Controller, Engine, Lack};
 use crate::engines::ENGINES;
 use serde_json::{Map, Value, json};
+use thalweg_cc::Param;
 use thalweg_plan::plan::{FORMAT, Kernel};
 
 /// Returns the capabilities as JSON. Unknown engine names are skipped.
@@ -50,9 +51,20 @@ fn generation(release: &str) -> Option<&'static str> {
 }
 
 fn describe_controller(controller: &Controller) -> Value {
-    let params: Map<String, Value> =
-        controller.params.iter().map(|(name, about)| (name.clone(), json!(about))).collect();
-    json!({ "name": controller.name, "about": controller.about, "params": params })
+    let described = |describe: fn(&Param) -> Value| -> Map<String, Value> {
+        controller.params.iter().map(|param| (param.name.to_owned(), describe(param))).collect()
+    };
+    json!({
+        "name": controller.name,
+        "about": controller.about,
+        "params": described(describe_param),
+        "ranges": described(|param| json!({ "min": param.min, "max": param.max, "whole": param.is_whole })),
+    })
+}
+
+fn describe_param(param: &Param) -> Value {
+    let about = param.about.trim_end_matches('.');
+    json!(format!("{about}: {} to {}. Default: {}.", param.min, param.max, param.default))
 }
 
 fn describe_lack(Lack { name, why, hint }: &Lack) -> Value {

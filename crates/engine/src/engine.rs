@@ -100,8 +100,8 @@ pub struct Controller {
     pub name: String,
     /// One-line description.
     pub about: String,
-    /// Parameters: name, and effect with unit and default.
-    pub params: Vec<(String, String)>,
+    /// Parameters.
+    pub params: Vec<&'static thalweg_cc::Param>,
 }
 
 /// A congestion control that is missing on this machine.

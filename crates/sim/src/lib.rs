@@ -315,6 +315,14 @@ pub struct Summary {
     pub packets: u64,
 }
 
+/// Checks that an experiment can run, without running it.
+///
+/// # Errors
+/// [`Error::Invalid`] if the experiment is inconsistent or requests a feature that the simulator lacks.
+pub fn check(experiment: &Experiment, traces: &Traces) -> Result<(), Error> {
+    Simulation::new(experiment, traces).map(drop)
+}
+
 /// Runs an experiment to its end. `traces` are the plan's; `is_cancelled` is polled periodically.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     Raises `ThalwegErrors` if `engine` does not support a setting; the error names engines of `others` that do.
     """
     raw = document.raw
-    if errors := honours.check(document, document.swept, engine, others):
+    if errors := honours.check(document, engine, others):
         raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
     with collector.paused():
         experiments, traces = _experiments(document)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from thalweg.engine import Engine
+from thalweg.engine import Algorithm, Engine
 from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep, traces
-from thalweg.scenario.document import Document, Raw, TomlValue, Value
+from thalweg.scenario.axis import Axis
+from thalweg.scenario.document import Document, Raw, TomlValue
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
@@ -23,14 +24,13 @@ NAMED = ("host", "cc_params")
 """Tables whose keys are chosen by the user."""
 
 
-def check(
-    document: Document, swept: Mapping[str, Sequence[Value]], engine: Engine, others: Mapping[str, Engine]
-) -> list[ThalwegError]:
+def check(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:
     """Return an error for each setting that `engine` does not support at the points of the document's sweep.
 
     Support for a value depends only on its key, so every value is checked once instead of at every point.
     """
     base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
+    swept = document.swept
     for address, values in swept.items():
         base = sweep.put(base, sweep.locate(address, document.raw), values[0])
     mistakes: dict[tuple[str, str], ThalwegError] = {}
@@ -41,16 +41,20 @@ def check(
                 mistakes.setdefault((str(error.place), error.message), error)
 
     folder = document.file.parent
+    for address, values in swept.items():
+        key_path = sweep.locate(address, document.raw)
+        for value in values:
+            error = _honoured(key_path, _honoured_value(key_path, value, folder), base, engine, others)
+            if error and error.place == address:
+                error.source = document.sweep_source(address, value)
+            note([error])
     note(
         _honoured(key_path, _honoured_value(key_path, value, folder), base, engine, others)
         for key_path, value in _leaves(base, ())
     )
-    for address, values in swept.items():
-        key_path = sweep.locate(address, document.raw)
-        note(_honoured(key_path, _honoured_value(key_path, value, folder), base, engine, others) for value in values)
     for error in mistakes.values():
-        error.source = document.source(_place_in_file(error, document))
-    note(_algorithms(document, base, swept, engine, others))
+        error.source = error.source or document.source(_place_in_file(error, document))
+    note(_algorithms(document, base, document.axes, engine, others))
     return list(mistakes.values())
 
 
@@ -59,31 +63,54 @@ def wrong_algorithms(document: Document, engine: Engine, others: Mapping[str, En
 
     The document need not be valid: its malformed flows and sweeps are skipped.
     """
-    swept = {address: values for address, values in table(document.raw, "sweep").items() if isinstance(values, list)}
-    errors = _algorithms(document, document.raw, swept, engine, others)
+    axes = [
+        Axis((address,), tuple((value,) for value in values if isinstance(value, bool | int | float | str)))
+        for address, values in table(document.raw, "sweep").items()
+        if isinstance(values, list)
+    ]
+    errors = _algorithms(document, document.raw, axes, engine, others)
     return list({(error.place, error.message): error for error in errors}.values())
 
 
 def _algorithms(
-    document: Document,
-    base: Raw,
-    swept: Mapping[str, Sequence[TomlValue]],
-    engine: Engine,
-    others: Mapping[str, Engine],
+    document: Document, base: Raw, axes: Sequence[Axis], engine: Engine, others: Mapping[str, Engine]
 ) -> Iterator[ThalwegError]:
     """Check the congestion controls of flows without programs, with the position of each mistake."""
+    swept = {address for axis in axes for address in axis.addresses}
     for index, flow in tables(base, "flow"):
         if "program" in flow:
             continue
         address = name_of(("flow", index, "cc"), base)
-        of_sweep = [key.removeprefix(f"{address}_params.") for key in swept if key.startswith(f"{address}_params.")]
-        params = sorted({*table(flow, "cc_params"), *of_sweep})
-        for name in swept.get(address, [flow.get("cc")]):
-            for error in _algorithm(name, params, address, engine, others) if isinstance(name, str) else ():
+        of_sweep = {
+            key.removeprefix(f"{address}_params."): key for key in swept if key.startswith(f"{address}_params.")
+        }
+        written = table(flow, "cc_params")
+        names = _values(axes, address, {}) if address in swept else [flow.get("cc")]
+        for name in names:
+            params = {
+                param: _values(axes, of_sweep[param], {address: name}) if param in of_sweep else [written[param]]
+                for param in sorted({*written, *of_sweep})
+            }
+            for error, value in _algorithm(name, params, address, engine, others) if isinstance(name, str) else ():
                 place = str(error.place)
                 key_path: KeyPath = ("flow", index, *place.removeprefix(address.removesuffix("cc")).split("."))
-                error.source = document.source(("sweep", place) if place in swept else key_path)
+                error.source = document.sweep_source(place, value) if place in swept else document.source(key_path)
                 yield error
+
+
+def _values(axes: Sequence[Axis], address: str, condition: Mapping[str, TomlValue]) -> list[TomlValue]:
+    """Return the distinct values of a swept key at the points that meet a condition, by address.
+
+    >>> _values([Axis(("cc", "gain"), (("bbr", 1.5), ("bbr3", 2)))], "gain", {"cc": "bbr"})
+    [1.5]
+    """
+    axis = next(axis for axis in axes if address in axis.addresses)
+    choices = [dict(zip(axis.addresses, choice, strict=True)) for choice in axis.choices]
+    return list(
+        dict.fromkeys(
+            choice[address] for choice in choices if all(choice.get(key, at) == at for key, at in condition.items())
+        )
+    )
 
 
 def pattern(key_path: KeyPath) -> str:
@@ -182,23 +209,48 @@ def _error(
 
 
 def _algorithm(
-    name: str, params: Sequence[str], address: str, engine: Engine, others: Mapping[str, Engine]
-) -> Iterator[ThalwegError]:
-    """Check the name and the parameters of a congestion control."""
+    name: str,
+    params: Mapping[str, Sequence[TomlValue]],
+    address: str,
+    engine: Engine,
+    others: Mapping[str, Engine],
+) -> Iterator[tuple[ThalwegError, TomlValue]]:
+    """Check the name and the parameters of a congestion control; yield each mistake and the value that has it."""
     algorithm = engine.algorithms.get(name)
     if algorithm is None:
-        yield _no_algorithm(name, address, engine, others)
+        yield _no_algorithm(name, address, engine, others), name
         return
-    for param in params:
+    for param, values in params.items():
+        place = f"{address}_params.{param}"
         if param not in algorithm.params:
-            yield ThalwegError(
-                "unknown-cc-param",
-                f"`{name}` has no parameter `{param}`",
-                place=f"{address}_params.{param}",
-                found=param,
-                expected=words.one_of(algorithm.params) if algorithm.params else "no parameters",
-                hint=words.did_you_mean(param, list(algorithm.params)),
-            )
+            yield _no_parameter(algorithm, param, place), next(iter(values), None)
+            continue
+        valid = algorithm.ranges.get(param)
+        for value in values:
+            if valid and isinstance(value, int | float) and value not in valid:
+                yield _out_of_range(algorithm, param, place, value, str(valid)), value
+
+
+def _no_parameter(algorithm: Algorithm, param: str, place: str) -> ThalwegError:
+    return ThalwegError(
+        "unknown-cc-param",
+        f"`{algorithm.name}` has no parameter `{param}`",
+        place=place,
+        found=param,
+        expected=words.one_of(algorithm.params) if algorithm.params else "no parameters",
+        hint=words.did_you_mean(param, list(algorithm.params)),
+    )
+
+
+def _out_of_range(algorithm: Algorithm, param: str, place: str, value: float, expected: str) -> ThalwegError:
+    return ThalwegError(
+        "out-of-range",
+        f"`{place}` is {show(value)}, with the congestion control `{algorithm.name}`",
+        place=place,
+        found=show(value),
+        expected=expected,
+        hint=f"{param}: {algorithm.params[param]}",
+    )
 
 
 def _no_algorithm(name: str, address: str, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 
@@ -50,11 +50,11 @@ def find(document: Document) -> list[ThalwegError]:
     in_structure = structure.check(document, document.raw)
     base = structure.sound(document.raw, in_structure)
     errors = list(in_structure.values())
-    axes, set_by_sweep, in_sweep = _sweep(document, base, {_identity(error) for error in errors})
+    axes, lines, set_by_sweep, in_sweep = _sweep(document, base, {_identity(error) for error in errors})
     errors = [*(error for error in errors if not _is_set(error, set_by_sweep)), *in_sweep]
     if too_many := _too_many(document, base, axes):
         return [*errors, too_many]
-    return [*errors, *_rules(document, base, axes, structure.intended_addresses(errors))]
+    return [*errors, *_rules(document, base, axes, lines, structure.intended_addresses(errors))]
 
 
 def _identity(error: ThalwegError) -> tuple[str | None, ...]:
@@ -71,21 +71,23 @@ class _Column:
     """The sweep's values of one key."""
 
     values: Sequence[Value]
-    sources: Mapping[Value, Source]
+    sources: Mapping[Value, Source] = field(default_factory=dict)
     """Position of each value in a file of rows, if it comes from one."""
+    header: Source | None = None
+    """Position of the header of the file of rows, if it comes from one."""
 
     @property
     def is_of_rows(self) -> bool:
-        return bool(self.sources)
+        return self.header is not None
 
 
 def _sweep(
     document: Document, base: Raw, reported_before: set[tuple[str | None, ...]]
-) -> tuple[list[Axis], set[str], list[ThalwegError]]:
+) -> tuple[list[Axis], Rows | None, set[str], list[ThalwegError]]:
     """Check the keys and values of the sweep one by one.
 
     Returns:
-        The valid axes, the key paths that the sweep sets, and its mistakes.
+        The valid axes, the rows of its files, the key paths that the sweep sets, and its mistakes.
     """
     raw = document.raw
     rest = {
@@ -103,14 +105,15 @@ def _sweep(
         except ThalwegError as unknown:
             value_errors.append(unknown)
         else:
-            sound[address] = column if not value_errors else _Column([], {})
-        errors += _in_sweep(value_errors, address, document, next(iter(column.sources.values()), None))
+            sound[address] = column if not value_errors else replace(column, values=[])
+        for error in value_errors:
+            errors += _in_sweep([error], address, document, error.source or column.header)
     set_by_sweep = {name_of(key_path, raw) for key_path in key_paths.values()}
     right: dict[str, list[Value]] = {}
     reported: set[tuple[str | None, ...]] = set()
     for address, column in sound.items():
         if around := next((swept for swept in key_paths if _is_around(key_paths[swept], key_paths[address])), None):
-            errors += _in_sweep([_twice(address, around)], address, document)
+            errors += _in_sweep([_twice(address, around)], address, document, column.header)
             continue
         right[address] = []
         for value in column.values:
@@ -125,7 +128,7 @@ def _sweep(
             reported |= {_identity(error) for error in wrong}
             if not wrong:
                 right[address].append(value)
-    return _axes(columns, right, lines), set_by_sweep, errors
+    return _axes(columns, right, lines), lines, set_by_sweep, errors
 
 
 def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[ThalwegError]]:
@@ -139,7 +142,7 @@ def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[
         if not isinstance(choices, list) or not all(isinstance(value, bool | int | float | str) for value in choices):
             continue  # the structure check has already reported an error
         if address != rows.KEY:
-            columns[address] = _Column(choices, {})
+            columns[address] = _Column(choices)
             continue
         try:
             row_values = rows.read(_names(choices), document.file.parent)
@@ -151,8 +154,8 @@ def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[
             for row in row_values.rows:
                 sources.setdefault(row.values[number], row.source)
             if name in columns or name in lists:
-                errors += _in_sweep([_set_twice(name)], name, document, row_values.rows[0].source)
-            columns[name] = _Column(list(sources), sources)
+                errors += _in_sweep([_set_twice(name)], name, document, row_values.header)
+            columns[name] = _Column(list(sources), sources, row_values.header)
     return columns, row_values, errors
 
 
@@ -216,7 +219,7 @@ def _in_sweep(
 ) -> Sequence[ThalwegError]:
     """Return the mistakes with their position in the sweep: in a file of rows (`source`), or in the scenario."""
     for error in errors:
-        error.source = (source and error.source) or source or document.source(("sweep", address))
+        error.source = source or document.source(("sweep", address))
         error.message = f"in [sweep], {error.message}"
     return errors
 
@@ -322,7 +325,9 @@ def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[i
     ]
 
 
-def _rules(document: Document, base: Raw, axes: Sequence[Axis], intended: set[str]) -> list[ThalwegError]:
+def _rules(
+    document: Document, base: Raw, axes: Sequence[Axis], lines: Rows | None, intended: set[str]
+) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
     A key in `intended` is missing only because it was misspelled, and is not reported again.
@@ -353,7 +358,8 @@ def _rules(document: Document, base: Raw, axes: Sequence[Axis], intended: set[st
             for error in mistakes.errors:
                 in_files.setdefault((error.source, error.message), error)
     errors = [
-        _error(mistake, assignments, points, document) for mistake, assignments in list(at.items())[:MAX_MISTAKES]
+        _error(mistake, assignments, points, lines, document)
+        for mistake, assignments in list(at.items())[:MAX_MISTAKES]
     ]
     if len(at) > MAX_MISTAKES:
         errors.append(_more(len(at) - MAX_MISTAKES, errors[-1].source))
@@ -366,12 +372,14 @@ def _more(count: int, source: Source | None) -> ThalwegError:
     return ThalwegError("more-mistakes", message, place="sweep", hint=hint, source=source)
 
 
-def _error(mistake: Mistake, failing: list[Assignment], points: list[Assignment], document: Document) -> ThalwegError:
+def _error(
+    mistake: Mistake, failing: list[Assignment], points: list[Assignment], lines: Rows | None, document: Document
+) -> ThalwegError:
     assignment = {} if len(failing) == len(points) else _cause(failing, points)
     condition = " and ".join(f"{key} = {show(value)}" for key, value in assignment.items())
     return mistake.error(
         name_of(mistake.key_path, document.raw),
-        _source(mistake.key_path, assignment, document),
+        _source(mistake.key_path, assignment, lines, document),
         f", where the sweep sets {condition}" if condition else "",
     )
 
@@ -384,10 +392,14 @@ def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
     return failing[0]
 
 
-def _source(key_path: KeyPath, assignment: Assignment, document: Document) -> Source:
+def _source(key_path: KeyPath, assignment: Assignment, lines: Rows | None, document: Document) -> Source:
     """Return the position of the sweep if it causes the mistake, otherwise of the key."""
     swept, address = document.raw.get("sweep"), name_of(key_path, document.raw)
-    key = next(iter(assignment), address if isinstance(swept, dict) and address in swept else None)
+    of_rows = lines.addresses if lines else ()
+    is_swept = address in of_rows or (isinstance(swept, dict) and address in swept)
+    key = next(iter(assignment), address if is_swept else None)
+    if lines and key in of_rows:
+        return lines.source(assignment)
     return document.source(("sweep", key) if key else key_path)
 
 

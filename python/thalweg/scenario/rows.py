@@ -4,7 +4,7 @@ The header lists keys of the scenario. A cell is a number, `true` or `false`, or
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +31,20 @@ class Rows:
     addresses: tuple[str, ...]
     """Keys of the scenario."""
     rows: tuple[Row, ...]
+    header: Source
+    """Position of the first file's header."""
 
     @property
     def axis(self) -> Axis:
         """The sweep axis that consists of the rows."""
         return Axis(self.addresses, tuple(row.values for row in self.rows))
+
+    def source(self, values: Mapping[str, Value]) -> Source:
+        """Return the position of the first row with these values, by address; without such a row, of the header."""
+        for row in self.rows if values.keys() & set(self.addresses) else ():
+            if all(values.get(key, value) == value for key, value in zip(self.addresses, row.values, strict=True)):
+                return row.source
+        return self.header
 
 
 def read(names: Sequence[str], folder: Path) -> Rows:
@@ -44,16 +53,16 @@ def read(names: Sequence[str], folder: Path) -> Rows:
     Raises:
         ThalwegError: If a file cannot be read, has no rows, or a row or header does not fit the first file's header.
     """
-    first, rows = _file(folder / names[0])
+    header, first, rows = _file(folder / names[0])
     for name in names[1:]:
-        addresses, file_rows = _file(folder / name)
+        other_header, addresses, file_rows = _file(folder / name)
         if addresses != first:
             raise ThalwegError(
                 "bad-rows",
                 f"`{name}` and `{names[0]}` set different keys",
                 found=", ".join(addresses),
                 expected=", ".join(first),
-                source=Source(str(folder / name), 1),
+                source=other_header,
             )
         rows += file_rows
     rows_by_values: dict[tuple[Value, ...], Row] = {}
@@ -65,7 +74,7 @@ def read(names: Sequence[str], folder: Path) -> Rows:
                 "duplicate-value", f"the row is the same as {twin_text}", place=KEY, hint=hint, source=row.source
             )
         rows_by_values[row.values] = row
-    return Rows(first, tuple(rows))
+    return Rows(first, tuple(rows), header)
 
 
 def value_of(cell: str) -> Value:
@@ -84,7 +93,8 @@ def value_of(cell: str) -> Value:
     return cell
 
 
-def _file(file: Path) -> tuple[tuple[str, ...], list[Row]]:
+def _file(file: Path) -> tuple[Source, tuple[str, ...], list[Row]]:
+    """Return the position of the header, its keys, and the rows."""
     try:
         text = read_regular(file, LARGEST_TEXT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -105,7 +115,17 @@ def _file(file: Path) -> tuple[tuple[str, ...], list[Row]]:
             expected="a header of keys, such as path.rate,path.rtt, and at least one row",
             source=Source(str(file), 1),
         )
-    (_, header), *body = lines
+    (header_line, header), *body = lines
+    header_source = Source(str(file), header_line)
+    if twice := next((name for name in header if header.count(name) > 1), None):
+        raise ThalwegError(
+            "conflict",
+            f"`{twice}` is set twice: by two columns of the file",
+            place=twice,
+            expected="one column for each key",
+            hint=f"remove one of the columns `{twice}`",
+            source=header_source,
+        )
     for number, cells in body:
         if len(cells) != len(header):
             raise ThalwegError(
@@ -115,4 +135,5 @@ def _file(file: Path) -> tuple[tuple[str, ...], list[Row]]:
                 expected=f"{len(header)} cells: {', '.join(header)}",
                 source=Source(str(file), number),
             )
-    return tuple(header), [Row(tuple(map(value_of, cells)), Source(str(file), number)) for number, cells in body]
+    rows = [Row(tuple(map(value_of, cells)), Source(str(file), number)) for number, cells in body]
+    return header_source, tuple(header), rows

@@ -230,6 +230,8 @@ def _example(key: str, node: Schema) -> str:
 def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> str | None:
     if "format" in node and isinstance(value, int | float) and node["format"] in EXPECTED:
         return quantity_hint(value, node["format"], key_path)
+    if isinstance(value, dict) and key_path[0] == "sweep" and isinstance(key_path[-1], int):
+        return _table_in_sweep_hint(str(key_path[1]), value)
     if isinstance(value, dict) and key_path[0] == "sweep":
         return f'put the key in quotes: "{_dotted(key_path[1:], value)}" = [...]'
     if isinstance(value, dict) and key_path in (("flow",), ("background",)):
@@ -257,6 +259,14 @@ def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> s
     if isinstance(value, str) and describe(node) == "true or false" and value.lower() in ("true", "false"):
         return f"write it without quotes: {value.lower()}"
     return None
+
+
+def _table_in_sweep_hint(address: str, value: Raw) -> str:
+    """Suggest sweeping a key of a table that is listed as a value of the sweep."""
+    inside = next((key for key in value if key not in ("name", "model")), None)
+    if inside is None:
+        return f"write the name alone: {show(next(iter(value.values()), 'a name'))}"
+    return f'set the table outside [sweep], and sweep "{address}.{inside}" = [...]; or use two scenarios'
 
 
 def _ratio_hint(value: TomlValue, node: Schema) -> str | None:

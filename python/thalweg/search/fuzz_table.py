@@ -18,7 +18,7 @@ from thalweg.search.conditions import KINDS, ONCE, parameters
 from thalweg.search.failures import Failure
 from thalweg.search.parameters import Parameter, ranged
 from thalweg.search.table import Scalar, Search, SearchesTable, shaped
-from thalweg.search.terms import Objective
+from thalweg.search.terms import Objective, check_sampled
 
 NAME = "fuzz"
 """Name of the table."""
@@ -110,7 +110,9 @@ def _failures(document: Document, table: FuzzTable, errors: list[ThalwegError]) 
     failures = []
     for name, text in table.fails.items():
         try:
-            failures.append(Failure.parse(name, text, flows))
+            failure = Failure.parse(name, text, flows)
+            check_sampled(failure.bound.term, document)
+            failures.append(failure)
         except TermError as error:
             errors.append(_error(document, ("fails", name), error.message, error.expected, error.hint))
     if any(failure.window_s or failure.after_s for failure in failures) and document.raw.get("sample_interval") == "0s":

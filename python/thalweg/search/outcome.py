@@ -199,7 +199,7 @@ def _table(search: Search, candidates: Sequence[Candidate]) -> tuple[list[str], 
     for candidate in candidates:
         settings = search.written if candidate.number is None else candidate.settings
         cells = [candidate.name, *(value_text(settings.get(parameter.address)) for parameter in search.parameters)]
-        estimates = candidate.estimates if candidate.is_measured else [None] * len(scales)
+        estimates = candidate.estimates or [None] * len(scales)
         for quantity, estimate, scale in zip(search.quantities, estimates, scales, strict=True):
             is_broken = estimate and isinstance(quantity, Constraint) and quantity.excess(estimate.mean) > 0
             cells.append(_estimated(estimate, scale) + (BROKEN if is_broken else ""))
@@ -242,7 +242,7 @@ def objective_text(search: Search, candidate: Candidate) -> str:
 
 def _scale(quantity: Objective | Constraint, number: int, candidates: Sequence[Candidate]) -> Scale:
     estimates = [
-        estimate for candidate in candidates if candidate.is_measured and (estimate := candidate.estimates[number])
+        estimate for candidate in candidates if candidate.estimates and (estimate := candidate.estimates[number])
     ]
     halves = [half for estimate in estimates if (half := _half(estimate)) is not None]
     return scale_for(quantity.term.unit, [estimate.mean for estimate in estimates], halves)

@@ -32,6 +32,8 @@ SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 DIGITS = 4
 """Significant digits of a value."""
 
+FRACTION = 0.382
+"""Position, above the low end of a range, of a sampled value that is not whole; ranges are cut to a length of 1."""
 
 EVERY_FLOW = "flow.*."
 """Prefix of the address of a parameter that all flows share."""
@@ -90,6 +92,13 @@ class Parameter:
     def ends(self) -> Sequence[Value]:
         """Values to check before the search: the ends of a range, or every choice."""
         return self.choices if self.kind == "choice" else (self.setting(self.low), self.setting(self.high))
+
+    @property
+    def samples(self) -> Sequence[Value]:
+        """Values for which a search checks the engine's support: the ends, and one that is not whole between them."""
+        if self.kind != "number":
+            return self.ends
+        return *self.ends, self.setting(self.low + FRACTION * min(1.0, self.high - self.low))
 
     @property
     def title(self) -> str:

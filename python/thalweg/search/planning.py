@@ -12,10 +12,13 @@ from typing import Literal
 
 from thalweg import plan, scenario
 from thalweg.engine import Capabilities, Engine
-from thalweg.errors import Exit, ThalwegError
+from thalweg.errors import Exit, ThalwegError, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.scenario.document import Value
-from thalweg.search.table import Search
+from thalweg.scenario.mistakes import by_line
+from thalweg.scenario.positions import dotted
+from thalweg.search.parameters import Parameter
+from thalweg.search.table import NAME, Search
 
 Side = Literal["seen", "held out"]
 """Points of the sweep: those of the search, or the held-out ones."""
@@ -58,6 +61,35 @@ class Planner:
                 source=self.search.document.source(("search", "held_out")),
             )
         return full_plan.model_copy(update={"experiments": experiments})
+
+    def check(self) -> None:
+        """Check that the engine supports the scenario, both ends of each range, and each choice.
+
+        The other parameters have their first value then, because the parameters of an algorithm depend on its choice.
+
+        Raises `ThalwegErrors` with all mistakes; those of a parameter have its position in the table [search].
+        """
+        first = {parameter.address: parameter.ends[0] for parameter in self.search.parameters}
+        mistakes = {(error.place, error.code): error for error in self._unsupported({})}
+        for parameter in self.search.parameters:
+            for value in parameter.samples:
+                for error in self._unsupported({**first, parameter.address: value}):
+                    if (error.place, error.code) not in mistakes:
+                        mistakes[error.place, error.code] = error
+                        self._move(error, parameter)
+        distinct = {(error.place, error.message): error for error in mistakes.values()}
+        if distinct:
+            raise ThalwegErrors(by_line(distinct.values()))
+
+    def _unsupported(self, settings: Settings) -> list[ThalwegError]:
+        document = scenario.overridden(self.search.document, self.search.expanded(settings))
+        return plan.unsupported(document, self.engine, self.known.engines)
+
+    def _move(self, error: ThalwegError, varied: Parameter) -> None:
+        """Move an error from the rejected key to the parameter that sets it, or else to `varied`."""
+        setting = (each for each in self.search.parameters if error.place in self.search.expanded({each.address: 0}))
+        key_path = (NAME, "parameters", next(setting, varied).address)
+        error.place, error.source = dotted(key_path), self.search.document.source(key_path)
 
     @property
     def seed(self) -> int:

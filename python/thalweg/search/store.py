@@ -65,7 +65,7 @@ class Store:
     def __init__(self, folder: Path, search: Search, seed: int) -> None:
         """Open the store in `folder`, or create it.
 
-        Raises `ThalwegError` if it cannot be written or read.
+        Raises `ThalwegError` if it cannot be written or read, or has more candidates than the budget.
         """
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._folder, self._search, self._seed = folder, search, seed
@@ -77,6 +77,19 @@ class Store:
                 self._make()
             storage = self._storage(folder / FILE)
             self._study = optuna.load_study(study_name=STUDY, storage=storage, sampler=self._sampler)
+            self._check_budget()
+
+    def _check_budget(self) -> None:
+        """Raise `ThalwegError` if the store has more candidates than the budget: results would include all of them."""
+        count = _count(self._study.get_trials(deepcopy=False))
+        if count > self._search.budget:
+            raise ThalwegError(
+                "small-budget",
+                f"the budget is {self._search.budget}, but `{self._folder}` has {count} candidates",
+                place=str(self._folder),
+                expected=f"a budget of {count} or more",
+                hint=f"repeat the command with --budget {count}, or with another directory: --out DIR",
+            )
 
     def _make(self) -> None:
         """Create the file atomically, because the process may be killed."""
@@ -138,7 +151,7 @@ class Store:
                         self._study.tell(
                             trial.number, state=TrialState.FAIL
                         )  # its process was killed during the proposal
-            number = sum(CANDIDATE in trial.user_attrs for trial in trials)
+            number = _count(trials)
             if number >= self._search.budget:
                 return None
             return self._proposed(number)
@@ -259,6 +272,11 @@ class _Proposals(BaseSampler):
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         self._inner.after_trial(study, trial, state, values)
+
+
+def _count(trials: Sequence[FrozenTrial]) -> int:
+    """Return the number of candidates that were proposed, including those that are not evaluated yet."""
+    return sum(CANDIDATE in trial.user_attrs for trial in trials)
 
 
 def _hashed(*parts: int | str) -> int:

@@ -19,7 +19,7 @@ from thalweg.scenario.rows import KEY as ROWS
 from thalweg.scenario.rows import Rows
 from thalweg.scenario.text import words
 from thalweg.search.parameters import Parameter, expanded, ranged
-from thalweg.search.terms import Constraint, Objective, check_over
+from thalweg.search.terms import Constraint, Objective, check_over, check_sampled
 
 NAME = "search"
 """Name of the table."""
@@ -245,14 +245,18 @@ class _Checker:
         key_path = ("objectives", number)
         try:
             check_over(table.over)
-            return Objective(Term.of(table.measure, table.of, self.flows), table.goal == "maximise", table.over)
+            term = Term.of(table.measure, table.of, self.flows)
+            check_sampled(term, self.document)
+            return Objective(term, table.goal == "maximise", table.over)
         except TermError as error:
             self.add(key_path, "bad-objective", error.message, error.expected, error.hint)
             return None
 
     def constraint(self, number: int, text: str) -> Constraint | None:
         try:
-            return Constraint.parse(text, self.flows)
+            constraint = Constraint.parse(text, self.flows)
+            check_sampled(constraint.term, self.document)
+            return constraint
         except TermError as error:
             self.add(("constraints", number), "bad-constraint", error.message, error.expected, error.hint)
             return None

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from thalweg.analysis.measuring.repetitions import FROM_QUEUE, FROM_SAMPLES
 from thalweg.checks import Check, Term, TermError
-from thalweg.scenario.text import words
+from thalweg.scenario import Document
+from thalweg.scenario.text import quantities, words
 
 Over = str
 """Reduction: `mean`, `median`, `worst`, `best`, or a percentile such as `p10`."""
@@ -100,6 +102,20 @@ def reduced(values: Sequence[float], over: Over, *, is_large_good: bool) -> floa
     if over in ("worst", "best"):
         return min(values) if (over == "worst") == is_large_good else max(values)
     return float(np.percentile(values, 50 if over == "median" else int(over.removeprefix("p"))))
+
+
+def check_sampled(term: Term, document: Document) -> None:
+    """Raise `TermError` if a term needs samples, and the scenario takes none at a point of its sweep."""
+    if term.measure not in FROM_SAMPLES | FROM_QUEUE:
+        return
+    written = document.raw.get("sample_interval", "10ms")
+    intervals = document.swept.get("sample_interval", [written])
+    if any(quantities.time(str(interval)) == 0 for interval in intervals):
+        raise TermError(
+            f"`{term}` has no value without samples: `sample_interval` is 0s",
+            "a measure that needs no samples, or a scenario that takes them",
+            'set sample_interval above 0s: sample_interval = "10ms"',
+        )
 
 
 def check_over(over: str) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from thalweg.engine import Algorithm, Engine
+from thalweg.engine import Algorithm, Engine, Range
 
 SIM = Engine(
     name="sim",
@@ -10,7 +10,11 @@ SIM = Engine(
     version="1",
     available=True,
     why_not=None,
-    algorithms={"cubic": Algorithm("cubic", "", {"beta": "cut"}), "bbr": Algorithm("bbr", "", {})},
+    algorithms={
+        "cubic": Algorithm("cubic", "", {"beta": "cut"}, {"beta": Range(0.5, 1)}),
+        "bbr": Algorithm("bbr", "", {}),
+        "bic": Algorithm("bic", "", {"beta": "cut in 1024ths"}, {"beta": Range(1, 1024, is_whole=True)}),
+    },
     honours=frozenset(
         [
             "name",

@@ -334,6 +334,35 @@ def test_an_unknown_parameter_suggests_a_similar_one(tmp_path: Path) -> None:
     assert (error.place, error.hint) == ("flow.a.cc_params.betta", "did you mean `beta`?")
 
 
+def test_a_parameter_out_of_range_is_an_error_with_position_and_range(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW + "cc_params = {beta = 1.5}\n")
+    assert (error.code, error.place, error.found) == ("out-of-range", "flow.a.cc_params.beta", "1.5")
+    assert (error.expected, error.hint) == ("a number from 0.5 to 1", "beta: cut")
+    assert error.source.line == (HEAD + FLOW).count("\n") + 1
+
+
+def test_a_swept_parameter_out_of_range_points_to_the_sweep(tmp_path: Path) -> None:
+    text = HEAD + FLOW + '[sweep]\n"flow.a.cc_params.beta" = [0.5, 0.1]\n'
+    (error,) = refused(tmp_path, text)
+    assert (error.found, error.source.line) == ("0.1", text.count("\n"))
+
+
+def test_a_parameter_must_be_in_the_range_of_every_swept_algorithm(tmp_path: Path) -> None:
+    text = HEAD + FLOW + 'cc_params = {beta = 0.7}\n[sweep]\n"flow.a.cc" = ["cubic", "bic"]\n'
+    (error,) = refused(tmp_path, text)
+    assert "`bic`" in error.message
+    assert error.expected == "a whole number from 1 to 1024"
+
+
+def test_parameters_in_rows_are_checked_with_the_algorithm_of_their_row(tmp_path: Path) -> None:
+    text = HEAD + FLOW + '[sweep]\nrows = ["r.csv"]\n'
+    (tmp_path / "r.csv").write_text("flow.a.cc,flow.a.cc_params.beta\ncubic,0.7\nbic,819\n")
+    assert len(make_plan(tmp_path, text).experiments) == 2
+    (tmp_path / "r.csv").write_text("flow.a.cc,flow.a.cc_params.beta\ncubic,819\nbic,819\n")
+    (error,) = refused(tmp_path, text)
+    assert (Path(error.source.file).name, error.source.line) == ("r.csv", 2)
+
+
 def test_a_custom_module_needs_an_engine_that_loads_it(tmp_path: Path) -> None:
     (tmp_path / "mine.ko").write_text("code")
     text = HEAD + FLOW.replace('"cubic"', '{name = "mine", module = "mine.ko"}')

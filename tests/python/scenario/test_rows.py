@@ -153,3 +153,22 @@ def test_files_with_different_headers_are_refused() -> None:
 
 def test_rows_that_are_not_file_names_are_refused() -> None:
     assert "does not name files" in mistake(PATHS, SCENARIO.replace('["paths.csv"]', "[3]")).message
+
+
+def test_a_table_as_a_value_of_the_sweep_is_refused_with_what_works() -> None:
+    text = SCENARIO.replace('rows = ["paths.csv"]', '"flow.a.app" = ["rpc", { name = "probe", interval = "50ms" }]')
+    error = mistake(PATHS, text)
+    assert error.hint == (
+        'set the table outside [sweep], and sweep "flow.a.app.interval" = [...]; or use two scenarios'
+    )
+    table = 'size = "1MB"\n'
+    text = SCENARIO.replace(table, 'app = { name = "probe" }\n').replace(
+        'name = "paths"', 'name = "paths"\nduration = "1s"'
+    )
+    followed = text.replace('rows = ["paths.csv"]', '"flow.a.app.interval" = ["50ms", "90ms"]')
+    assert load(PATHS, followed).swept["flow.a.app.interval"] == ["50ms", "90ms"]
+
+
+def test_a_name_in_a_table_as_a_value_of_the_sweep_is_written_alone() -> None:
+    error = mistake(PATHS, SCENARIO.replace('rows = ["paths.csv"]', '"path.queue" = ["fifo", { name = "codel" }]'))
+    assert error.hint == 'write the name alone: "codel"'

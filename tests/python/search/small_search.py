@@ -42,6 +42,7 @@ TWO_OBJECTIVES = SMALL.replace(
 
 SCENARIO = """\
 name = "x"
+{HEAD}
 duration = "1s"
 [path]
 rate = "10Mbps"
@@ -64,8 +65,10 @@ OBJECTIVES = '[{ measure = "goodput", of = "ours", goal = "maximise" }]'
 PARAMETERS = '{ "path.buffer" = ["0.5bdp", "4bdp"] }'
 
 
-def searched(tmp_path: Path, *, parameters: str = PARAMETERS, objectives: str = OBJECTIVES, more: str = "") -> Search:
+def searched(
+    tmp_path: Path, *, parameters: str = PARAMETERS, objectives: str = OBJECTIVES, more: str = "", head: str = ""
+) -> Search:
     file = tmp_path / "x.toml"
     text = SCENARIO.replace("{PARAMETERS}", parameters).replace("{OBJECTIVES}", objectives).replace("{MORE}", more)
-    file.write_text(text)
+    file.write_text(text.replace("{HEAD}", head))
     return Search.of(scenario.load(file))

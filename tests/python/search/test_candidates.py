@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 from small_search import searched
+from thalweg import engine
+from thalweg.report.text.labels import NOTHING
 from thalweg.search.candidates import Candidate, front, reason_to_stop
+from thalweg.search.outcome import Outcome, best_table
+from thalweg.search.planning import Planner
 from thalweg.search.table import Search
 from thalweg.search.verifying import winners
 
@@ -75,3 +79,13 @@ def test_a_missing_value_does_not_break_other_pairs(one: Search) -> None:
     assert gap.estimates[0] is not None
     assert gap.estimates[0].n == 3
     assert reason_to_stop(gap, [best], one) == "worse than 1"
+
+
+def test_known_values_of_a_default_that_lacks_another_objective_are_shown(two: Search) -> None:
+    capabilities = engine.capabilities("sim")
+    planner = Planner(two, capabilities.engines["sim"], capabilities)
+    default = Candidate(None, {}, [[9e6, 9e6], [None, None]], failed="no value of mean queueing_delay")
+    headings, (row,) = best_table(Outcome(planner, default, []))
+    cells = dict(zip(headings, row, strict=True))
+    assert [cells[name] for name in headings if "goodput" in name] == ["9.00 ± 0.00"]
+    assert [cells[name] for name in headings if "queueing_delay" in name] == [NOTHING]

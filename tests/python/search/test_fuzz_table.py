@@ -34,9 +34,11 @@ FAILS = 'stall = "utilisation <= 20% for 5s"'
 CONDITIONS = 'outage = { for = ["50ms", "3s"], count = 2 }'
 
 
-def fuzzed(folder: Path, fails: str = FAILS, conditions: str = CONDITIONS, path: str = "") -> Fuzz:
+def fuzzed(
+    folder: Path, fails: str = FAILS, conditions: str = CONDITIONS, path: str = "", interval: str = "50ms"
+) -> Fuzz:
     file = folder / "x.toml"
-    text = SCENARIO.replace("CONDITIONS", conditions).replace("FAILS", fails)
+    text = SCENARIO.replace("CONDITIONS", conditions).replace("FAILS", fails).replace("50ms", interval, 1)
     file.write_text(text.replace('rtt = "20ms"\n', f'rtt = "20ms"\n{path}'))
     return Fuzz.of(scenario.load(file))
 
@@ -53,6 +55,9 @@ MISTAKES = {
     "unknown flow": ({"fails": 'x = "share(our) <= 5%"'}, "no flow `our`", "`ours`"),
     "no window": ({"fails": 'x = "timeouts(ours) >= 5 for 2s"'}, "measured within a time window", "without `for`"),
     "no time": ({"fails": 'x = "utilisation <= 0.1 for ever"'}, "`ever` is not a time", "5s"),
+    "never sampled": (
+        {"fails": 'x = "utilisation <= 0.1"', "interval": "0s"}, "no value without samples", "sample_interval above 0s"
+    ),
     "changing path": ({"path": 'loss = { model = "gilbert-elliott", p = 0.1, r = 0.1 }\n'}, "already changes", "rate"),
 }  # fmt: skip
 

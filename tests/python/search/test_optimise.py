@@ -195,6 +195,18 @@ def test_an_unsupported_confirming_engine_is_an_error_before_the_search(tmp_path
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("command", ["check", "optimise"])
+def test_a_parameter_that_the_engine_lacks_is_an_error_before_the_search(
+    command: str, tmp_path: Path, thalweg: Thalweg
+) -> None:
+    (tmp_path / "small.toml").write_text(SMALL + '"flow.ours.cc_params.pacing_gian" = [1.1, 1.9]\n')
+    done = thalweg(command, "small.toml")
+    assert done.returncode == Exit.USAGE
+    assert "did you mean `pacing_gain`?" in done.stderr
+    assert "small.toml:" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.usefixtures("uml")
 def test_the_best_are_confirmed_on_a_kernel_in_virtual_time(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "small.toml").write_text(SMALL.replace("repetitions = 4", "repetitions = 2"))

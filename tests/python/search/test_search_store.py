@@ -1,8 +1,11 @@
 """The store of a search: remains of a killed process do not block the next one."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from small_search import searched
+from thalweg.errors import ThalwegError
 from thalweg.search.candidates import Candidate
 from thalweg.search.store import Store
 
@@ -28,6 +31,17 @@ def test_an_abandoned_candidate_is_resumed(tmp_path: Path) -> None:
     again = second.claim()
     assert again
     assert (again.number, again.settings) == (left.number, left.settings)
+
+
+def test_a_budget_below_the_number_of_candidates_is_refused(tmp_path: Path) -> None:
+    search = searched(tmp_path)
+    store = Store(tmp_path, search, seed=1)
+    claimed = [store.claim() for _ in range(2)]
+    assert all(claimed)
+    Store(tmp_path, replace(search, budget=2), seed=1)
+    with pytest.raises(ThalwegError, match=r"the budget is 1, but .* has 2 candidates") as caught:
+        Store(tmp_path, replace(search, budget=1), seed=1)
+    assert "--budget 2" in str(caught.value.hint)
 
 
 def test_results_are_visible_to_the_next_process(tmp_path: Path) -> None:

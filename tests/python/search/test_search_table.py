@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_search import SCENARIO, searched
 from thalweg import engine, scenario
-from thalweg.errors import ThalwegError
+from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.search.planning import Planner, points
 from thalweg.search.table import Search
 from thalweg.search.terms import Constraint, TermError
@@ -35,12 +35,25 @@ MISTAKES = {
     "no constraint": ({"more": 'constraints = ["harm of theirs"]'}, "does not compare two", "goodput(ours)"),
     "equality": ({"more": 'constraints = ["harm(theirs) = 0.1"]'}, "`=` is not a bound", "harm(theirs) <= 0.1"),
     "two measures": ({"more": 'constraints = ["goodput(ours) >= goodput(theirs)"]'}, "not a constraint", "<= number"),
+    "no unit": ({"more": 'constraints = ["goodput(theirs) >= 3"]'}, "`3` has no unit", "did you mean `3Mbps`"),
+    "no per cent": ({"more": 'constraints = ["harm(theirs) <= 50"]'}, "`harm(theirs)` is at most 1", "`50%`"),
     "wrong unit": ({"more": 'constraints = ["goodput(theirs) >= 5ms"]'}, "`5ms` is in s", "5Mbps"),
     "held out, not swept": ({"more": 'held_out = { "path.rate" = ["1Mbps"] }'}, "not a key of [sweep]", "path.rtt"),
     "held out, no value": ({"more": 'held_out = { "path.rtt" = ["99ms"] }'}, '"99ms" is not a value', "10ms"),
     "held out, no file": ({"more": 'held_out = { rows = ["paths.csv"] }'}, "not a file of `rows`", "has none"),
     "unknown key of flows": (
         {"parameters": '{ "flow.*.cc_parms.probe_gain" = [1.1, 1.5] }'}, "does not exist", "cc_params"
+    ),
+    "never sampled": (
+        {
+            "objectives": '[{ measure = "queueing_delay", goal = "minimise", over = "worst" }]',
+            "head": 'sample_interval = "0s"',
+        },
+        "`queueing_delay` has no value without samples", "set sample_interval above 0s",
+    ),
+    "a constraint that is never sampled": (
+        {"more": 'constraints = ["utilisation >= 0.8"]', "head": 'sample_interval = "0ms"'},
+        "`utilisation` has no value without samples", "set sample_interval above 0s",
     ),
     "all held out": ({"more": 'held_out = { "path.rtt" = ["10ms", "20ms", "30ms"] }'}, "has no points", "another"),
 }  # fmt: skip
@@ -92,6 +105,51 @@ def test_a_constraint_is_read(text: str, bound: float, excess: float | None) -> 
         assert constraint.excess(0.2) == pytest.approx(excess)
 
 
+UNSUPPORTED = {
+    "a misspelt parameter": (
+        '{ "flow.ours.cc_params.pacing_gian" = [1.05, 1.9] }', "no parameter `pacing_gian`", "`pacing_gain`?"
+    ),
+    "a misspelt parameter of every flow": (
+        '{ "flow.*.cc_params.beta_enc" = [0.5, 0.8] }', "`cubic` has no parameter `beta_enc`", "`beta_ecn`?"
+    ),
+    "a high end out of range": (
+        '{ "flow.ours.cc_params.probe_gain" = [1.05, 2.5] }', "is 2.5", "from 1 to 1.9"
+    ),
+    "a low end out of range": (
+        '{ "flow.ours.cc_params.probe_gain" = { low = 0.5, high = 1.5, scale = "log" } }', "is 0.5", "from 1 to 1.9"
+    ),
+    "fractions of a whole number": (
+        '{ "flow.ours.cc_params.cruise_phases" = [0, 20] }', "is 0.382", "a whole number from 0 to 62"
+    ),
+    "an unknown algorithm": (
+        '{ "flow.theirs.cc" = { choices = ["reno", "cubik"] } }', "no congestion control `cubik`", "`cubic`?"
+    ),
+    "a parameter that one of the algorithms lacks": (
+        '{ "flow.ours.cc" = { choices = ["bbr", "reno"] }, "flow.ours.cc_params.probe_gain" = [1.1, 1.9] }',
+        "`reno` has no parameter `probe_gain`", "beta_ecn",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_a_parameter_that_the_engine_rejects_is_a_mistake_of_the_table(name: str, tmp_path: Path) -> None:
+    parameters, message, advice = UNSUPPORTED[name]
+    capabilities = engine.capabilities("sim")
+    planner = Planner(searched(tmp_path, parameters=parameters), capabilities.engines["sim"], capabilities)
+    with pytest.raises(ThalwegErrors) as caught:
+        planner.check()
+    assert any(message in error.text() and advice in error.text() for error in caught.value.errors)
+    for error in caught.value.errors:
+        assert error.source == planner.search.document.source(("search", "parameters"))
+        assert str(error.place).startswith('search.parameters."flow.')
+
+
+def test_a_range_of_whole_numbers_is_supported(tmp_path: Path) -> None:
+    capabilities = engine.capabilities("sim")
+    search = searched(tmp_path, parameters='{ "flow.ours.cc_params.cruise_phases" = { int = [0, 20] } }')
+    Planner(search, capabilities.engines["sim"], capabilities).check()
+
+
 def test_only_constraints_are_evaluated() -> None:
     with pytest.raises(TermError):
         Constraint.parse("__import__('os').system('true') <= 1", ["ours"])
@@ -100,7 +158,8 @@ def test_only_constraints_are_evaluated() -> None:
 def test_rows_of_a_file_can_be_held_out_and_flows_can_share_a_parameter(tmp_path: Path) -> None:
     (tmp_path / "seen.csv").write_text("path.rate,path.rtt\n10Mbps,10ms\n10Mbps,20ms\n")
     (tmp_path / "held-out.csv").write_text("path.rate,path.rtt\n20Mbps,10ms\n")
-    text = SCENARIO.replace('"path.rtt" = ["10ms", "20ms", "30ms"]', 'rows = ["seen.csv", "held-out.csv"]')
+    text = SCENARIO.replace("{HEAD}", "")
+    text = text.replace('"path.rtt" = ["10ms", "20ms", "30ms"]', 'rows = ["seen.csv", "held-out.csv"]')
     text = text.replace('cc = "cubic"', 'cc = "bbr"')
     text = text.replace("{PARAMETERS}", '{ "flow.*.cc_params.probe_gain" = [1.1, 1.9] }')
     text = text.replace("{OBJECTIVES}", '[{ measure = "jain", goal = "maximise" }]')

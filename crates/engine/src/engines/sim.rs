@@ -2,6 +2,7 @@
 
 use crate::engine::{Controller, Engine, Failure, Job, Outcome, Performance, Records};
 use std::collections::BTreeMap;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 
 /// The engine `sim`.
@@ -30,7 +31,7 @@ impl Engine for SimEngine {
             .map(|entry| Controller {
                 name: entry.name.to_owned(),
                 about: entry.about.to_owned(),
-                params: entry.params.iter().map(|param| (param.name.to_owned(), describe(param))).collect(),
+                params: entry.params.iter().collect(),
             })
             .collect()
     }
@@ -41,6 +42,10 @@ impl Engine for SimEngine {
 
     fn records(&self) -> Records {
         Records::Rows
+    }
+
+    fn check(&self, experiment: &Experiment, traces: &Traces) -> Result<(), thalweg_lab::Error> {
+        thalweg_sim::check(experiment, traces).map_err(|error| invalid(&error))
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
@@ -54,12 +59,11 @@ impl Engine for SimEngine {
                 },
             }),
             Err(thalweg_sim::Error::Cancelled) => Err(Failure::Cancelled),
-            Err(error) => Err(thalweg_lab::Error::new("invalid-experiment", error.to_string(), "").into()),
+            Err(error) => Err(invalid(&error).into()),
         }
     }
 }
 
-pub(super) fn describe(param: &thalweg_cc::Param) -> String {
-    let about = param.about.trim_end_matches('.');
-    format!("{about}: {} to {}. Default: {}.", param.min, param.max, param.default)
+fn invalid(error: &thalweg_sim::Error) -> thalweg_lab::Error {
+    thalweg_lab::Error::new("invalid-experiment", error.to_string(), "")
 }

@@ -1,7 +1,6 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, except that senders are guests.
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
-use super::sim::describe;
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records, Releases};
 use std::sync::LazyLock;
 use thalweg_lab::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
@@ -62,8 +61,7 @@ fn guests_controller(name: String) -> Controller {
         _ => return controller(name),
     };
     let entry = thalweg_cc::CATALOG.iter().find(|entry| entry.name == of).expect("the simulator has it");
-    let params = entry.params.iter().filter(|param| only.is_none_or(|only| param.name == only));
-    let params = params.map(|param| (param.name.to_owned(), describe(param))).collect();
+    let params = entry.params.iter().filter(|param| only.is_none_or(|only| param.name == only)).collect();
     Controller { about: about.to_owned(), name, params }
 }
 

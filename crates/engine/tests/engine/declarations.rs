@@ -1,7 +1,7 @@
 //! The capabilities reported by the binary match the declarations.
 
 use crate::common::ENGINE;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -96,6 +96,10 @@ fn capabilities_describe_the_simulator() {
         ["bbr", "bbr3", "bbr_auto", "bbr_cpu", "bic", "cubic", "dctcp", "htcp", "illinois", "prague", "reno", "vegas"]
     );
     assert!(sim["cc"].as_array().unwrap().iter().all(|cc| cc["params"].is_object()));
+    let bbr = &sim["cc"][0];
+    assert_eq!(bbr["ranges"]["probe_gain"], json!({"min": 1.0, "max": 1.9, "whole": false}));
+    let keys = |table: &Value| table.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&bbr["ranges"]), keys(&bbr["params"]));
 }
 
 #[test]

@@ -137,6 +137,21 @@ fn a_command_that_is_not_a_list_of_words_is_rejected() {
 }
 
 #[test]
+fn a_parameter_out_of_range_is_reported_without_running_the_plan() {
+    let mut plan = plan(2);
+    for experiment in plan["experiments"].as_array_mut().unwrap() {
+        experiment["flows"][0]["cc"] = json!("bbr");
+        experiment["flows"][0]["cc_params"] = json!({"probe_gain": 2.0});
+    }
+    let bench = Bench::with(&plan);
+    let output = Command::new(ENGINE).args(["check", "--plan"]).arg(bench.path("plan.json")).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [refused] = &answer["refused"].as_array().unwrap()[..] else { panic!("{answer}") };
+    assert_eq!(refused["code"], "invalid-experiment");
+    assert_eq!(refused["message"], "flows.large.cc_params.probe_gain: found 2, expected a number from 1 to 1.9");
+}
+
+#[test]
 fn shards_that_do_not_exist_are_refused() {
     let bench = Bench::with(&plan(1));
     for shard in ["0/2", "3/2", "2", "a/b", "1/0", "-1/2"] {

@@ -12,6 +12,7 @@ from thalweg import collector, engine
 from thalweg.cli.options import EngineName, File, Overrides
 from thalweg.cli.prepared import load, plan_for
 from thalweg.cli.printing import experiments_output, output
+from thalweg.engine import Capabilities
 from thalweg.plan import Plan, copies_warning
 from thalweg.scenario import Document
 
@@ -36,7 +37,7 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
     plan, capabilities = plan_for(document, engine_name)
     if warning := copies_warning(plan, capabilities.engines[plan.engine]):
         output.talk(f"warning: {warning}")
-    searches = _searches(document, plan)
+    searches = _searches(document, plan, capabilities)
     if as_json:
         output.data_json(plan.model_dump())
         return
@@ -51,11 +52,11 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
         output.talk(search)
 
 
-def _searches(document: Document, plan: Plan) -> list[str]:
+def _searches(document: Document, plan: Plan, capabilities: Capabilities) -> list[str]:
     """Check the tables of searches; return the lines that describe them."""
     lines = []
     if "search" in document.searches:
-        lines.append(_search(document, plan))
+        lines.append(_search(document, plan, capabilities))
     if "fuzz" in document.searches:
         from thalweg.cli.printing import fuzz_output
         from thalweg.search.fuzz_table import Fuzz
@@ -64,11 +65,13 @@ def _searches(document: Document, plan: Plan) -> list[str]:
     return lines
 
 
-def _search(document: Document, plan: Plan) -> str:
+def _search(document: Document, plan: Plan, capabilities: Capabilities) -> str:
     from thalweg.cli.printing import search_output
+    from thalweg.search.planning import Planner
     from thalweg.search.table import Search
 
     search = Search.of(document)
+    Planner(search, capabilities.engines[plan.engine], capabilities).check()
     points = {experiment.experiment: experiment.sweep for experiment in plan.experiments}.values()
     held_out = sum(search.is_held_out(point) for point in points)
     repetitions = len(plan.experiments) // len(points)

@@ -64,6 +64,7 @@ def command(
     search = replace(search, budget=budget or search.budget)
     plan, capabilities = prepared.plan_for(document, engine_name)
     planner = Planner(search, capabilities.engines[plan.engine], capabilities)
+    planner.check()
     planners = [planner, *([_confirming(planner, confirm)] if confirm else [])]
     if warning := copies_warning(plan, planner.engine):
         output.talk(f"warning: {warning}")
@@ -81,11 +82,10 @@ def _confirming(planner: "Planner", name: str) -> "Planner":
     capabilities = engine.capabilities()
     other = replace(planner, engine=engine.choose(name, capabilities), known=capabilities)
     try:
-        other.plan({parameter.address: parameter.ends[0] for parameter in planner.search.parameters}, "held out")
+        other.check()
     except ThalwegError as problem:
         for error in problem.errors:
             error.message = f"for --confirm {name}: {error.message}"
-            error.source = planner.search.document.source(("search", "parameters", error.place or ""))
         raise
     return other
 
