@@ -204,6 +204,7 @@ def _assemble(
         *cautions.of_parts(judged.parts, overall, question),
         *cautions.of_meetings(findings.meetings),
         *cautions.of_assignment(samples.places, asked),
+        *cautions.of_contradictions(overview, question),
         *findings.of_time,
     ]
     answer = Answer(
@@ -227,6 +228,7 @@ def _assemble(
         untouched=overview.untouched,
         other_algorithms=overview.other_algorithms,
         receiver_limited=overview.receiver_limited,
+        without_arm=overview.without_arm,
         n=findings.n,
         first_us=overview.first_us,
         last_us=overview.last_us,

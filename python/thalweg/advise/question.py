@@ -9,6 +9,7 @@ DesignName = Literal["ab", "before-after", "switchback"]
 ClusterName = Literal["prefix-hour", "prefix", "hour", "pair"]
 
 SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
 HOUR_US = 3600 * SECOND_US
 
 CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix", "before-after": "hour", "switchback": "pair"}
@@ -25,14 +26,14 @@ class Design:
     """The assignment of treatment and control.
 
     `ab`: both at the same time, assigned per connection or per client. `before-after`: control until `at_us`, treatment
-    from then on. `switchback`: one arm at a time, changed every `every_us`.
+    from then on. `switchback`: one arm at a time, changed every `period_us`.
     """
 
     name: DesignName = "ab"
     at_us: int | None = None
     """Time of the activation, in microseconds since 1970."""
-    every_us: int = HOUR_US
-    """Length of a switchback period."""
+    every_us: int | None = None
+    """Length of a switchback period; None: an hour."""
     unit: str | None = None
     """Column of the records with the units of a switchback, such as `pop`; None: all rows are one unit."""
 
@@ -44,9 +45,16 @@ class Design:
                 place="--at",
                 expected="--design before-after --at 2026-01-31T12:00",
             )
-        if self.every_us < SECOND_US:
+        if self.period_us < SECOND_US:
             raise ThalwegError(
                 "bad-design", "a period must last at least one second", place="--every", expected="a time such as 1h"
+            )
+        if self.every_us is not None and self.name != "switchback":
+            raise ThalwegError(
+                "bad-design",
+                f"--every applies only to a switchback; the design is {self.name}",
+                place="--every",
+                expected=f"--design switchback --every {period_text(self.every_us)}",
             )
         if self.unit is not None and self.name != "switchback":
             raise ThalwegError(
@@ -55,6 +63,23 @@ class Design:
                 place="--turns-of",
                 expected=f"--design switchback --turns-of {self.unit}",
             )
+
+    @property
+    def period_us(self) -> int:
+        """Length of a switchback period."""
+        return HOUR_US if self.every_us is None else self.every_us
+
+
+def period_text(length_us: int) -> str:
+    """Return the length of a period as `--every` reads it.
+
+    >>> period_text(2 * HOUR_US), period_text(HOUR_US // 2), period_text(1_500_000)
+    ('2h', '30min', '1.5s')
+    """
+    for unit, size_us in (("h", HOUR_US), ("min", MINUTE_US)):
+        if length_us % size_us == 0:
+            return f"{length_us // size_us}{unit}"
+    return f"{length_us / SECOND_US:.15g}s"
 
 
 @dataclass(frozen=True)

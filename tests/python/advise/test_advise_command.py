@@ -81,6 +81,8 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
         (["--at", "2026-01-31"], "--at is required for --design before-after"),
         (["--design", "before-after", "--at", "soon"], "`soon` is not a time"),
         (["--every", "soon"], "`soon` does not fit"),
+        (["--every", "1h"], "--every applies only to a switchback; the design is ab"),
+        (["--design", "before-after", "--at", "2026-01-31", "--every", "30min"], "the design is before-after"),
         (["--size-limit", "3"], "the unit is missing"),
         (["--margin", "200%"], "`200%` is not a percentage between 0 and 100"),
         (["--by", "colour"], "the records have no column `colour`"),
@@ -135,6 +137,63 @@ def test_a_table_that_knows_no_destination_is_refused(
     if address is None:
         Path("pfx2as.txt").write_text("198.51.0.0\t16\t64500\n")
         assert "AS64500" in thalweg("advise", str(records), *QUICK, "--by", "as", "--prefixes", "pfx2as.txt").stdout
+
+
+def test_a_table_without_the_column_is_refused_with_its_columns(thalweg: Thalweg, records: Path) -> None:
+    Path("pfx2as.txt").write_text("198.51.0.0\t16\t64500\n")
+    done = thalweg("advise", str(records), "--by", "country", "--prefixes", "pfx2as.txt")
+    assert done.returncode == Exit.USAGE
+    assert "the table of --prefixes has no column `country`, only `as`" in done.stderr
+    assert "expected CSV with the columns network and country" in done.stderr
+    Path("countries.csv").write_text("network,country\n198.51.0.0/16,DE\n")
+    done = thalweg("advise", str(records), "--by", "as", "--prefixes", "countries.csv")
+    assert "the table of --prefixes has no column `as`, only `country`" in done.stderr
+    assert "or pfx2as of RouteViews" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("traffic", "headline"),
+    [
+        (Traffic(rows=600), "No part of the records has enough samples"),
+        (Traffic(clients=2), "The records are inconclusive in 2 of 2 parts"),
+    ],
+    ids=["few samples", "few networks"],
+)
+def test_without_evidence_an_existing_policy_is_kept(
+    thalweg: Thalweg, tmp_path: Path, traffic: Traffic, headline: str
+) -> None:
+    write(tmp_path / "r" / "some.parquet", traffic.frame())
+    Path("policy.toml").write_text("before\n")
+    arguments = ("advise", "r", *QUICK, "--policy", "policy.toml", "--out", "page.html")
+    done = thalweg(*arguments)
+    assert done.returncode == Exit.NO_EVIDENCE
+    assert done.stdout.startswith(headline)
+    assert done.stdout.splitlines()[-1] == "page.html"
+    assert "policy.toml is not written or changed: the algorithms could not be compared in any part" in done.stderr
+    as_json = thalweg(*arguments, "--json")
+    assert as_json.returncode == Exit.NO_EVIDENCE
+    assert "policy" not in json.loads(as_json.stdout)
+    assert Path("policy.toml").read_text() == "before\n"
+
+
+def test_a_comparison_without_a_gain_is_evidence(thalweg: Thalweg, tmp_path: Path) -> None:
+    write(tmp_path / "r" / "some.parquet", Traffic(rows=5000, spread=1.5).frame())
+    done = thalweg("advise", "r", *QUICK, "--policy", "policy.toml")
+    assert done.returncode == Exit.FINE
+    assert "policy.toml has no rules" in done.stderr
+    assert "rules" not in tomllib.loads(Path("policy.toml").read_text())
+
+
+def test_rows_that_no_arm_has_are_listed(thalweg: Thalweg, tmp_path: Path) -> None:
+    frame = Traffic(hours=96, share=lambda columns: (columns["hour"] >= 48) * 1.0).frame()
+    write(tmp_path / "r" / "some.parquet", frame)
+    noon = "2026-11-23T13:00"
+    done = thalweg("advise", "r", *QUICK, "--design", "before-after", "--at", noon)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("not compared: ")]
+    assert line.endswith(" rows of bbr that began before --at, or of cubic that began after it")
+    document = json.loads(thalweg("advise", "r", *QUICK, "--design", "before-after", "--at", noon, "--json").stdout)
+    assert document["rows_without_arm"]["contradicts_design"] == int(line.split()[2].replace(",", ""))
+    assert document["question"]["every_us"] is None
 
 
 def test_no_temporary_files_remain(

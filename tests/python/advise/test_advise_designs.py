@@ -58,6 +58,24 @@ def test_an_activation_outside_of_the_records_is_refused_with_their_period(
     assert "a time within the records, 20" in str(caught.value.expected)
 
 
+@pytest.mark.parametrize(("late_hours", "is_caution"), [(1, False), (12, True)])
+def test_rows_that_contradict_the_activation_are_counted(tmp_path: Path, late_hours: int, is_caution: bool) -> None:
+    frame = Traffic(hours=96, share=lambda columns: (columns["hour"] >= 48) * 1.0).frame()
+    at_us = synthetic.NOON_US + (48 + late_hours) * HOUR_US
+    spanning = frame.filter(pl.col("cc") == "cubic").head(30)
+    spanning = spanning.with_columns(connection=pl.col("connection") + 1_000_000, end_us=pl.lit(at_us + 1))
+    late = frame.filter(pl.col("cc") == "cubic").head(20)
+    late = late.with_columns(start_us=pl.lit(at_us), end_us=pl.lit(at_us + 1)).cast(dict(frame.schema))
+    changed = frame.filter(pl.col("cc") == "cubic").head(10).with_columns(cc_at_open=pl.lit("bbr"))
+    records = pl.concat([frame, spanning.cast(dict(frame.schema)), late, changed])
+    question = Question(segments=(), design=Design("before-after", at_us), replicates=300)
+    result = answer(tmp_path, records, question)
+    early = frame.filter(pl.col("cc") == "bbr", pl.col("start_us") < at_us).height
+    assert result.without_arm == {"changed_algorithm": 10, "contradicts_design": early + 20, "spans_change": 30}
+    assert result.n + sum(result.without_arm.values()) == records.height
+    assert ("contradicts-design" in codes(result)) == is_caution
+
+
 def test_hourly_periods_are_a_switchback(tmp_path: Path) -> None:
     frame = Traffic(hours=98, share=lambda columns: (columns["hour"] // 1 % 2 == columns["hour"] // 24 % 2) * 1.0,
                     effect=lambda _: 0.8).frame()  # fmt: skip
@@ -71,6 +89,43 @@ def test_periods_aligned_with_hours_of_the_day_cause_a_warning(tmp_path: Path) -
     frame = Traffic(hours=96, share=lambda columns: (columns["hour"] % 2) * 1.0).frame()
     result = answer(tmp_path, frame, Question(segments=(), design=Design("switchback")))
     assert "same-hours" in codes(result)
+
+
+def test_rows_that_span_a_change_of_periods_are_counted(tmp_path: Path) -> None:
+    frame = Traffic(hours=96, share=lambda columns: (columns["hour"] % 2) * 1.0).frame()
+    spanning = frame.head(30).with_columns(end_us=pl.col("start_us") + HOUR_US)
+    records = pl.concat([frame, spanning])
+    result = answer(tmp_path, records, Question(segments=(), design=Design("switchback"), replicates=300))
+    assert result.without_arm == {"changed_algorithm": 0, "spans_change": 30}
+    assert result.n == frame.height
+
+
+def alternating(every_us: int, order: str = "AB") -> pl.DataFrame:
+    """Return traffic whose algorithm changes after every period, in a repeated order."""
+    frame = Traffic(rows=40_000, hours=48).frame()
+    period = (pl.col("start_us") - synthetic.NOON_US) // every_us % len(order)
+    is_treatment = period.is_in([number for number, arm in enumerate(order) if arm == "A"])
+    return frame.filter(is_treatment == (pl.col("cc") == "bbr"))
+
+
+@pytest.mark.parametrize("minutes", [30, 20, 12])
+def test_too_short_periods_are_reported_with_the_period_of_the_records(tmp_path: Path, minutes: int) -> None:
+    design = Design("switchback", every_us=HOUR_US // 60 * minutes)
+    result = answer(tmp_path, alternating(HOUR_US), Question(segments=(), design=design, replicates=300))
+    (caution,) = [caution for caution in result.cautions if caution.code == "long-turns"]
+    assert "Use --every 1h." in caution.text
+
+
+@pytest.mark.parametrize("order", ["AB", "ABBA", "ABABABABABABABABABABABABBABABABABABABABABABABABA"])
+def test_balanced_orders_of_periods_cause_no_warning(tmp_path: Path, order: str) -> None:
+    question = Question(segments=(), design=Design("switchback"), replicates=300)
+    assert not codes(answer(tmp_path, alternating(HOUR_US, order), question)) & {"long-turns", "mixed-turns"}
+
+
+def test_a_random_order_of_periods_causes_no_warning(tmp_path: Path) -> None:
+    order = "".join(np.random.default_rng(1).choice(["A", "B"], 48))
+    question = Question(segments=(), design=Design("switchback"), replicates=300)
+    assert "long-turns" not in codes(answer(tmp_path, alternating(HOUR_US, order), question))
 
 
 def test_mixed_periods_are_not_switchback_periods(tmp_path: Path) -> None:

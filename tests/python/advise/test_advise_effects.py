@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from advise_answers import answer, codes, verdicts
 from synthetic_traffic import Traffic
 from thalweg.advise import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Question
+from thalweg.advise.answers.headline import headline
 from thalweg.errors import ThalwegError
 
 
@@ -150,6 +152,27 @@ def test_opposite_effects_by_size_favour_neither_arm(tmp_path: Path) -> None:
     assert {comparison.verdict for comparison in result.parts[0].comparisons.values()} == {"bbr", "cubic"}
     assert result.parts[0].verdict == NO_DIFFERENCE
     assert "neither is better for all" in result.parts[0].reason
+
+
+def test_a_part_with_an_undecided_metric_is_inconclusive(tmp_path: Path) -> None:
+    small = Traffic(rows=60_000).frame()
+    large = Traffic(rows=2400, spread=1.5, size_bytes=(3_000_000, 9_000_000), seed=2).frame()
+    result = answer(tmp_path, pl.concat([small, large]), Question(segments=("machine",), replicates=300))
+    (part,) = result.parts
+    assert {metric: comparison.verdict for metric, comparison in part.comparisons.items()} == {
+        "completion_time": NO_DIFFERENCE,
+        "throughput": NOT_ENOUGH,
+    }
+    assert part.verdict == NOT_ENOUGH
+    assert "throughput" in part.reason
+    assert part.reason.endswith("; no difference in completion time")
+    assert result.headline == "The records are inconclusive in 1 of 1 parts (100% of the samples)."
+
+
+def test_the_share_of_a_small_part_is_not_zero(tmp_path: Path) -> None:
+    result = answer(tmp_path, Traffic(effect=lossy_gain).frame())
+    parts = [replace(part, n=20 if part.verdict == "bbr" else part.n) for part in result.parts]
+    assert "bbr is better in 1 of 2 parts (below 1% of the samples)" in headline(replace(result, parts=parts))
 
 
 def test_arms_with_different_size_distributions_are_not_compared(tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def test_an_incomplete_parquet_file_is_skipped(
 ) -> None:
     folder, intact = records
     (folder / "bad.parquet").write_bytes(intact[: len(intact) // 2] if content is None else content)
-    for command in ("records", "advise"):
-        code, text = thalweg(command, folder)
+    for command in (["records", folder], ["advise", folder, "--by", "machine", "--replicates", "100"]):
+        code, text = thalweg(*command)
         assert code == Exit.FINE, text
         assert "bad.parquet: it is damaged, or not a Parquet file" in text
 

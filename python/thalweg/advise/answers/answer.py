@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from thalweg.advise.counting.arms import CHANGED, CONTRADICTING, SPANNING
 from thalweg.advise.counting.segments import Dimension, PartValues
 from thalweg.advise.question import Question
 from thalweg.advise.statistics.balance import Imbalance, Losses
 from thalweg.advise.statistics.effects import Arm, Difference, Effect
 from thalweg.advise.statistics.networks import Networks
 from thalweg.records.find import LeftOutFile
+from thalweg.records.schema import UNKNOWN_TEXT
 
 NO_DIFFERENCE = "no difference"
 NOT_ENOUGH = "not enough data"
@@ -36,6 +38,15 @@ def gain(metric: str, effect: Effect) -> Gain:
     if metric == "completion_time":
         return Gain(1 - effect.ratio, 1 - effect.high, 1 - effect.low)
     return Gain(effect.ratio - 1, effect.low - 1, effect.high - 1)
+
+
+def percent(share: float) -> str:
+    """Format a share as a whole percentage; a small share is not zero.
+
+    >>> percent(0.123), percent(0.004), percent(0.0)
+    ('12%', 'below 1%', '0%')
+    """
+    return "below 1%" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 @dataclass(frozen=True)
@@ -167,9 +178,35 @@ class Answer:
     """Number of rows of closed connections and transfers that used neither algorithm, by algorithm."""
     receiver_limited: int
     """Rows that are excluded because their receivers limited them; 0 unless requested."""
+    without_arm: Mapping[str, int]
+    """Rows of the compared algorithms that belong to no arm, by the reasons that apply to the design."""
     n: int
     """Number of samples that were compared."""
     first_us: int
     last_us: int
     engine: str
     headline: str = field(default="")
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the algorithms could be compared in any part."""
+        return any(comparison.p_adjusted is not None for part in self.parts for comparison in part.comparisons.values())
+
+    @property
+    def not_compared(self) -> list[tuple[int, str]]:
+        """Numbers of rows that were not compared, and which rows these are."""
+        treatment, control = self.question.treatment, self.question.control
+        is_switchback = self.question.design.name == "switchback"
+        which = {
+            CHANGED: "of connections that changed their algorithm",
+            CONTRADICTING: f"of {treatment} that began before --at, or of {control} that began after it",
+            SPANNING: "that began and ended in different periods"
+            if is_switchback
+            else f"of {control} that began before --at and ended after it",
+        }
+        counts = [
+            *((n, "without cc" if cc == UNKNOWN_TEXT else f"of {cc}") for cc, n in self.other_algorithms.items()),
+            *((n, which[reason]) for reason, n in self.without_arm.items()),
+            (self.receiver_limited, "limited by the receiver"),
+        ]
+        return [(n, rows) for n, rows in counts if n]

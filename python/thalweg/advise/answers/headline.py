@@ -1,6 +1,6 @@
 """The answer in one sentence."""
 
-from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer
+from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer, percent
 
 ONE_AT_A_TIME = ("alternating-hours", "one-after-the-other")
 """Codes of the cautions that apply if the algorithms never ran at the same time."""
@@ -23,7 +23,7 @@ def headline(answer: Answer) -> str:
     ):
         if n := verdicts.count(verdict):
             share = sum(part.n for part in answer.parts if part.verdict == verdict) / samples_n
-            phrases.append(f"{words} {n} of {len(verdicts)} parts ({share:.0%} of the samples)")
+            phrases.append(f"{words} {n} of {len(verdicts)} parts ({percent(share)} of the samples)")
     apart = [caution.text for caution in answer.cautions if caution.code in ONE_AT_A_TIME]
     if not phrases and apart:
         return _capital(apart[0])

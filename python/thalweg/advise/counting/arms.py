@@ -13,6 +13,11 @@ TREATMENT = 1
 GROUPS = 64
 """Number of groups of clusters. A standard error from 64 groups has a relative error of 9 % (1 / sqrt(2 * 63))."""
 
+CHANGED = "changed_algorithm"
+CONTRADICTING = "contradicts_design"
+SPANNING = "spans_change"
+"""Reasons for which a row of the treatment or of the control belongs to no arm."""
+
 UNTOUCHED = "untouched"
 """Value that `thalweg-agent tune` writes for a connection that it has left alone."""
 
@@ -55,20 +60,36 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 def belongs(rows: Table, question: Question) -> BooleanValue:
     """Return whether each row belongs to an arm.
 
-    A connection has no arm if it changed its algorithm, spans both sides of a switchback, or has a time beyond the
-    calendar. It also has none if `thalweg-agent tune` did not choose its algorithm, because the reason for that choice
-    is unknown.
+    A connection has no arm for a reason of `without_arm`, or because a time lies beyond the calendar. It also has none
+    if `thalweg-agent tune` did not choose its algorithm, because the reason for that choice is unknown.
     """
-    is_kept = (rows.cc_at_open.isnull() | (rows.cc_at_open == rows.cc)) & (rows.end_us <= LATEST_US)
-    is_kept &= (began(rows) <= LATEST_US) & ~is_untouched(rows)
-    design = question.design
-    if design.name == "before-after":
-        is_after = (rows.cc == question.treatment) & (began(rows) >= design.at_us)
-        return is_kept & (is_after | ((rows.cc == question.control) & (rows.end_us < design.at_us)))
+    is_kept = (rows.end_us <= LATEST_US) & (began(rows) <= LATEST_US) & ~is_untouched(rows)
     is_kept &= rows.cc.isin([question.treatment, question.control])
-    if design.name == "switchback":
-        is_kept &= whole(began(rows), design.every_us) == whole(rows.end_us, design.every_us)
+    for has_no_arm in without_arm(rows, question).values():
+        is_kept &= ~has_no_arm
     return is_kept
+
+
+def without_arm(rows: Table, question: Question) -> dict[str, BooleanValue]:
+    """Return which rows of the treatment and of the control belong to no arm, by reason; a row has at most one.
+
+    A connection changed its algorithm, contradicts the design (the treatment before the activation, the control after
+    it), or spans the activation or a change of switchback periods. Reasons that the design rules out are absent.
+    """
+    design = question.design
+    has_changed = (rows.cc_at_open.notnull() & (rows.cc_at_open != rows.cc)).fill_null(False)
+    if design.name == "before-after":
+        is_treatment, is_late = rows.cc == question.treatment, began(rows) >= design.at_us
+        is_spanning = ~is_treatment & ~is_late & (rows.end_us >= design.at_us)
+        return {
+            CHANGED: has_changed,
+            CONTRADICTING: ~has_changed & (is_treatment != is_late),
+            SPANNING: ~has_changed & is_spanning,
+        }
+    if design.name == "switchback":
+        is_spanning = whole(began(rows), design.period_us) != whole(rows.end_us, design.period_us)
+        return {CHANGED: has_changed, SPANNING: ~has_changed & is_spanning}
+    return {CHANGED: has_changed}
 
 
 def arm(rows: Table, question: Question) -> IntegerValue:
@@ -89,12 +110,12 @@ def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int 
         return whole(time_us, HOUR_US).cast("int32")
     if question.design.name == "before-after":
         return (whole(time_us, HOUR_US) % DAY_HOURS).cast("int32")
-    return whole(time_us, question.design.every_us) + unit * TURNS
+    return whole(time_us, question.design.period_us) + unit * TURNS
 
 
 def pair(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
     """Return the number of a pair of switchback periods; pairs of two units may share a number."""
-    return whole(time_us, 2 * question.design.every_us) + unit
+    return whole(time_us, 2 * question.design.period_us) + unit
 
 
 def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerValue:

@@ -40,6 +40,8 @@ class Overview:
     """Number of closed connections and transfers per algorithm that is not compared."""
     receiver_limited: int
     """Rows that are excluded because the receiver limited them; 0 if they are not excluded."""
+    without_arm: Mapping[str, int]
+    """Number of closed connections and transfers of the compared algorithms that belong to no arm, by reason."""
     is_sampled: bool
     """Whether some rows have a weight above 1 because of sampling."""
     activated_us: int
@@ -60,12 +62,14 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
     began = arms.began(rows)
     sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)
     is_limited = arms.is_receiver_limited(sane) if question.without_receiver_limited else ibis.literal(False)
+    without_arm = arms.without_arm(sane, question)
     counted = sane.group_by(["kind", "source", "cc", arms.is_untouched(sane).name("is_untouched")]).agg(
         receiver_limited=sane.count(where=is_limited.fill_null(False)),
         n=sane.count(),
         first_us=arms.began(sane).min(),
         last_us=sane["end_us"].max(),
         stands_for=sane["sampled_one_in"].max().fill_null(1),
+        **{reason: sane.count(where=has_no_arm.fill_null(False)) for reason, has_no_arm in without_arm.items()},
     )
     counts = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
     closed = counts.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
@@ -83,14 +87,15 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
     at_us = question.design.at_us
     if at_us is not None and not first_us < at_us <= last_us:
         raise _outside(at_us, first_us, last_us)
-    of_arms = pl.col("cc").is_in([question.treatment, question.control])
+    of_arms = closed.filter(pl.col("cc").is_in([question.treatment, question.control]))
     begun_us = int(closed.filter(pl.col("cc") == question.treatment)["first_us"].min())  # type: ignore[arg-type]
     return Overview(
         rows=int(counts["n"].sum()),
         untouched=int(counts.filter("is_untouched")["n"].sum()),
         algorithms=by_algorithm,
         other_algorithms={cc: n for cc, n in by_algorithm.items() if cc not in (question.treatment, question.control)},
-        receiver_limited=int(closed.filter(of_arms)["receiver_limited"].sum()),
+        receiver_limited=int(of_arms["receiver_limited"].sum()),
+        without_arm={reason: int(of_arms[reason].sum()) for reason in without_arm},
         with_transfers=sorted(transfers),
         without_transfers=sorted(connections - transfers),
         first_us=first_us,

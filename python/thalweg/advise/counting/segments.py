@@ -150,6 +150,15 @@ def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:
         return Dimension(name, name.replace("_", " "), "table")
     if name in columns:
         return Dimension(name, name.replace("_", " "), "records")
+    if dimension and of_table:
+        listed = ", ".join(f"`{column}`" for column in sorted(of_table))
+        raise ThalwegError(
+            "no-table-column",
+            f"the table of --prefixes has no column `{name}`, only {listed}",
+            place="--prefixes",
+            expected=f"CSV with the columns network and {name}" + (", or pfx2as of RouteViews" if name == "as" else ""),
+            hint=f"--by {name} --prefixes FILE.csv, such as MaxMind's; or --by {min(of_table)} with this table",
+        )
     if dimension:
         raise ThalwegError(
             "no-table",

@@ -8,16 +8,17 @@ from itertools import pairwise
 
 import polars as pl
 
-from thalweg.advise.answers.answer import Caution, Comparison, Part
-from thalweg.advise.counting.arms import CONTROL, DAY_HOURS, TREATMENT, TURNS
+from thalweg.advise.answers.answer import Caution, Comparison, Part, percent
+from thalweg.advise.counting.arms import CONTRADICTING, CONTROL, DAY_HOURS, TREATMENT, TURNS
+from thalweg.advise.counting.overview import Overview
 from thalweg.advise.counting.places import Places
 from thalweg.advise.judgement.verdicts import PROPERTIES
-from thalweg.advise.question import HOUR_US, Question
+from thalweg.advise.question import HOUR_US, Question, period_text
 from thalweg.advise.statistics.balance import NOTABLE, TOO_MUCH
 from thalweg.advise.statistics.effects import Effect, adjusted
 
 OFTEN = 0.1
-"""Minimum fraction of samples with overlapping arms for a caution."""
+"""Minimum fraction of samples with overlapping arms, or of rows that contradict the design, for a caution."""
 
 MOSTLY_APART = 0.2
 """If a smaller fraction of samples comes from networks with both arms, the assignment was by network and not by
@@ -29,6 +30,14 @@ NOTED = 0.005
 
 STRAY = 0.01
 """Minimum fraction of the other arm in an interval that counts as having both arms."""
+
+PAIR = 2
+"""Number of switchback periods in a pair."""
+
+MOSTLY_ALONE = 0.6
+"""Fraction of samples in pairs of periods with one arm above which the periods are too short. If periods have their arm
+at random, it is about a half.
+"""
 
 REVERSED = 0.01
 """A paradox needs effects of opposite sign that are larger than this (logarithm of the ratio)."""
@@ -112,6 +121,19 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
     )
 
 
+def of_contradictions(overview: Overview, question: Question) -> Iterable[Caution]:
+    """Warn if many rows of the compared algorithms contradict the time of the activation."""
+    treatment, control = question.treatment, question.control
+    share = overview.without_arm.get(CONTRADICTING, 0) / (overview.algorithms[treatment] + overview.algorithms[control])
+    if share >= OFTEN:
+        yield Caution(
+            "contradicts-design",
+            f"{share:.0%} of the rows of {treatment} and {control} are left out, because they contradict the design:"
+            f" {treatment} began before --at, or {control} began after it. Check --at. If only some of the connections"
+            " were switched, compare the time after --at with --design ab.",
+        )
+
+
 def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> Iterable[Caution]:
     """Warn about arms that were active at different times; `strata` are the rows of `counts.strata`."""
     design = question.design
@@ -120,7 +142,7 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
     elif design.name == "ab" and is_balanced:
         share = _one_arm_share(strata, 0.0)
         left = (
-            f"; {share:.0%} of the samples are left out, because their hours had only one algorithm"
+            f"; {percent(share)} of the samples are left out, because their hours had only one algorithm"
             if share >= NOTED
             else ""
         )
@@ -143,9 +165,7 @@ def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
     """Return a caution that names the matching design if each hour had only one algorithm."""
     if _one_arm_share(hours, STRAY) < 1 - OFTEN:
         return None
-    is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
-    in_order = hours.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
-    runs = in_order.group_by(pl.col("is_treatment").rle_id().alias("run"), maintain_order=True).first()
+    runs = _runs(hours)
     begun = runs["stratum"].to_list()
     apart = (
         f"each hour has only {question.treatment} or only {question.control}, so they cannot be compared within hours"
@@ -162,17 +182,25 @@ def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
     )
 
 
+def _runs(strata: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs of strata with mostly the same arm, in order: stratum (the first), is_treatment, length."""
+    is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
+    in_order = strata.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
+    run = pl.col("is_treatment").rle_id().alias("run")
+    return in_order.group_by(run, maintain_order=True).agg(pl.col("stratum", "is_treatment").first(), length=pl.len())
+
+
 def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
     design = question.design
     by_unit = turns.with_columns(stratum=pl.col("stratum") // TURNS)
     if design.unit is not None and (alone := _one_arm_share(by_unit, 0.0)) >= NOTED:
         yield Caution(
             "no-turns",
-            f"{alone:.0%} of the samples are left out, because their {design.unit} had one algorithm all the time: its"
-            " own properties cannot be separated from the effect of the algorithm.",
+            f"{percent(alone)} of the samples are left out, because their {design.unit} had one algorithm all the time:"
+            " its own properties cannot be separated from the effect of the algorithm.",
         )
-    hour = pl.col("stratum") % TURNS * design.every_us // HOUR_US % DAY_HOURS
-    if design.every_us < DAY_HOURS * HOUR_US and _one_arm_share(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
+    hour = pl.col("stratum") % TURNS * design.period_us // HOUR_US % DAY_HOURS
+    if design.period_us < DAY_HOURS * HOUR_US and _one_arm_share(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
         yield Caution(
             "same-hours",
             "each hour of the day always had the same algorithm, so the comparison includes the difference between day"
@@ -184,6 +212,26 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
             f"{mixed:.0%} of the samples are from periods with both algorithms, so the algorithms did not alternate as"
             " --every states. If connections were assigned at random, use --design ab.",
         )
+    elif (length := _run_length(turns)) > 1:
+        alone = _one_arm_share(turns.with_columns(pl.col("stratum") // PAIR), STRAY)
+        if alone > MOSTLY_ALONE:
+            yield Caution(
+                "long-turns",
+                f"{alone:.0%} of the samples are from pairs of periods with only one algorithm: the algorithms usually"
+                f" changed after {length} periods. Use --every {period_text(length * design.period_us)}.",
+            )
+
+
+def _run_length(turns: pl.DataFrame) -> int:
+    """Return the most frequent number of periods between changes of the algorithm; 1 if it never changed.
+
+    The first and the last run of a unit may be incomplete, so they count only if there are no others.
+    """
+    lengths: list[int] = []
+    for _, of_unit in turns.group_by(pl.col("stratum") // TURNS):
+        of_runs = _runs(of_unit)["length"].to_list()
+        lengths += of_runs[1:-1] or (of_runs if len(of_runs) > 1 else [])
+    return min(statistics.multimode(lengths), default=1)
 
 
 def _one_arm_share(strata: pl.DataFrame, stray: float) -> float:

@@ -1,9 +1,9 @@
 """Verdicts: the better algorithm in a part of the traffic, if the records show it, and the reason.
 
 The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if median and mean
-disagree. A part with both small and large transfers gets the verdict of the metric that has one. If one algorithm is
-better for small and the other for large transfers, there is no verdict, because the size is unknown when a connection
-opens.
+disagree. A part with both small and large transfers gets the verdict of the metric that names an algorithm. If one
+algorithm is better for small and the other for large transfers, there is no verdict, because the size is unknown when a
+connection opens. "No difference" must hold for all metrics that have enough samples.
 """
 
 import math
@@ -25,6 +25,13 @@ WORDS = {
     "throughput": ("more throughput", "less throughput", "gets"),
 }
 """Words for better and worse, and the verb, per metric."""
+
+REMARKS = {
+    NO_DIFFERENCE: "no difference in {}",
+    NOT_COMPARABLE: "not comparable in {}",
+    NOT_ENOUGH: "not enough data on {}",
+}
+"""Remarks on a metric whose verdict is not that of its part."""
 
 PROPERTIES = {
     "size": "transfers are {:.2g} times as large",
@@ -50,17 +57,30 @@ def has_enough_samples(compared: Comparison, question: Question) -> bool:
 
 
 def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple[str, str]:
-    """Combine the comparisons of a part into one verdict and its reason."""
-    verdicts = {comparison.verdict for comparison in comparisons.values()}
+    """Combine the comparisons of a part into one verdict and its reason.
+
+    A metric without enough samples does not count unless no metric has enough. The reason names the verdicts of the
+    other metrics.
+    """
+    if not comparisons:
+        return NOT_ENOUGH, "there are no samples"
+    counting = [comparison for comparison in comparisons.values() if has_enough_samples(comparison, question)]
+    counting = counting or list(comparisons.values())
+    verdicts = {comparison.verdict for comparison in counting}
     winners = verdicts & {question.treatment, question.control}
     if len(winners) == 2:
         reasons = "; but ".join(comparison.reason for comparison in comparisons.values())
         return NO_DIFFERENCE, f"neither is better for all sizes: {reasons}"
-    for wanted in (*winners, NOT_COMPARABLE, NO_DIFFERENCE, NOT_ENOUGH):
-        reasons = "; ".join(comparison.reason for comparison in comparisons.values() if comparison.verdict == wanted)
-        if reasons:
-            return wanted, reasons
-    return NOT_ENOUGH, "there are no samples"
+    verdict = next(wanted for wanted in (*winners, NOT_COMPARABLE, NOT_ENOUGH, NO_DIFFERENCE) if wanted in verdicts)
+    deciding = {comparison.metric: comparison.reason for comparison in counting if comparison.verdict == verdict}
+    remarks = [_remark(compared, question) for metric, compared in comparisons.items() if metric not in deciding]
+    return verdict, "; ".join([*deciding.values(), *remarks])
+
+
+def _remark(compared: Comparison, question: Question) -> str:
+    """Return the verdict of a metric that does not decide."""
+    remark = REMARKS[compared.verdict] if has_enough_samples(compared, question) else "too few samples of {}"
+    return remark.format(compared.metric.replace("_", " "))
 
 
 def _judged(compared: Comparison, p_adjusted: float | None, question: Question) -> tuple[str, str]:

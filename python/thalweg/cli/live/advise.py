@@ -11,7 +11,7 @@ import typer
 
 from thalweg.cli.options import option
 from thalweg.cli.printing import advise_output, output
-from thalweg.errors import ThalwegError
+from thalweg.errors import Exit, ThalwegError
 from thalweg.scenario.text import quantities
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(
     at: Annotated[
         str | None, option("--at", "TIME", "before-after: start of the treatment (UTC), as 2026-01-31T12:00.")
     ] = None,
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help="switchback: length of a period.")] = "1h",
+    every: Annotated[str | None, option("--every", "TIME", "switchback: length of a period. [default: 1h]")] = None,
     turns_of: Annotated[
         str | None,
         option("--turns-of", "NAME", "switchback: column of the units that switch, such as pop or machine."),
@@ -126,15 +126,20 @@ def command(
         segments=tuple(name.strip() for names in by for name in names.split(",")) if by else DEFAULT_SEGMENTS,
     )
     answer = advise(places, question, table=prefixes, engine=lambda: _engine(spark, memory))
-    if policy is not None:
-        _write(answer, policy)
+    written_policy = _write(answer, policy) if policy else None
     if out is not None:
         from thalweg.report.pages import advice as page
 
         page.write(answer, places, out)
     if as_json:
-        output.data_json(advise_output.as_json(answer, places, policy, out))
-        return
+        output.data_json(advise_output.as_json(answer, places, written_policy, out))
+    else:
+        _show(answer, [file for file in (written_policy, out) if file is not None])
+    if not answer.has_evidence:
+        raise typer.Exit(Exit.NO_EVIDENCE)
+
+
+def _show(answer: "Answer", written: list[Path]) -> None:
     advise_output.show(answer)
     output.talk_of_left_out(answer.left_out)
     if answer.untouched:
@@ -142,9 +147,8 @@ def command(
             f"left out: {answer.untouched:,} rows of connections whose algorithm an application, a route or the"
             " administrator chose (assignment is untouched)"
         )
-    written = [str(file) for file in (policy, out) if file is not None]
     if written:
-        output.data("\n".join(["", *written]))
+        output.data("\n".join(["", *map(str, written)]))
 
 
 def _engine(spark: str | None, memory: str) -> "QueryEngine":
@@ -153,24 +157,32 @@ def _engine(spark: str | None, memory: str) -> "QueryEngine":
     return Spark(spark) if spark else DuckDb(memory)
 
 
-def _write(answer: "Answer", file: Path) -> None:
+def _write(answer: "Answer", file: Path) -> Path | None:
+    """Write the policy and return its path; without evidence, an existing policy is kept."""
     from thalweg.advise.answers import policy_rules
     from thalweg.report.files import put
 
+    if not answer.has_evidence:
+        output.talk(f"{file} is not written or changed: the algorithms could not be compared in any part")
+        return None
     text = policy_rules.text(answer)
     put(file, text, "the policy", "choose another path with `--policy FILE`", makes_folders=False)
     if not tomllib.loads(text).get("rules"):
         output.talk(f"{file} has no rules: it leaves all connections with {answer.question.control}")
+    return file
 
 
 def _design(
-    name: Literal["ab", "before-after", "switchback"], at: str | None, every: str, unit: str | None
+    name: Literal["ab", "before-after", "switchback"], at: str | None, every: str | None, unit: str | None
 ) -> "Design":
     from thalweg.advise import Design
 
-    hours = HOUR.fullmatch(every.strip())
-    every_us = int(hours[1]) * 3_600_000_000 if hours else _quantity(every, "--every", "1h", quantities.time) // 1000
-    return Design(name, None if at is None else _time_us(at), every_us, unit)
+    return Design(name, None if at is None else _time_us(at), None if every is None else _period_us(every), unit)
+
+
+def _period_us(text: str) -> int:
+    hours = HOUR.fullmatch(text.strip())
+    return int(hours[1]) * 3_600_000_000 if hours else _quantity(text, "--every", "1h", quantities.time) // 1000
 
 
 def _time_us(text: str) -> int:

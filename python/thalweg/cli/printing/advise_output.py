@@ -32,8 +32,8 @@ def show(answer: "Answer") -> None:
         f" {answer.n:,} samples in {answer.rows:,} rows of {numbered(answer.files, 'file')},"
         f" {period(answer.first_us, answer.last_us)} UTC"
     )
-    for line in not_compared(answer):
-        output.data(f"not compared: {line}")
+    for n, rows in answer.not_compared:
+        output.data(f"not compared: {numbered(n, 'row')} {rows}")
     if answer.parts:
         output.data("")
         output.data(advise_table.table(answer))
@@ -54,26 +54,15 @@ def show(answer: "Answer") -> None:
     output.talk(METHOD)
 
 
-def not_compared(answer: "Answer") -> list[str]:
-    """Describe the rows that are excluded from the comparison: of other algorithms, and receiver-limited ones."""
-    from thalweg.records.schema import UNKNOWN_TEXT
-
-    others = [
-        f"{numbered(n, 'row')} {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}"
-        for cc, n in answer.other_algorithms.items()
-    ]
-    if answer.receiver_limited:
-        others.append(f"{numbered(answer.receiver_limited, 'row')} limited by the receiver")
-    return others
-
-
 def _rollout(answer: "Answer") -> str:
+    from thalweg.advise.answers.answer import percent
+
     lines = [f"Change to {answer.question.treatment} first:"]
     for number, step in enumerate(answer.rollout[:MAX_ROLLOUT_STEPS], 1):
         lines.append(
             f"  {number}. {step.part.title}: {step.share:.0%} of the connections; expected gain of"
-            f" {TITLES[step.metric]} {step.gain.value:.1%} (at least {step.gain.low:.1%}), {step.traffic:.0%} of the"
-            " samples"
+            f" {TITLES[step.metric]} {step.gain.value:.1%} (at least {step.gain.low:.1%}), {percent(step.traffic)} of"
+            " the samples"
         )
     if len(answer.rollout) > MAX_ROLLOUT_STEPS:
         lines.append(f"  and {len(answer.rollout) - MAX_ROLLOUT_STEPS} more")
@@ -117,7 +106,7 @@ def _question(question: "Question") -> "dict[str, JsonValue]":
         "control": question.control,
         "design": question.design.name,
         "at_us": question.design.at_us,
-        "every_us": question.design.every_us,
+        "every_us": question.design.period_us if question.design.name == "switchback" else None,
         "turns_of": question.design.unit,
         "by": list(question.segments),
         "cluster": question.clusters,
@@ -141,6 +130,7 @@ def _records(answer: "Answer") -> "dict[str, JsonValue]":
         "untouched_rows": answer.untouched,
         "other_algorithms": dict(answer.other_algorithms),
         "receiver_limited_rows": answer.receiver_limited,
+        "rows_without_arm": dict(answer.without_arm),
         "samples": answer.n,
         "first_us": answer.first_us,
         "last_us": answer.last_us,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thalweg.advise import Answer, Comparison, Part
-from thalweg.records.schema import UNKNOWN_TEXT
+from thalweg.advise.answers.answer import percent
 from thalweg.report.drawing.advice_figures import METRICS, figures
 from thalweg.report.drawing.colours import line_colours
 from thalweg.report.drawing.draw import draw, packed
@@ -66,6 +66,7 @@ def html(answer: Answer, paths: Sequence[Path]) -> str:
         {"choices": [], "figures": [packed(drawing) for _, drawing, _ in drawings]},
         answer=answer,
         question=question,
+        percent=percent,
         period=period(answer.first_us, answer.last_us),
         places=[str(path) for path in paths],
         rows=rows,
@@ -81,12 +82,7 @@ def html(answer: Answer, paths: Sequence[Path]) -> str:
 
 def _omissions(answer: Answer) -> list[str]:
     """Describe the rows and files that were excluded from the answer."""
-    sentences = [
-        f"{n:,} rows {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}, which were not compared."
-        for cc, n in answer.other_algorithms.items()
-    ]
-    if answer.receiver_limited:
-        sentences.append(f"{answer.receiver_limited:,} rows whose receivers limited them.")
+    sentences = [f"Not compared: {n:,} row{'' if n == 1 else 's'} {rows}." for n, rows in answer.not_compared]
     if answer.untouched:
         sentences.append(
             f"{answer.untouched:,} rows were left out: an application, a route or the administrator chose the algorithm"

@@ -56,7 +56,7 @@ def numbers(advice: Answer) -> tuple[object, ...]:
     return (
         advice.overall, advice.parts, advice.map, advice.sizes, advice.ages, advice.since, advice.cautions,
         advice.rollout, advice.too_small, advice.too_small_n, advice.headline, advice.rows, advice.n,
-        advice.over_time.rows(),
+        advice.over_time.rows(), advice.without_arm,
     )  # fmt: skip
 
 
