@@ -125,8 +125,9 @@ class Sweep:
     def directions(self) -> list[Direction]:
         """Directions in which data is sent; if none is planned, down."""
         experiments = [entry for run in self._runs for entry in run.plan["experiments"]]
-        planned = {of_flow(traffic) for entry in experiments for traffic in (*entry["flows"], *entry["background"])}
-        return sorted(planned) or ["down"]
+        flows = {of_flow(flow) for entry in experiments for flow in entry["flows"]}
+        background = {of_flow(flow) for entry in experiments for flow in entry["background"]}
+        return sorted(flows | background) or ["down"]
 
     @cached_property
     def flows(self) -> list[str]:

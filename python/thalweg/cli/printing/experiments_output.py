@@ -2,7 +2,7 @@
 
 import shutil
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from thalweg.plan.models import (
     RepeatPoisson,
 )
 from thalweg.scenario import Document, departures, presets, sweep, traces
-from thalweg.scenario.document import Raw, TomlValue
+from thalweg.scenario.document import TomlValue
 from thalweg.scenario.values import table as table_of
 
 RATES = (("Gbps", 10**9), ("Mbps", 10**6), ("kbps", 10**3))
@@ -100,7 +100,7 @@ def _wrapped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
 
 
 def _others(document: Document) -> list[dict[str, str]]:
-    """Return, for each point, the keys that differ from their defaults and that neither the sweep nor other rows show."""
+    """Return each point's keys that differ from their defaults and that neither the sweep nor other rows show."""
     swept, folder = document.swept, document.file.parent
     known: dict[tuple[str, int], dict[str, str]] = {}
     result = []
