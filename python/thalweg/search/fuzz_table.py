@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from pydantic import Field, StrictInt
 
 from thalweg.checks import Term, TermError
+from thalweg.engine import Engine
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.scenario import Document
 from thalweg.scenario.document import Value
@@ -90,6 +91,25 @@ class Fuzz:
             parameter for kind, of_kind in ranges.items() for parameter in parameters(kind, counts[kind], of_kind)
         ]
         return cls(document, failures, searched, ranges, table.budget, quantities.time(duration) / 1e9)
+
+    def check(self, engine: Engine) -> None:
+        """Raise `ThalwegErrors` if the engine lacks an algorithm of another flow."""
+        of_cross = self.ranges.get("cross", {}).get("cc")
+        names = [str(name) for name in of_cross.choices] if of_cross else []
+        known = sorted(engine.algorithms)
+        errors = [
+            _error(
+                self.document,
+                ("conditions", "cross"),
+                f"the engine `{engine.name}` has no congestion control `{name}`",
+                words.one_of(known),
+                words.did_you_mean(name, known),
+            )
+            for name in names
+            if name not in known
+        ]
+        if errors:
+            raise ThalwegErrors(errors)
 
 
 def _base(document: Document) -> list[ThalwegError]:

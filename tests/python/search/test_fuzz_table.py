@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from thalweg import scenario
+from thalweg import engine, scenario
 from thalweg.errors import ThalwegError
 from thalweg.scenario.document import Document, read
 from thalweg.scenario.toml_text import toml
@@ -143,3 +143,12 @@ def test_a_document_without_the_table_is_refused() -> None:
     document = Document(ROOT / "x.toml", "", {"name": "x"})
     with pytest.raises(ThalwegError, match="no table"):
         Fuzz.of(document)
+
+
+def test_an_algorithm_that_the_engine_lacks_is_refused_before_the_search(tmp_path: Path) -> None:
+    sim = engine.capabilities("sim").engines["sim"]
+    cross = 'cross = { at = ["0s", "9s"], cc = ["CC", "bbr"], size = ["100kB", "5MB"] }'
+    fuzzed(tmp_path, conditions=cross.replace("CC", "cubic")).check(sim)
+    with pytest.raises(ThalwegError, match="the engine `sim` has no congestion control `cubik`") as caught:
+        fuzzed(tmp_path, conditions=cross.replace("CC", "cubik")).check(sim)
+    assert "did you mean `cubic`?" in caught.value.text()

@@ -61,7 +61,9 @@ def _searches(document: Document, plan: Plan, capabilities: Capabilities) -> lis
         from thalweg.cli.printing import fuzz_output
         from thalweg.search.fuzz_table import Fuzz
 
-        lines.append(fuzz_output.describe(Fuzz.of(document)))
+        fuzz = Fuzz.of(document)
+        fuzz.check(capabilities.engines[plan.engine])
+        lines.append(fuzz_output.describe(fuzz))
     return lines
 
 

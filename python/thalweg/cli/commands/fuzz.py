@@ -72,6 +72,7 @@ def command(
     if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:
         engine.choose(confirm, every)  # this fails with a list of the available engines
     plan, capabilities = prepared.plan_for(document, engine_name)
+    fuzz.check(capabilities.engines[plan.engine])
     name = fingerprint(fuzz, plan, capabilities.engines[plan.engine].version)
     directory = out or RUNS / f"{plan.name}-fuzz-{name}"
     claim_directory(directory, name)
