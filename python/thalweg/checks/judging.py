@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import ceil, inf, sqrt
 from typing import Literal
 
+import polars as pl
+
 from thalweg import analysis
 from thalweg.analysis import CONFIDENCE, Estimate, estimate
 from thalweg.checks.check import Bound, Check, Place
@@ -63,22 +65,29 @@ class Outcome:
 
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
     """Judge checks by the trustworthy experiments of a run."""
-    values = _values(run, {term.measure for check in checks for term in check.terms})
+    rows = analysis.repetitions(run, measures={term.measure for check in checks for term in check.terms})
+    values, repetitions = _values(rows), set(rows.select("experiment", "repetition").iter_rows())
     points = {experiment["experiment"]: experiment["sweep"] for experiment in run.plan["experiments"]}
-    return [_outcome(run, check, check.places(points), values) for check in checks]
+    return [_outcome(run, check, check.places(points), values, repetitions) for check in checks]
 
 
-def _values(run: Run, measures: Collection[str]) -> Values:
-    frame = analysis.repetitions(run, measures=measures).drop_nulls("value")
+def _values(rows: pl.DataFrame) -> Values:
+    frame = rows.drop_nulls("value")
     by_measure: dict[tuple[str, str | None], dict[tuple[int, int], float]] = {}
     for measure, flow, *at, value in frame.select("measure", "flow", "experiment", "repetition", "value").iter_rows():
         by_measure.setdefault((measure, flow), {})[at[0], at[1]] = value
     return by_measure
 
 
-def _outcome(run: Run, check: Check, places: Sequence[Place], values: Values) -> Outcome:
+def _outcome(
+    run: Run, check: Check, places: Sequence[Place], values: Values, repetitions: Collection[tuple[int, int]]
+) -> Outcome:
     comparisons = len(places) * len(check.bounds)
-    findings = [_finding(run, bound, place, values, comparisons) for place in places for bound in check.bounds]
+    findings = [
+        _finding(run, bound, place, _repetitions(run, bound, place, values, repetitions), comparisons)
+        for place in places
+        for bound in check.bounds
+    ]
     worst = min(findings, key=lambda finding: (ORDER.index(finding.verdict), _margin(finding)))
     return Outcome(check, worst.verdict, len(places), worst)
 
@@ -95,8 +104,9 @@ def _margin(finding: Finding) -> float:
     return (kept - half) / (max(abs(left.mean), abs(right.mean)) or 1.0)
 
 
-def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: int) -> Finding:
-    repetitions = _repetitions(run, bound, place, values)
+def _finding(
+    run: Run, bound: Bound, place: Place, repetitions: Sequence[Mapping[Term, float | None]], comparisons: int
+) -> Finding:
     sides = [(bound.left.value(at), bound.right.value(at)) for at in repetitions]
     pairs = [(first, second) for first, second in sides if first is not None and second is not None]
     if not pairs:
@@ -104,18 +114,25 @@ def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: 
     left, right = estimate([first for first, _ in pairs]), estimate([second for _, second in pairs])
     difference = estimate([first - second for first, second in pairs])
     verdict, reason = _verdict(bound, difference, SLACK * max(abs(left.mean), abs(right.mean)), comparisons)
+    if verdict == "holds" and len(pairs) < len(repetitions):
+        # The missing ones can be those that break the bound, such as transfers that have not finished.
+        missing = len(repetitions) - len(pairs)
+        verdict, reason = "not settled", f"{missing} of {len(repetitions)} repetitions have no value"
     if not analysis.copied(run).isdisjoint(place.experiments.values()):
         verdict, reason = "not settled", f"its repetitions are copies of one another ({COPIES_REMEDY})"
     return Finding(bound, place.point, verdict, left, right, difference, reason)
 
 
-def _repetitions(run: Run, bound: Bound, place: Place, values: Values) -> list[Mapping[Term, float | None]]:
-    """Return the values of the terms in every repetition."""
+def _repetitions(
+    run: Run, bound: Bound, place: Place, values: Values, known: Collection[tuple[int, int]]
+) -> list[Mapping[Term, float | None]]:
+    """Return the values of the terms in every repetition whose experiments are complete and trustworthy."""
     count = 1 + max(experiment["repetition"] for experiment in run.plan["experiments"])
     terms = {**bound.left.terms, **bound.right.terms}.values()
     return [
         {term: values.get((term.measure, term.flow), {}).get((place.experiments[term], repetition)) for term in terms}
         for repetition in range(count)
+        if all((place.experiments[term], repetition) in known for term in terms)
     ]
 
 

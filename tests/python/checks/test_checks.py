@@ -240,3 +240,21 @@ def test_a_run_without_samples_is_the_reason_for_missing_values(tmp_path: Path) 
 def test_an_equality_without_spread_keeps_a_bound_that_includes_it(tmp_path: Path) -> None:
     assert judged(tmp_path, "timeouts(ours) <= 0", [[9.6, 9.7, 9.8]]).verdict == "holds"
     assert judged(tmp_path / "strict", "timeouts(ours) < 0", [[9.6, 9.7, 9.8]]).verdict == "does not hold"
+
+
+def test_a_bound_does_not_hold_by_leaving_out_repetitions_without_a_value(tmp_path: Path) -> None:
+    """Transfers that have not finished can be those that break the bound."""
+    flows = [flow("x", size_bytes=1_000_000)]
+    run = SyntheticRun(tmp_path / "run", [experiment(0, repetition, flows=flows) for repetition in range(8)])
+    for repetition in range(8):
+        completed = repetition < 5
+        end_us = (2_000_000 + 10_000 * repetition) if completed else 4_000_000
+        run.transfer(0, repetition, "x", size_bytes=1_000_000, completed=completed, end_us=end_us)
+    opened = open_run(run.write())
+
+    def verdict(text: str) -> tuple[str, str]:
+        (outcome,) = judge(opened, parse_all([text], ["x"], {0: {}}))
+        return outcome.verdict, outcome.finding.reason
+
+    assert verdict("completion_time(x) < 4s") == ("not settled", "3 of 8 repetitions have no value")
+    assert verdict("completion_time(x) < 1s")[0] == "does not hold"

@@ -371,7 +371,7 @@ def test_copies_and_truncated_transfers_cause_cautions(tmp_path: Path) -> None:
     words = Text(report_html(run)).words
     assert "The repetitions are copies of one another" in words
     assert "start_jitter" in words
-    assert "Some transfers were cut off by the end of the experiment." in words
+    assert "Some transfers were cut off by the end of the experiment, or of their flow." in words
 
 
 def test_a_complete_trustworthy_run_has_no_cautions(tmp_path: Path) -> None:

@@ -123,12 +123,17 @@ def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, flo
         "bdp_bytes": bdp,
         "buffer_bytes": room,
         "buffer_bdp": room / bdp if room is not None and bdp else None,
-        "loss": mean_loss(forward["loss"]),
+        "loss": None if _has_changing_loss(forward, plan) else mean_loss(forward["loss"]),
         "rcvbuf_bytes": float(experiment["hosts"]["receiver"]["rcvbuf_max_bytes"]),
         "flows": float(sum(flow["count"] for flow in experiment["flows"])),
         "bbr_fraction": _bbr_fraction(experiment["flows"]),
         **_cpu(experiment),
     }
+
+
+def _has_changing_loss(link: LinkDocument, plan: PlanDocument) -> bool:
+    profile = link.get("profile")
+    return profile is not None and any(point["loss"] is not None for point in plan["profiles"][profile]["points"])
 
 
 def _bbr_fraction(flows: Sequence[FlowDocument]) -> float:

@@ -40,10 +40,10 @@ def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measuremen
     if cut_off:
         listed.append(
             RunCaution(
-                "Some transfers were cut off by the end of the experiment. Completion times exclude them and are"
-                " therefore too small (marked * in the table).",
+                "Some transfers were cut off by the end of the experiment, or of their flow. Completion times exclude"
+                " them and are therefore too small (marked * in the table).",
                 _shortened(cut_off),
-                "A longer duration lets them finish.",
+                "A longer duration, or a later stop of the flow, lets them finish.",
             )
         )
     return listed

@@ -36,10 +36,10 @@ class Scale:
     def text(self, value: float | None) -> str:
         """Return a value without its unit.
 
-        >>> Scale("Mbit/s", 1e6, 1).text(34_280_000.0)
-        '34.3'
+        >>> Scale("Mbit/s", 1e6, 1).text(34_280_000.0), Scale("%", 0.01, 0).text(0.00443)
+        ('34.3', '0.44')
         """
-        return NOTHING if value is None else f"{value / self.size:.{self.decimals}f}"
+        return NOTHING if value is None else _fixed(value / self.size, self.decimals)
 
     def with_unit(self, value: float | None) -> str:
         """Return a value with its unit."""
@@ -50,6 +50,13 @@ class Scale:
         if low is None or high is None:
             return None
         return self.text((high - low) / 2)
+
+
+def _fixed(number: float, decimals: int) -> str:
+    """Return a number with fixed decimals; one that would become zero has two significant digits instead."""
+    text = f"{number:.{decimals}f}"
+    finer = f"{number:.2g}"
+    return finer if number and not float(text) and "e" not in finer else text
 
 
 def scale_for(unit: str, means: Iterable[float], half_widths: Iterable[float] = ()) -> Scale:

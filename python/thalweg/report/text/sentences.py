@@ -278,9 +278,9 @@ def _fullness(sweep: Sweep, measurements: Measurements, link: str, up: str) -> s
     if not cells:
         return None
     low, high = (choose(cells, key=lambda pair: pair[1].mean) for choose in (min, max))
-    if len(cells) == 1:
+    if low is high:
         return f"{link} is {_per_cent(low[1].mean)} full."
-    if low[1].mean >= FULL:
+    if low[1].mean >= FULL and len(cells) == len(sweep.points):
         least = math.floor(low[1].mean * 100 + 1e-9) / 100
         return f"{link} is at least {_per_cent(least)} full at every point."
     return (
@@ -301,7 +301,7 @@ def _wait(sweep: Sweep, measurements: Measurements, place: str, up: str) -> str 
     scale = measurements.scales[measure]
     low, high = (choose(cells, key=lambda pair: pair[1].mean) for choose in (min, max))
     text = f"A packet waits {scale.with_unit(low[1].mean)} {place} on average"
-    if len(cells) == 1:
+    if low is high:
         return f"{text}."
     return f"{text} at {sweep.text(low[0])}, and {scale.with_unit(high[1].mean)} at {sweep.text(high[0])}."
 

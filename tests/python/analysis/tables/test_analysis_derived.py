@@ -89,3 +89,16 @@ def test_every_derived_key_is_documented() -> None:
     text = " ".join((Path(__file__).parents[4] / "docs/reference/analysis.md").read_text().split())
     for key, about in analysis.DERIVED.items():
         assert f"| `{key}` | {about} |" in text, f"docs/reference/analysis.md: {key} differs"
+
+
+@pytest.mark.parametrize(("losses", "expected"), [((None, None), 0.01), ((0.0, 0.5), None)])
+def test_a_loss_that_changes_over_time_is_unknown(
+    tmp_path: Path, losses: tuple[float | None, ...], expected: float | None
+) -> None:
+    points = [{"at_ns": number, "rate_bps": None, "delay_ns": 10, "loss": loss} for number, loss in enumerate(losses)]
+    forward = link(loss={"kind": "bernoulli", "ratio": 0.01}, profile="p")
+    run = SyntheticRun(
+        tmp_path / "run", [experiment(forward=forward)], profiles={"p": {"period_ns": None, "points": points}}
+    )
+    run.transfer(0, 0)
+    assert analysis.derived(open_run(run.write()))["loss"].to_list() == [expected]
