@@ -38,6 +38,8 @@ EXCEL_EPOCH = 25_569
 EXCEL_DAYS = (36_526, 80_000)
 """Range of valid spreadsheet days, from 2000-01-01 to the year 2119; as seconds they would be in 1970."""
 DAY_MS = 86_400_000
+NAMES = {"direction": ("in", "out"), "assignment": ("treated", "held_out", "untouched")}
+"""Valid texts of columns with a fixed set of names."""
 DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 """A number whose dot may separate thousands or decimals, depending on the country."""
 
@@ -116,6 +118,8 @@ def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
     """Parse a field as the value of its column; addresses that were already truncated or hashed are unchanged."""
     kind = COLUMNS[mapped.column].kind
     if kind == "string":
+        if text not in values.NOTHING and text not in NAMES.get(mapped.column, (text,)):
+            raise Unread(f"not one of {', '.join(NAMES[mapped.column])}", f"`{text}`")
         return None if text in values.NOTHING else text
     if values.is_unknown(text):
         return None
@@ -134,11 +138,18 @@ def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
     if mapped.unit == EXCEL:
         return _of_spreadsheet(text)
     number = values.number(text, unit)
+    if number is not None and is_share(mapped.column) and not 0 <= number <= 1:
+        raise Unread("a share that is not from 0 to 1", f"`{text}`")
     if kind != "u64" or number is None:
         return number
     if unit == 1.0 and not mapped.column.endswith("_us") and not number.is_integer():
         raise Unread("a fraction in a column of whole numbers", f"`{text}`")
     return values.count(text, unit)
+
+
+def is_share(column: str) -> bool:
+    """Return whether the values of a column are fractions of a whole."""
+    return column.endswith("_share")
 
 
 def _of_spreadsheet(text: str) -> int | None:
@@ -157,7 +168,7 @@ def _number(text: str, notation: Notation, *, is_integer: bool) -> str:
         return values.with_point(text, notation.decimal)
     if DOT.fullmatch(text) and (is_integer or notation.is_european):
         raise Unread("a dot that separates either thousands or decimals: see --decimal", f"`{text}`")
-    if values.GROUPED.fullmatch(text):
+    if values.GROUPED.fullmatch(text) and not values.is_number(text):
         raise Unread(f"{values.COMMA}: see --decimal", f"`{text}`")
     return text
 

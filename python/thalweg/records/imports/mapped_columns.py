@@ -7,7 +7,17 @@ import polars as pl
 
 from thalweg.records.imports.addresses import Addresses
 from thalweg.records.imports.items import ImportedRow
-from thalweg.records.imports.mapped import ADDRESSES, OF_SERVERS, TIMES, Mapped, Notation, mapped_row, units
+from thalweg.records.imports.mapped import (
+    ADDRESSES,
+    NAMES,
+    OF_SERVERS,
+    TIMES,
+    Mapped,
+    Notation,
+    is_share,
+    mapped_row,
+    units,
+)
 from thalweg.records.imports.vectorized import (
     COUNT,
     DECIMAL,
@@ -49,10 +59,12 @@ def conversion(mapped: Mapped, notation: Notation, addresses: Addresses) -> Conv
     column, unit = COLUMNS[mapped.column], units(mapped.column).get(mapped.unit, 1.0)
     decimal = {".": DECIMAL, ",": "[0-9]{1,15}"}.get(notation.decimal, DECIMAL_IN_TABLE)
     if column.kind == "string":
-        return Matching(name, pl.String(), NEVER if mapped.column == "kind" else PLAIN, without_unknown, definition)
-    if column.kind == "bool" or not unit:
-        kind = pl.Boolean() if column.kind == "bool" else pl.Int64()
-        return Matching(name, kind, NEVER, without_unknown, definition)
+        names = f"(?:{'|'.join(NAMES[mapped.column])})" if mapped.column in NAMES else PLAIN
+        certain = NEVER if mapped.column == "kind" else names
+        return Matching(name, pl.String(), certain, without_unknown, definition)
+    if column.kind == "bool" or not unit or is_share(mapped.column):
+        kinds = {"bool": pl.Boolean(), "f64": pl.Float64()}
+        return Matching(name, kinds.get(column.kind, pl.Int64()), NEVER, without_unknown, definition)
     if column.kind == "f64":
         return Matching(name, pl.Float64(), decimal, partial(scaled, unit=unit), definition)
     if mapped.column == "connection" or (unit == 1.0 and not mapped.column.endswith("_us")):

@@ -266,15 +266,15 @@ def _counters(series: Sequence[JsonObject]) -> ImportedRow:
         "ecn": None if options is None else bool(options & ECN),
         "ce_packets": _of(info, "DeliveredCE"),
         "mss_bytes": _of(info, "SndMSS"),
-        "rtt_min_us": _of(info, "MinRTT"),
-        "rtt_smoothed_us": _of(info, "RTT"),
+        "rtt_min_us": _of(info, "MinRTT") or None,
+        "rtt_smoothed_us": _of(info, "RTT") or None,
         "delivery_rate_bps": _bits(_of(info, "DeliveryRate")),
         "delivery_rate_app_limited": None if info.get("AppLimited") is None else bool(_of(info, "AppLimited")),
         "busy_us": _of(info, "BusyTime"),
         "rwnd_limited_us": _of(info, "RWndLimited"),
         "sndbuf_limited_us": _of(info, "SndBufLimited"),
         "bbr_bw_bps": _bits(_of(bbr, "BW")),
-        "bbr_min_rtt_us": _of(bbr, "MinRTT"),
+        "bbr_min_rtt_us": values.sampled_us(_of(bbr, "MinRTT")),
     }
     return {name: value for name, value in counters.items() if value is not None}
 

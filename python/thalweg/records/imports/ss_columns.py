@@ -14,6 +14,7 @@ import polars as pl
 from thalweg.records.imports.addresses import Addresses
 from thalweg.records.imports.items import Assumed, ImportedRow
 from thalweg.records.imports.ss_fields import FLAGS, INITIAL_REORDERING, PREFIXES, SINCE_4_19
+from thalweg.records.imports.values import UNSAMPLED_US
 from thalweg.records.imports.vectorized import CERTAIN, IPV4, WHY, Ends, round_amounts
 from thalweg.records.schema import CLOSE, INTERIM
 
@@ -109,6 +110,11 @@ class _Fields:
         return values.set((values == 0).fill_null(False), None)
 
 
+def sampled(rtt_us: pl.Series) -> pl.Series:
+    """Replace RTTs of BBR without a sample with null."""
+    return rtt_us.set((rtt_us >= UNSAMPLED_US).fill_null(False), None)
+
+
 def columns(addresses: Addresses, rows: Sequence[SocketRow], address: Callable[[str], ImportedRow]) -> pl.DataFrame:
     """Return the columns of regular sockets; `address` defines the meaning of an address's text."""
     fields = _Fields(pl.Series([row.text for row in rows], dtype=pl.String))
@@ -161,5 +167,5 @@ def _of_tcp(fields: _Fields) -> dict[str, pl.Series]:
         "rwnd_limited_us": amount(f"rwnd_limited:({NUMBER})", 0),
         "sndbuf_limited_us": amount(f"sndbuf_limited:({NUMBER})", 0),
         "bbr_bw_bps": positive(rf"bbr:\(bw:({NUMBER})([KMGT]?)bps"),
-        "bbr_min_rtt_us": amount(rf"bbr:\(bw:[^,]*,mrtt:({NUMBER})"),
+        "bbr_min_rtt_us": sampled(amount(rf"bbr:\(bw:[^,]*,mrtt:({NUMBER})")),
     }

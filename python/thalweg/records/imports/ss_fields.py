@@ -51,7 +51,7 @@ CUT = "its value is at the end of a line that seems to be cut off"
 
 WORDS = frozenset((*FLAGS, "<->", "-->", "<--", "---", "--"))
 """Words before the first number of a connection that are not the name of its algorithm."""
-BBR = re.compile(r"\bbbr:\(bw:([\d.]+[KMGT]?)bps,mrtt:([\d.]+)", re.ASCII)
+BBR = re.compile(r"\bbbr:\(bw:([\d.]+[KMGT]?)bps,mrtt:([\d.]+(?:e[+-]?\d+)?)", re.ASCII)
 MS = re.compile(r"(\d+(?:\.\d+)?)(?:/\d+(?:\.\d+)?|ms(?:\(\d+(?:\.\d+)?%\))?)?", re.ASCII)
 PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 RATE = re.compile(r"([\d.]+)([KMGT]?)(?:bps)?", re.ASCII)
@@ -141,7 +141,7 @@ class Fields:
             "sndbuf_limited_us": self._ms("sndbuf_limited"),
             # BBR's bandwidth estimate is 0 until the first sample.
             "bbr_bw_bps": (_rate(bbr[1]) or None) if bbr else None,
-            "bbr_min_rtt_us": values.count(bbr[2], 1e3) if bbr else None,
+            "bbr_min_rtt_us": values.sampled_us(values.count(bbr[2], 1e3)) if bbr else None,
         }
         for name in self._cut_fields():
             row[COLUMNS[name]] = Unknown(CUT)

@@ -25,6 +25,9 @@ MARKED = {
 }
 """Numbers with thousands separators, by their decimal mark."""
 
+UNSAMPLED_US = 4_294_900_000
+"""Just below the largest number of 32 bits: BBR's RTT without a sample, which `ss` can print with six digits."""
+
 UNITS = {
     "us": {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 60e6},
     "bps": {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "B/s": 8.0, "kB/s": 8e3, "MB/s": 8e6},
@@ -80,6 +83,15 @@ def count(text: str, unit: float = 1.0) -> int | None:
     if not 0 <= value <= LARGEST:
         raise Unread("a negative number" if value < 0 else "a number that is too large", f"`{text}`")
     return value
+
+
+def sampled_us(value: int | None) -> int | None:
+    """Return an RTT of BBR; `None` for the kernel's mark of one without a sample.
+
+    >>> sampled_us(20_000), sampled_us(4_294_967_295)
+    (20000, None)
+    """
+    return None if value is None or value >= UNSAMPLED_US else value
 
 
 def with_point(text: str, mark: str) -> str:

@@ -107,6 +107,29 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
     assert {row["end_us"] for row in rows} == {AT_S * 1_000_000}
 
 
+def test_three_decimals_are_not_taken_for_thousands(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,rtt\n1700000005,20.125\n1700000006,0.671\n1700000007,1234.5\n")
+    rows, done = imported(
+        CsvTable(mapping(["end_us=t", "rtt_min_us=rtt:ms"], None)), tmp_path / "a.csv", out=tmp_path / "out"
+    )
+    assert [row["rtt_min_us"] for row in rows] == [20_125, 671, 1_234_500]
+    assert done.unread == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "valid", "invalid", "names"),
+    [("direction", "in", "IN", "in, out"), ("assignment", "treated", "TREATED", "treated, held_out, untouched")],
+)
+def test_a_text_that_is_not_a_name_of_its_column_is_malformed(
+    tmp_path: Path, column: str, valid: str, invalid: str, names: str
+) -> None:
+    (tmp_path / "a.csv").write_text(f"t,x\n1700000005,{valid}\n1700000006,{invalid}\n1700000007,\n")
+    importer = CsvTable(mapping(["end_us=t", f"{column}=x"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert [row.get(column) for row in rows] == [valid, None]
+    assert f"{column}: not one of {names}: `{invalid}`" in "".join(why(done))
+
+
 @pytest.mark.parametrize(
     ("column", "text", "reason"),
     [
@@ -117,7 +140,10 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
         ("acked_bytes", "-1", "a negative number"),
         ("goodput_bps", "-5", "goodput_bps is out of range: -5"),
         ("goodput_bps", "1e400", "too large"),
-        ("app_limited_share", "-0.1", "out of range: -0.1"),
+        ("app_limited_share", "-0.1", "a share that is not from 0 to 1: `-0.1`"),
+        ("app_limited_share", "1.5", "a share that is not from 0 to 1: `1.5`"),
+        ("app_limited_share", "1", ""),
+        ("app_limited_share", "0.671", ""),
     ],
 )
 def test_out_of_range_numbers_are_reported(tmp_path: Path, column: str, text: str, reason: str) -> None:

@@ -51,6 +51,17 @@ def test_an_open_connection_has_every_counter_that_ss_prints(tmp_path: Path) -> 
     }
 
 
+def test_a_round_trip_time_of_bbr_without_a_sample_is_empty(tmp_path: Path) -> None:
+    times = {"21.5": 21_500, "4.29497e+06": None, "4294967.295": None}
+    for number, text in enumerate(times):
+        (tmp_path / f"{number}.txt").write_text(f"1700000000\n{LINE.rstrip()} bbr:(bw:0bps,mrtt:{text}) minrtt:9\n")
+    found = [
+        imported(Ss(), tmp_path / f"{number}.txt", out=tmp_path / f"out{number}")[0][0].get("bbr_min_rtt_us")
+        for number in range(len(times))
+    ]
+    assert found == list(times.values())
+
+
 def test_counters_missing_on_older_kernels_are_empty(tmp_path: Path) -> None:
     rows, _ = imported(Ss(), DUMP, out=tmp_path)
     older = rows[1]
