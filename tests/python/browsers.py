@@ -10,11 +10,17 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
+WITHIN_MS = 120_000
+"""Timeout of an action on a page."""
+
+
 class Watched:
     """A page with its recorded requests and console messages."""
 
     def __init__(self, browser: Browser, file: Path, width: int = 1280, **options: object) -> None:
         self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]
+        # A busy machine draws a large page slowly.
+        self.page.set_default_timeout(WITHIN_MS)
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))

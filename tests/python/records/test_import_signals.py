@@ -12,7 +12,10 @@ from thalweg.errors import Exit
 WITHIN_S = 60
 
 SLOW = """
-import os, sys, time
+import os, signal, sys, time
+
+# A shell starts background jobs with this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait(descriptor):
     print("writing", flush=True)
