@@ -46,8 +46,9 @@ class Algorithm:
 
     cc: str
     count: Count
-    acked_bytes: int
-    """Acknowledged bytes of its connections; of its transfers if there are no connections."""
+    acked_bytes: int | None
+    """Acknowledged bytes of its connections; of its transfers if there are no connections. None: unknown in every row.
+    """
     cpu_judged: int
     """Weighted number of connections for which it is known whether the CPU limited them."""
     cpu_limited: int
@@ -162,6 +163,7 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
         "weight": weight(),
         # Sums over untrusted files are floats, so that they cannot overflow.
         "acked_bytes": pl.col("acked_bytes").fill_null(0).cast(pl.Float64) * weight(),
+        "with_acked_bytes": pl.col("acked_bytes").is_not_null().cast(pl.Int64),
         "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),
         "cpu_limited": _where(pl.col("cpu_limited")),
     }
@@ -197,6 +199,7 @@ def _algorithm(
 ) -> Algorithm:
     own_rows = counted.filter(pl.col("cc") == count.value)
     connections = own_rows.filter(is_connection())
+    summed = connections if connections.height else own_rows
     spreads = {name: Spread(values) for name, table in measured.items()
                if (values := table.filter(pl.col("cc") == count.value)).height}  # fmt: skip
     sizes = {number: Spread(values) for number in range(len(SIZES))
@@ -204,7 +207,7 @@ def _algorithm(
     return Algorithm(
         cc=count.value,
         count=count,
-        acked_bytes=int((connections if connections.height else own_rows)["acked_bytes"].sum()),
+        acked_bytes=int(summed["acked_bytes"].sum()) if summed["with_acked_bytes"].sum() else None,
         cpu_judged=int(connections["cpu_judged"].sum()),
         cpu_limited=int(connections["cpu_limited"].sum()),
         spreads=spreads,

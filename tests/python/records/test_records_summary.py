@@ -84,6 +84,12 @@ def test_completion_times_are_reported_by_size(tmp_path: Path) -> None:
     )
 
 
+def test_acknowledged_bytes_that_no_row_has_are_unknown(tmp_path: Path) -> None:
+    rows = [synthetic.closed(1, acked_bytes=None), synthetic.closed(2, cc="bbr", acked_bytes=0)]
+    algorithms = summary_of(tmp_path, [*rows, synthetic.closed(3, cc="bbr", acked_bytes=None)]).algorithms
+    assert (algorithms["cubic"].acked_bytes, algorithms["bbr"].acked_bytes) == (None, 0)
+
+
 def test_a_whole_connection_has_no_completion_time(tmp_path: Path) -> None:
     spreads = summary_of(tmp_path, [synthetic.closed(1)]).algorithms["cubic"].spreads
     assert not {"completion_time", "goodput", "serving_time"} & spreads.keys()

@@ -11,6 +11,7 @@ from thalweg.report.drawing.records_figures import MAX_LINES, figures
 from thalweg.report.files import put
 from thalweg.report.offline import render
 from thalweg.report.pages.records_table import MEANS, about_untouched, cells, period
+from thalweg.report.text.labels import NOTHING
 from thalweg.report.text.numbers import amount, per_cent
 
 TITLES = {
@@ -160,7 +161,13 @@ def _algorithms(summary: Summary) -> RecordsTable:
     rows = [
         RecordsRow("Connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),
         RecordsRow("Transfers", [f"{algorithm.count.transfers:,}" for algorithm in algorithms]),
-        RecordsRow("Bytes acknowledged", [amount(algorithm.acked_bytes, "B") for algorithm in algorithms]),
+        RecordsRow(
+            "Bytes acknowledged",
+            [
+                NOTHING if algorithm.acked_bytes is None else amount(algorithm.acked_bytes, "B")
+                for algorithm in algorithms
+            ],
+        ),
     ]
     for name, measure in MEASURES.items():
         spreads = [algorithm.spreads.get(name) for algorithm in algorithms]
