@@ -43,10 +43,8 @@ pub(super) const PROGRAMS: &[&str] = &[
     "flow.program.qlog",
 ];
 
-static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let machine = rustix::system::uname();
-    honours(NOT_HONOURED, &[OWN, PROGRAMS].concat(), &[&machine.release().to_string_lossy()])
-});
+static HONOURS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| honours(NOT_HONOURED, &[OWN, PROGRAMS].concat(), &[&probe::release()]));
 
 impl Engine for KernelEngine {
     fn name(&self) -> &'static str {
@@ -59,14 +57,12 @@ impl Engine for KernelEngine {
 
     fn result_version(&self) -> String {
         // Results depend on the release of the kernel, and on modules that are not part of it.
-        let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let own = probe::own_modules().into_iter().map(|(module, build)| format!(" with {module} {build}"));
-        format!("{RESULT_VERSION} on Linux {release}{}", own.collect::<String>())
+        format!("{RESULT_VERSION} on Linux {}{}", probe::release(), own.collect::<String>())
     }
 
     fn releases(&self) -> Option<Releases> {
-        let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        Some(Releases { senders: release.clone(), receiver: release })
+        Some(Releases { senders: probe::release(), receiver: probe::release() })
     }
 
     fn why_not(&self) -> Option<String> {

@@ -4,6 +4,7 @@ use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, una
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records, Releases};
 use std::sync::LazyLock;
 use thalweg_lab::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
+use thalweg_lab::net::probe;
 use thalweg_lab::run::{self, HostSetup};
 use thalweg_lab::vm::Guests;
 use thalweg_plan::plan::{Experiment, Traces};
@@ -38,9 +39,8 @@ const OWN: &[&str] = &[
 ];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let machine = rustix::system::uname();
     let guests = FOUND.as_ref().map_or("", Guests::release);
-    honours(&[], &[OWN, PROGRAMS].concat(), &[guests, &machine.release().to_string_lossy()])
+    honours(&[], &[OWN, PROGRAMS].concat(), &[guests, &probe::release()])
 });
 
 /// The guests, or the reason why this machine cannot run them.
@@ -76,14 +76,12 @@ impl Engine for VmEngine {
 
     fn result_version(&self) -> String {
         // Receiver and path run on the machine's kernel.
-        let host = rustix::system::uname();
         let guests = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), Guests::version);
-        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", host.release().to_string_lossy())
+        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", probe::release())
     }
 
     fn releases(&self) -> Option<Releases> {
-        let receiver = rustix::system::uname().release().to_string_lossy().into_owned();
-        Some(Releases { senders: FOUND.as_ref().ok()?.release().to_owned(), receiver })
+        Some(Releases { senders: FOUND.as_ref().ok()?.release().to_owned(), receiver: probe::release() })
     }
 
     fn why_not(&self) -> Option<String> {

@@ -77,7 +77,7 @@ pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
 }
 
 /// Returns the release of the kernel that this process runs on.
-pub(crate) fn release() -> String {
+pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 

@@ -13,7 +13,7 @@
 mod deadline;
 mod sys;
 mod tenants;
-mod threads;
+pub(super) mod threads;
 
 use crate::error::Error;
 use deadline::Slices;

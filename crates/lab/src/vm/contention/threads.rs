@@ -21,8 +21,12 @@ fn pid(thread: u32) -> Option<Pid> {
 
 /// Returns the total run time of these threads in nanoseconds; `None` if the system does not report it.
 pub(super) fn running_ns(threads: &[u32]) -> Option<u64> {
-    let of = |thread: &u32| -> Option<u64> {
-        fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
-    threads.iter().map(of).sum()
+    threads.iter().map(|thread| schedstat(*thread).map(|[running_ns, _]| running_ns)).sum()
+}
+
+/// Returns for how long a thread has run, and for how long it has waited for a CPU, in nanoseconds.
+pub(in crate::vm) fn schedstat(thread: u32) -> Option<[u64; 2]> {
+    let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
+    Some([numbers.next()??, numbers.next()??])
 }

@@ -5,6 +5,7 @@ use super::sys;
 use crate::cache;
 use crate::error::Error;
 use crate::net::{holder, probe};
+use crate::vm::contention::threads::schedstat;
 use crate::vm::image::VmKernel;
 use crate::vm::image::initramfs::{self, Base};
 use crate::vm::order::{Order, Traits};
@@ -145,11 +146,8 @@ fn wait_for<T>(said: &Receiver<T>, timeout: Duration, waited: impl Fn() -> Durat
 
 /// Returns for how long the thread of a process that has waited most for a CPU has done so.
 fn waited(process: u32) -> Duration {
-    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let of_thread = |thread: fs::DirEntry| -> Option<u64> {
-        fs::read_to_string(thread.path().join("schedstat")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
-    };
-    Duration::from_nanos(threads.filter_map(of_thread).max().unwrap_or(0))
+    let waiting_ns = qemu::threads(process).into_iter().filter_map(schedstat).map(|[_, waiting_ns]| waiting_ns);
+    Duration::from_nanos(waiting_ns.max().unwrap_or(0))
 }
 
 /// A guest that is killed when it is dropped.

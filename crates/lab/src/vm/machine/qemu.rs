@@ -115,15 +115,16 @@ pub(super) fn command(
 
 /// Returns the threads of a QEMU process that run processors of its guest.
 pub(super) fn processors(pid: u32) -> Vec<u32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let is_processor = |thread: &fs::DirEntry| {
-        fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.starts_with("CPU "))
-    };
-    let mut ids: Vec<u32> = threads
-        .flatten()
-        .filter(is_processor)
-        .filter_map(|thread| thread.file_name().to_str().and_then(|name| name.parse().ok()))
-        .collect();
+    let is_processor =
+        |thread: &u32| fs::read_to_string(format!("/proc/{thread}/comm")).is_ok_and(|name| name.starts_with("CPU "));
+    let mut ids = threads(pid);
+    ids.retain(is_processor);
     ids.sort_unstable();
     ids
+}
+
+/// Returns the threads of a process.
+pub(super) fn threads(pid: u32) -> Vec<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
