@@ -49,20 +49,15 @@ class Design:
             raise ThalwegError(
                 "bad-design", "a period must last at least one second", place="--every", expected="a time such as 1h"
             )
-        if self.every_us is not None and self.name != "switchback":
-            raise ThalwegError(
-                "bad-design",
-                f"--every applies only to a switchback; the design is {self.name}",
-                place="--every",
-                expected=f"--design switchback --every {period_text(self.every_us)}",
-            )
-        if self.unit is not None and self.name != "switchback":
-            raise ThalwegError(
-                "bad-design",
-                f"--turns-of applies only to a switchback; the design is {self.name}",
-                place="--turns-of",
-                expected=f"--design switchback --turns-of {self.unit}",
-            )
+        every = None if self.every_us is None else period_text(self.every_us)
+        for option, value in (("--every", every), ("--turns-of", self.unit)):
+            if value is not None and self.name != "switchback":
+                raise ThalwegError(
+                    "bad-design",
+                    f"{option} applies only to a switchback; the design is {self.name}",
+                    place=option,
+                    expected=f"--design switchback {option} {value}",
+                )
 
     @property
     def period_us(self) -> int:

@@ -64,6 +64,8 @@ class Opportunities:
 
     times_ms: Sequence[int]
 
+    has_rate = True
+
     @property
     def period_ns(self) -> int:
         """Return the period of the trace."""
@@ -168,8 +170,7 @@ def in_words(trace: Trace) -> str:
 
 def in_cell(name: str, trace: Trace) -> str:
     """Describe a trace by its mean rate, period and outages, for a table cell."""
-    has_rate = isinstance(trace, Opportunities) or trace.has_rate
-    parts = [f"{quantities.rate_text(trace.mean_rate_bps)} on average"] if has_rate else []
+    parts = [f"{quantities.rate_text(trace.mean_rate_bps)} on average"] if trace.has_rate else []
     if trace.period_ns:
         parts.append(f"repeats every {quantities.time_text(trace.period_ns)}")
     if outages := trace.outages_ns:

@@ -75,28 +75,18 @@ def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
     for _, step in tables(link, "steps"):
         first = quantity(step, "rate", quantities.rate)
         return None if first is None else Fraction(first)
-    if isinstance(trace := link.get("trace"), str):
-        try:
-            return traces.read(folder / trace).mean_rate_bps or None
-        except ThalwegError:
-            return None
-    return None
+    trace = trace_of(link, folder)
+    return trace.mean_rate_bps or None if trace else None
 
 
-def has_rate_trace(link: Raw, folder: Path) -> bool | None:
-    """Return whether a direction's trace sets its rate; None if there is no readable trace."""
-    if not isinstance(trace := link.get("trace"), str):
+def trace_of(link: Raw, folder: Path) -> traces.Trace | None:
+    """Return the trace of a direction; None if it has none, or an unreadable one, which is reported elsewhere."""
+    if not isinstance(name := link.get("trace"), str):
         return None
     try:
-        read = traces.read(folder / trace)
+        return traces.read(folder / name)
     except ThalwegError:
         return None
-    return isinstance(read, traces.Opportunities) or read.has_rate
-
-
-def trace_in_words(link: Raw, folder: Path) -> str:
-    """Describe the rate of a direction's trace; empty if it sets none."""
-    return traces.in_words(traces.read(folder / str(link["trace"]))) if has_rate_trace(link, folder) else ""
 
 
 def room_bytes(buffer: int | Bdps, rate_bps: Fraction | None, rtt_ns: int | None) -> int | None:

@@ -17,6 +17,11 @@ CANNOT = {
 }
 
 
+def has_rules(answer: Answer) -> bool:
+    """Return whether the policy that follows from an answer has a rule."""
+    return any(isinstance(rule, policy_file.Rule) for rule in _rules(answer))
+
+
 def text(answer: Answer) -> str:
     """Return the policy that follows from an answer, as TOML; docs/reference/policy.md describes the file."""
     question = answer.question
@@ -27,7 +32,11 @@ def text(answer: Answer) -> str:
         f"thalweg advise {__version__}, {question.design.name}, {question.treatment} against {question.control},"
         f" {answer.n} samples from {first} to {last}"
     )
-    return policy_file.text(source, question.control, [_rule(step, answer) for step in answer.rollout])
+    return policy_file.text(source, question.control, _rules(answer))
+
+
+def _rules(answer: Answer) -> list[policy_file.Rule | policy_file.LeftOutRule]:
+    return [_rule(step, answer) for step in answer.rollout]
 
 
 def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutRule:

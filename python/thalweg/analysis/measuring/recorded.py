@@ -4,10 +4,9 @@ import polars as pl
 
 from thalweg.analysis.measuring.link import PATH_MEASURES
 from thalweg.analysis.measuring.measures import MEASURES, UP_MEASURES
+from thalweg.analysis.measuring.repetitions import FROM_SAMPLES
 from thalweg.analysis.tables.directions import UP, has_up
 from thalweg.results import Run
-
-FROM_SAMPLES = ("stability", "convergence_time", "inflight_bdp", "cwnd_mean", "probe_rtt_sync")
 
 SOURCES = {
     "timeouts": ("flows", "timeouts"),
@@ -16,8 +15,8 @@ SOURCES = {
     "rtt_p50": ("flows", "rtt_p50_us"),
     "rtt_p95": ("flows", "rtt_p95_us"),
     "latency_under_load": ("flows", "rtt_p95_us"),
-    "delivery_rate_max": ("samples", "delivery_rate_bps"),
     **dict.fromkeys(FROM_SAMPLES, ("samples", "t_us")),
+    "delivery_rate_max": ("samples", "delivery_rate_bps"),
     **dict.fromkeys((*PATH_MEASURES, "utilisation_while_active"), ("queue", "t_us")),
 }
 """Column that each measure requires; the other measures use columns that every engine fills."""

@@ -1,7 +1,6 @@
 """`thalweg advise`: finds where an algorithm helps users and where it hurts."""
 
 import re
-import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,9 +164,8 @@ def _write(answer: "Answer", file: Path) -> Path | None:
     if not answer.has_evidence:
         output.talk(f"{file} is not written or changed: the algorithms could not be compared in any part")
         return None
-    text = policy_rules.text(answer)
-    put(file, text, "the policy", "choose another path with `--policy FILE`", makes_folders=False)
-    if not tomllib.loads(text).get("rules"):
+    put(file, policy_rules.text(answer), "the policy", "choose another path with `--policy FILE`", makes_folders=False)
+    if not policy_rules.has_rules(answer):
         output.talk(f"{file} has no rules: it leaves all connections with {answer.question.control}")
     return file
 

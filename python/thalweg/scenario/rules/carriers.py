@@ -10,7 +10,6 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
-from thalweg.errors import ThalwegError
 from thalweg.scenario import traces, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.text import quantities
@@ -36,15 +35,10 @@ class Carrier:
     @classmethod
     def of(cls, link: Raw, folder: Path) -> "Carrier | None":
         """Return a direction's capacity; None if it is malformed, which is reported elsewhere."""
-        if isinstance(trace := link.get("trace"), str):
-            try:
-                conditions = traces.read(folder / trace)
-            except ThalwegError:
-                return None
+        if isinstance(link.get("trace"), str):
+            trace = values.trace_of(link, folder)
             # No lower bound is computed for changing conditions.
-            if isinstance(conditions, traces.Conditions):
-                return None
-            return cls("trace", trace_ms=conditions.times_ms)
+            return cls("trace", trace_ms=trace.times_ms) if isinstance(trace, traces.Opportunities) else None
         if "steps" in link and "rate" not in link:
             steps = [
                 (at, bps)

@@ -57,29 +57,20 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
 
 
 def _capacity(link: Raw, key_path: KeyPath, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
+    trace = values.trace_of(link, folder)
     sets_rate = {
         "rate": True,
         "steps": any("rate" in step for _, step in values.tables(link, "steps")),
-        "trace": values.has_rate_trace(link, folder),
+        "trace": trace is not None and trace.has_rate,
     }
     capacities = [key for key in CAPACITIES if key in link and (sets_rate[key] or "rate" not in link)]
     name = ".".join(map(str, key_path))
-    if capacities == ["trace"] and is_required and sets_rate["trace"] is False:
-        mistakes.add(
-            "missing-key",
-            (*key_path, "trace"),
-            f"the trace `{link['trace']}` has no rate_bps, and [{name}] has no rate",
-            expected="a rate in the trace, or in addition to it",
-            hint=f'add rate = "40Mbps" to [{name}]',
-        )
+    if capacities == ["trace"] and is_required and trace and not trace.has_rate:
+        message = f"the trace `{link['trace']}` has no rate_bps, and [{name}] has no rate"
+        _no_rate((*key_path, "trace"), message, "a rate in the trace, or in addition to it", mistakes)
     if capacities == ["steps"] and is_required and not sets_rate["steps"] and link.get("steps"):
-        mistakes.add(
-            "missing-key",
-            (*key_path, "steps"),
-            f"no step of `{name}.steps` sets a rate, and [{name}] has none",
-            expected="a rate in the first step, or in addition to the steps",
-            hint=f'add rate = "40Mbps" to [{name}]',
-        )
+        message = f"no step of `{name}.steps` sets a rate, and [{name}] has none"
+        _no_rate((*key_path, "steps"), message, "a rate in the first step, or in addition to the steps", mistakes)
     if len(capacities) > 1:
         mistakes.add(
             "conflict",
@@ -114,8 +105,13 @@ def _capacity(link: Raw, key_path: KeyPath, folder: Path, mistakes: Mistakes, *,
         )
     if isinstance(steps := link.get("steps"), list):
         _steps(steps, (*key_path, "steps"), mistakes)
-    if isinstance(trace := link.get("trace"), str):
-        _trace(folder / trace, (*key_path, "trace"), mistakes)
+    if isinstance(trace_name := link.get("trace"), str):
+        _trace(folder / trace_name, (*key_path, "trace"), mistakes)
+
+
+def _no_rate(key_path: KeyPath, message: str, expected: str, mistakes: Mistakes) -> None:
+    name = ".".join(map(str, key_path[:-1]))
+    mistakes.add("missing-key", key_path, message, expected=expected, hint=f'add rate = "40Mbps" to [{name}]')
 
 
 def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
@@ -171,14 +167,8 @@ def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> N
     """Check that a trace of the reverse path does not repeat if path.rtt has steps, because they have no
     common period.
     """
-    name = reverse.get("trace")
-    if not any("rtt" in step for _, step in values.tables(path, "steps")) or not isinstance(name, str):
-        return
-    try:
-        trace = traces.read(folder / name)
-    except ThalwegError:
-        return
-    if isinstance(trace, traces.Conditions):
+    has_rtt_steps = any("rtt" in step for _, step in values.tables(path, "steps"))
+    if has_rtt_steps and isinstance(values.trace_of(reverse, folder), traces.Conditions):
         message = "`path.steps` sets rtt, and `path.reverse.trace` is a CSV of changing conditions"
         mistakes.add("conflict", ("path", "reverse", "trace"), message, expected="one of the two")
 
@@ -266,7 +256,8 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
         return  # a path without delay or rate is reported elsewhere
     if room < MTU_BYTES:
         carrier = Carrier.of(link, folder)
-        reason = str(carrier) if carrier else values.trace_in_words(link, folder)
+        trace = values.trace_of(link, folder)
+        reason = str(carrier) if carrier else traces.in_words(trace) if trace and trace.has_rate else ""
         why = f": {reason}" if reason and not isinstance(buffer, int) else ""
         mistakes.add(
             "out-of-range",
