@@ -31,7 +31,8 @@ class Exit(IntEnum):
     CHECK_BROKEN = 7
     """A check of `--check` does not hold: its interval is beyond the bound."""
     NOT_SETTLED = 8
-    """A check of `--check` is not settled: too few repetitions, or values are missing."""
+    """A check of `--check`, or a row of `compare --strict`, is not settled: too few repetitions, or values are missing.
+    """
     TEMPORARY = 75
     """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""
     INTERRUPTED = 130

@@ -14,9 +14,7 @@ TAIL = """
 Results go to standard output, everything else (progress, warnings, errors) to standard error. If standard output is
 closed early, as by `head`, `thalweg` exits without a message.
 
-The program that runs the experiments, `thalweg-engine`, has its own codes: 0 all experiments are complete; 1 an
-experiment failed; 2 invalid usage, an invalid plan, or a run directory of another plan; 3 the run directory cannot be
-written; 75 a resource of the machine is exhausted; 130 interrupted.
+[`thalweg-engine`](engine-protocol.md#exit-codes) has its own codes.
 """
 
 

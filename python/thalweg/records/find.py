@@ -1,13 +1,15 @@
-"""Finds the record files of folders, without files that were merged into others and without foreign files.
+"""Finds the record files of folders, without copies, files that were merged into others and foreign files.
 
 The agent writes a file at each flush, named after its flushes, and merges the files of an hour into one before it
 removes them. After a crash between the two steps both exist; the flush numbers in the names show it.
 """
 
+import hashlib
 import os
 import re
 import shlex
 import stat
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,7 +57,9 @@ def find(paths: Sequence[Path]) -> FoundFiles:
 
     Raises `ThalwegError` if a path does not exist, or none of them contains records.
     """
-    files, skipped = _without_copies(_listed(paths))
+    listed, equal = _without_equal(_listed(paths))
+    files, merged = _without_merged(listed)
+    skipped = [*equal, *merged]
     schemas: dict[Path, pl.Schema] = {}
     for file in files:
         schema = _schema(file)
@@ -178,7 +182,37 @@ class _Span:
         return is_shorter and self.file.parent == other.file.parent and self.last <= other.last
 
 
-def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
+def _without_equal(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
+    """Exclude each file with the same content as an earlier one, such as a folder that was copied into its copy."""
+    sizes: defaultdict[int, list[Path]] = defaultdict(list)
+    for file in files:
+        try:
+            sizes[file.stat().st_size].append(file)
+        except FileNotFoundError:
+            raise gone(file) from None
+    skipped = []
+    for alike in sizes.values():
+        first_of: dict[bytes, Path] = {}
+        for file in alike if len(alike) > 1 else []:
+            first = first_of.setdefault(_digest(file), file)
+            if first != file:
+                skipped.append(LeftOutFile(file, f"it is a copy of {first}"))
+    left_out = {item.file for item in skipped}
+    return [file for file in files if file not in left_out], skipped
+
+
+def _digest(file: Path) -> bytes:
+    """Return a hash of the content; of an unreadable file, of its name."""
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "blake2b").digest()
+    except PermissionError:
+        return bytes(file)
+    except FileNotFoundError:
+        raise gone(file) from None
+
+
+def _without_merged(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
     """Exclude each file whose flushes and rows are all contained in another file of its folder."""
     names = [(file, match) for file in files if (match := NAME.fullmatch(file.name))]
     spans = [_Span(file, int(match[1]), int(match[2])) for file, match in names]

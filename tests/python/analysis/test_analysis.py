@@ -127,13 +127,35 @@ def test_utilisation_is_bytes_sent_over_bytes_possible_over_the_whole_experiment
 
 def test_utilisation_while_active_ends_with_the_flow_and_interpolates_between_samples(tmp_path: Path) -> None:
     synthetic = run_of(directory=tmp_path)
-    synthetic.transfer(0, 0, "large", start_us=500_000, end_us=2_000_000)
+    synthetic.transfer(0, 0, "large", start_us=550_000, end_us=2_000_000)
     synthetic.transfer(0, 0, "medium", start_us=0, end_us=4_000_000)
-    for second, sent in enumerate([0, 1000, 2000, 2000, 2000]):  # busy for two seconds, then idle
-        synthetic.queue(0, 0, second * 1_000_000, sent_bytes=sent, capacity_bytes=second * 1000)
+    for t_us in range(0, 4_000_001, 100_000):  # busy for two seconds, then idle
+        synthetic.queue(0, 0, t_us, sent_bytes=min(t_us, 2_000_000), capacity_bytes=t_us)
     assert value(synthetic, "utilisation_while_active", "large") == 1.0
     assert value(synthetic, "utilisation_while_active", "medium") == 0.5
     assert value(synthetic, "utilisation", None) == 0.5
+
+
+def test_the_time_between_samples_is_not_judged(tmp_path: Path) -> None:
+    synthetic = run_of(directory=tmp_path)
+    # Both transfers keep the link busy, the short one for less than nine of its intervals between samples.
+    synthetic.transfer(0, 0, "large", start_us=0, end_us=90_000)
+    synthetic.transfer(0, 0, "medium", start_us=1_005_000, end_us=1_085_000)
+    for t_us in range(0, 2_000_001, 10_000):
+        sent = min(t_us, 90_000) + min(max(t_us - 1_005_000, 0), 80_000)
+        synthetic.queue(0, 0, t_us, sent_bytes=sent, capacity_bytes=t_us)
+    assert value(synthetic, "utilisation_while_active", "large") == 1.0
+    assert value(synthetic, "utilisation_while_active", "medium") is None
+
+
+@pytest.mark.parametrize(("intervals", "delay"), [(9, None), (10, 0.02)])
+def test_queueing_delay_needs_traffic_between_ten_samples(tmp_path: Path, intervals: int, delay: float | None) -> None:
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0)
+    for sample in range(100):
+        sent = min(sample, intervals) * 1000
+        synthetic.queue(0, 0, sample * 10_000, sent_bytes=sent, backlog_bytes=2000 if 0 < sample <= intervals else 0)
+    assert value(synthetic, "queueing_delay", None) == (None if delay is None else pytest.approx(delay))
 
 
 def test_the_reverse_link_does_not_count(tmp_path: Path) -> None:
@@ -159,10 +181,10 @@ def test_queueing_delay_includes_link_outages(tmp_path: Path) -> None:
     synthetic.transfer(0, 0)
     # 1000 bytes wait for two seconds; the link is stopped in one of them, and 500 bytes leave in the other: 2000 byte
     # seconds over 500 bytes are 4 s.
-    synthetic.queue(0, 0, 0, backlog_bytes=1000, sent_bytes=0)
-    synthetic.queue(0, 0, 1_000_000, backlog_bytes=1000, sent_bytes=0)
-    synthetic.queue(0, 0, 2_000_000, backlog_bytes=1000, sent_bytes=500, dropped_packets=7)
-    assert value(synthetic, "queueing_delay", None) == 4.0
+    for tenth in range(21):
+        sent = max(tenth - 10, 0) * 50
+        synthetic.queue(0, 0, tenth * 100_000, backlog_bytes=1000, sent_bytes=sent, dropped_packets=7 * (tenth == 20))
+    assert value(synthetic, "queueing_delay", None) == pytest.approx(4.0)
     assert value(synthetic, "drops", None) == 7
 
 
@@ -324,6 +346,6 @@ def test_the_page_lists_the_measures_available_in_windows() -> None:
 def test_start_jitter_does_not_affect_path_measures(tmp_path: Path) -> None:
     synthetic = run_of(experiment(0, 0, start_jitter_ns=45 * MS), directory=tmp_path)
     synthetic.transfer(0, 0, start_us=40_000, end_us=1_040_000)
-    for t_us in (0, 500_000, 1_040_000):
+    for t_us in range(0, 1_040_001, 40_000):
         synthetic.queue(0, 0, t_us, sent_bytes=max(0, t_us - 40_000) * 5)
     assert value(synthetic, "utilisation_while_active") == pytest.approx(1.0, abs=0.05)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,6 +57,21 @@ def test_files_of_two_machines_in_one_folder_are_all_read(tmp_path: Path) -> Non
     found = find.find([tmp_path])
     assert set(found.files) == {hour, busy, older}
     assert found.left_out == [find.LeftOutFile(copy, f"its rows are also in {busy.name}")]
+
+
+def test_a_folder_copied_into_its_copy_is_read_once(tmp_path: Path) -> None:
+    folder = tmp_path / "web1"
+    first = synthetic.flushed(folder, 1, 2, [synthetic.closed(number) for number in (1, 2)])
+    # Two machines can have files of one name and one size.
+    other = synthetic.flushed(tmp_path / "web2", 1, 2, [synthetic.closed(number) for number in (3, 4)])
+    shutil.copytree(folder, tmp_path / "again")
+    shutil.move(tmp_path / "again", folder / "records")
+    newer = synthetic.flushed(folder / "records", 3, 3, [synthetic.closed(5)])
+    found = find.find([tmp_path])
+    assert set(found.files) == {first, other, newer}
+    copy = folder / "records" / first.name
+    assert found.left_out == [find.LeftOutFile(copy, f"it is a copy of {first}")]
+    assert connections(tmp_path) == [1, 2, 3, 4, 5]
 
 
 def test_a_file_within_an_unreadable_one_is_read(tmp_path: Path) -> None:

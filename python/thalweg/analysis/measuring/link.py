@@ -23,6 +23,9 @@ QUEUE_COLUMNS = [
 
 PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
+MIN_SAMPLES = 10
+"""Minimum number of samples of a time whose course is judged: what happens between two samples is unknown."""
+
 END_US = 1e6
 """Length of the final span of samples; its mean rate is assumed after the last sample."""
 
@@ -50,6 +53,11 @@ class Bottleneck:
         sent = float(np.diff(np.interp(moments, self.t_us, self.sent_bytes))[0])
         possible = float(np.diff(np.interp(moments, self.t_us, self.capacity_bytes))[0])
         return sent / possible if possible > 0 else None
+
+    def utilisation_during(self, start_us: float, end_us: float) -> float | None:
+        """Return the utilisation between two times; None: they span fewer than `MIN_SAMPLES` samples."""
+        samples = np.count_nonzero((self.t_us >= start_us) & (self.t_us <= end_us))
+        return self.utilisation(start_us, end_us) if samples >= MIN_SAMPLES else None
 
     def within(self, window: Window) -> "Bottleneck | None":
         """Return the part within a window; None if the overlap is empty."""
@@ -95,10 +103,14 @@ class Bottleneck:
         return waits[np.isfinite(waits)] / MICROSECONDS
 
     def queueing_delay_s(self) -> float | None:
-        """Mean waiting time of a byte (Little 1961); it needs no rate, so the rate may change or be 0."""
-        sent = float(self.sent_bytes[-1] - self.sent_bytes[0])
-        if sent <= 0:
+        """Mean waiting time of a byte (Little 1961); it needs no rate, so the rate may change or be 0.
+
+        None: bytes left the queue in fewer than `MIN_SAMPLES` intervals between samples.
+        """
+        busy = np.count_nonzero(np.diff(self.sent_bytes) > 0)
+        if busy < MIN_SAMPLES:
             return None
+        sent = float(self.sent_bytes[-1] - self.sent_bytes[0])
         return float(np.trapezoid(self.backlog_bytes, self.t_us)) / sent / MICROSECONDS
 
 
@@ -153,7 +165,7 @@ def with_utilisation_while_active(
     `links` holds the links of each direction.
     """
     values = [
-        link.utilisation(row["start_us"], row["end_us"])
+        link.utilisation_during(row["start_us"], row["end_us"])
         if (link := links[row["direction"]].get((row["experiment"], row["repetition"])))
         else None
         for row in flows.select(*EXPERIMENT, "start_us", "end_us", "direction").iter_rows(named=True)

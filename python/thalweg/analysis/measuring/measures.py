@@ -248,7 +248,8 @@ MEASURES: dict[str, Measure] = {
             "ratio",
             "flow",
             "Bytes that left the queue of the flow's direction, over those that it could have carried, between the"
-            " start of the flow's first transfer and the end of its last one. All traffic on the link counts.",
+            " start of the flow's first transfer and the end of its last one. All traffic on the link counts. Empty"
+            " with fewer than 10 samples in that time.",
         ),
         Measure(
             "utilisation",
@@ -264,7 +265,7 @@ MEASURES: dict[str, Measure] = {
             "s",
             "path",
             "Mean time that a byte waits in the bottleneck's queue: by Little's law, the time integral of the backlog"
-            " over the bytes that left the queue.",
+            " over the bytes that left the queue. Empty if they left in fewer than 10 intervals between samples.",
             in_window=True,
         ),
         Measure(

@@ -70,6 +70,10 @@ def command(
             help="Which real differences lead to exit code 1: all (different), or only those worse in B (worse).",
         ),
     ] = "different",
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with 8 if rows are undecided: too few repetitions, or copies that differ."),
+    ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Print every row, not only the largest real differences.")
     ] = False,
@@ -84,8 +88,9 @@ def command(
     With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
 
     Exit code 1 if there is a real difference larger than the tolerance, 0 if not, 5 if nothing could be
-    compared, 6 if experiments were left out and the others show no real difference. With --fail-on worse, differences
-    by which B is better do not count, nor those of measures that are neither good nor bad, such as share.
+    compared, 6 if experiments were left out and the others show no real difference; with --strict, 8 if rows are
+    undecided. With --fail-on worse, differences by which B is better do not count, nor those of measures that are
+    neither good nor bad, such as share.
     """
     if kernels or modules:
         if second is not None or by is not None:
@@ -110,14 +115,22 @@ def command(
         _check_distinct(first, second)
     other = runs[1] if second else None
     comparison = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
-    code, cautions = _evidence(runs, comparison, [*(measures or ()), *(flows or ())], limit)
+    # Copies of one another, which do not vary, have no verdict. If they agree with those of the other side, nothing has
+    # changed.
+    changed_copies = [row for row in comparison.of("copies") if row.size > limit]
+    can_judge = comparison.has_verdicts or bool(comparison.of("copies") and not changed_copies)
+    code, cautions = _evidence(runs, comparison, [*(measures or ()), *(flows or ())], can_judge=can_judge)
     if as_json:
         output.data_json(comparison_output.as_json(runs, comparison, by, limit, code, cautions))
     else:
         comparison_output.show(runs, comparison, by, limit, every=every, worse_first=fail_on == "worse")
         _talk_of(cautions, comparison.alone)
     failing = [row for row in comparison.real if fail_on == "different" or row.is_worse]
-    raise typer.Exit(Exit.FAILED if failing else code)
+    if failing:
+        code = Exit.FAILED
+    elif strict and code == Exit.FINE and (comparison.of("too few") or changed_copies):
+        code = Exit.NOT_SETTLED
+    raise typer.Exit(code)
 
 
 def _check_distinct(first: Path, second: Path) -> None:
@@ -150,15 +163,11 @@ def _tolerance(text: str) -> float:
 
 
 def _evidence(
-    runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str], tolerance: float
+    runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str], *, can_judge: bool
 ) -> tuple[Exit, list[str]]:
     """Return the exit code if no real difference was found, and the cautions about the comparison."""
     from thalweg import analysis
 
-    # Copies of one another, which do not vary, have no verdict. If they agree with those of the other side, nothing has
-    # changed.
-    copied = comparison.of("copies")
-    can_judge = comparison.has_verdicts or (copied and all(row.size <= tolerance for row in copied))
     codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
         codes.append(evidence.code(analysis.evidence(run)))

@@ -347,10 +347,11 @@ def _nothing(importer: Importer, files: Sequence[Path], imported: Imported) -> T
     names = ", ".join(f"`{file}`" for file in files)
     unread = [f"{count.count} x {count.first}" for _, count in imported.unread_lines.most_common()]
     reasons = [*unread, *(f"{count} x {reason}" for reason, count in imported.left_out.counts().items())][:MAX_REASONS]
+    because = f"no line of {names} is a record: {'; '.join(reasons)}"
     first = next((count.first for _, count in imported.unread_lines.most_common()), None)
     return ThalwegError(
         "no-records",
-        f"no line of {names} is a record: {'; '.join(reasons) or 'the file has no lines'}",
+        because if reasons else f"{names} contains no record",
         place=str(files[0]),
         expected=importer.expected,
         hint=importer.hint,

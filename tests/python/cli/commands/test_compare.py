@@ -182,6 +182,23 @@ def test_copies_are_evidence_only_if_both_sides_agree(thalweg: Thalweg, tmp_path
         assert "because their repetitions are copies of one another" in done.stdout
 
 
+def test_undecided_rows_fail_with_strict(thalweg: Thalweg, tmp_path: Path) -> None:
+    """The goodput varies by 20 %, the completion time does not: equal runs leave the goodput undecided."""
+    paths = []
+    for name in ("a", "b"):
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, n, flows=[flow("large")]) for n in range(3)])
+        for repetition in range(3):
+            synthetic.transfer(0, repetition, "large", acked_bytes=1_000_000 + repetition * 200_000)
+        paths.append(str(synthetic.write()))
+    goodput = ("compare", *paths, "--measure", "goodput", "--measure", "completion_time", "--tolerance", "10%")
+    done = thalweg(*goodput)
+    assert "1 with too few repetitions to decide" in done.stdout
+    assert done.returncode == Exit.FINE
+    for form in ([], ["--json"]):
+        assert thalweg(*goodput, "--strict", *form).returncode == Exit.NOT_SETTLED
+    assert thalweg("compare", *paths, "--measure", "completion_time", "--strict").returncode == Exit.FINE
+
+
 @pytest.mark.parametrize(("first", "second", "code"), [(0, 1, Exit.FAILED), (1, 0, Exit.FINE)])
 def test_only_regressions_fail_on_request(
     thalweg: Thalweg, runs: tuple[str, str], first: int, second: int, code: Exit

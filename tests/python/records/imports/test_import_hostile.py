@@ -72,7 +72,7 @@ def test_byte_order_marks_and_foreign_line_ends_are_removed(tmp_path: Path, enco
 
 def test_a_heading_without_rows_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,size\n")
-    with pytest.raises(ThalwegError, match="the file has no lines"):
+    with pytest.raises(ThalwegError, match="contains no record"):
         imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
 
 
