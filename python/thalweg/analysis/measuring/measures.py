@@ -196,7 +196,7 @@ MEASURES: dict[str, Measure] = {
             "Latency under load",
             "s",
             "flow",
-            "`rtt_p95` minus the round-trip time of the empty path.",
+            "`rtt_p95` minus the round-trip time of the empty path. Empty where that one changes.",
             in_window=True,
         ),
         Measure(
@@ -223,7 +223,7 @@ MEASURES: dict[str, Measure] = {
             "ratio",
             "flow",
             "Mean, over the samples, of the data in flight on all of the flow's connections, in bandwidth-delay"
-            " products of the empty path.",
+            " products of the empty path. Empty where its round-trip time changes.",
             in_window=True,
         ),
         Measure(

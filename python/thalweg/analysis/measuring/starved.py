@@ -17,7 +17,7 @@ def starved(flows: pl.DataFrame, base_rtts: pl.DataFrame) -> pl.DataFrame:
     connections = flows.group_by(*EXPERIMENT, "flow", "copy", "connection", maintain_order=True).agg(
         (pl.col("acked_bytes").sum() == 0).alias("is_empty"), lasted_s.alias("lasted_s")
     )
-    had_time = pl.col("lasted_s") > ROUND_TRIPS * pl.col("base_rtt_s")
+    had_time = pl.col("lasted_s") > ROUND_TRIPS * pl.col("max_rtt_s")
     timed = connections.join(base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
     return timed.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
         pl.len().cast(pl.Float64).alias("connections"),

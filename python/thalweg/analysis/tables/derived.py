@@ -5,6 +5,7 @@ A key that is undefined at a point, such as the rate of an unlimited link, is nu
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import polars as pl
 
@@ -31,7 +32,7 @@ MILLISECONDS = 1e3
 
 KEYS = {
     "rate_bps": "Rate of the bottleneck in bit/s: the constant one, the first step's, or the mean of a trace.",
-    "rtt_s": "Round-trip time of the empty path in s, without a flow's `extra_rtt`.",
+    "rtt_s": "Round-trip time of the empty path in s, without a flow's `extra_rtt`; empty: it changes.",
     "bdp_bytes": "Bandwidth-delay product in bytes: `rate_bps` times `rtt_s`.",
     "buffer_bytes": "Capacity of the bottleneck's queue in bytes; a packet counts as 1500.",
     "buffer_bdp": "That capacity in bandwidth-delay products.",
@@ -100,22 +101,29 @@ def rates(run: Run) -> pl.DataFrame:
 
 
 def base_rtts(run: Run) -> pl.DataFrame:
-    """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
+    """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s,
+    max_rtt_s. Where it changes, base_rtt_s is null; max_rtt_s is never smaller than the longest one.
+    """
     points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
-    rows = [
-        (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
-        for number, point in points.items()
-        for flow in point["flows"]
-    ]
-    schema = {"experiment": pl.UInt64, "flow": pl.String, "direction": pl.String, "base_rtt_s": pl.Float64}
+    rows = []
+    for number, point in points.items():
+        delays_ns = {name: _changes(point[name], run.plan, "delay_ns") for name in LINKS.values()}
+        max_rtt_ns = max(point["rtt_ns"], sum(max(changes, default=0) for changes in delays_ns.values()))
+        for flow in point["flows"]:
+            rtt_ns = None if any(delays_ns.values()) else point["rtt_ns"]
+            rtts_s = (None if ns is None else (ns + flow["extra_rtt_ns"]) / SECOND_NS for ns in (rtt_ns, max_rtt_ns))
+            rows.append((number, flow["name"], of_flow(flow), *rtts_s))
+    values = dict.fromkeys(("base_rtt_s", "max_rtt_s"), pl.Float64)
+    schema = {"experiment": pl.UInt64, "flow": pl.String, "direction": pl.String, **values}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, float | None]:
     forward = experiment["forward"]
     rate = rate_bps(forward, plan)
-    rtt_s = experiment["rtt_ns"] / SECOND_NS
-    bdp = None if rate is None else rate * rtt_s / BITS
+    has_fixed_rtt = not any(_changes(experiment[link], plan, "delay_ns") for link in LINKS.values())
+    rtt_s = experiment["rtt_ns"] / SECOND_NS if has_fixed_rtt else None
+    bdp = None if rate is None or rtt_s is None else rate * rtt_s / BITS
     room = room_bytes(forward["buffer"]) if rate is not None else None
     return {
         "rate_bps": rate,
@@ -123,7 +131,7 @@ def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, flo
         "bdp_bytes": bdp,
         "buffer_bytes": room,
         "buffer_bdp": room / bdp if room is not None and bdp else None,
-        "loss": None if _has_changing_loss(forward, plan) else mean_loss(forward["loss"]),
+        "loss": None if _changes(forward, plan, "loss") else mean_loss(forward["loss"]),
         "rcvbuf_bytes": float(experiment["hosts"]["receiver"]["rcvbuf_max_bytes"]),
         "flows": float(sum(flow["count"] for flow in experiment["flows"])),
         "bbr_fraction": _bbr_fraction(experiment["flows"]),
@@ -131,9 +139,11 @@ def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, flo
     }
 
 
-def _has_changing_loss(link: LinkDocument, plan: PlanDocument) -> bool:
+def _changes(link: LinkDocument, plan: PlanDocument, key: Literal["delay_ns", "loss"]) -> list[float]:
+    """Return the values that steps or a trace of a link give to a condition."""
     profile = link.get("profile")
-    return profile is not None and any(point["loss"] is not None for point in plan["profiles"][profile]["points"])
+    points = [] if profile is None else plan["profiles"][profile]["points"]
+    return [value for point in points if (value := point[key]) is not None]
 
 
 def _bbr_fraction(flows: Sequence[FlowDocument]) -> float:

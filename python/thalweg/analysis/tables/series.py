@@ -158,7 +158,7 @@ def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
         samples.join(base_rtts(run), on=["experiment", "flow"], how="left", maintain_order="left")
         .join_asof(rates(run), on="t_us", by=["experiment", "direction"], check_sortedness=False)
         .with_columns(ratio.alias("inflight_bdp"))
-        .drop("rate_bps", "base_rtt_s", "direction")
+        .drop("rate_bps", "base_rtt_s", "max_rtt_s", "direction")
     )
 
 

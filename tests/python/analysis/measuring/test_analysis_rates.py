@@ -267,6 +267,23 @@ def test_latency_under_load_is_nonnegative_and_uses_the_flows_path(tmp_path: Pat
     assert value(synthetic, "latency_under_load") == 0.0
 
 
+def test_without_one_base_rtt_there_is_no_latency_under_load(tmp_path: Path) -> None:
+    """The round-trip time increases from 45 to 145 ms after ten seconds, and nothing is queued."""
+    points = [{"at_ns": 10_000 * MS, "rate_bps": None, "delay_ns": 72_500_000, "loss": None}]
+    profiles = {"p": {"period_ns": None, "points": points}}
+    forward = link(60_000_000, profile="p")
+    settings = experiment(0, 0, forward=forward, reverse=link(profile="p"), sample_interval_ns=100 * MS)
+    synthetic = SyntheticRun(tmp_path / "run", [settings], profiles=profiles)
+    for at in range(200):
+        counted = {"segments": at, "acked_bytes": at * 1000, "inflight_packets": 100}
+        synthetic.sample(0, 0, at * 100_000, "large", srtt_us=45_000 if at < 100 else 145_000, **counted)
+    synthetic.transfer(0, 0, rtt_p95_us=145_000.0)
+    synthetic.transfer(0, 0, connection=1, start_us=0, end_us=280_000, acked_bytes=0, completed=False)
+    assert (value(synthetic, "latency_under_load"), value(synthetic, "inflight_bdp")) == (None, None)
+    assert value(synthetic, "starved") == 0.0  # less than two of the longest round trips
+    assert analysis.derived(open_run(synthetic.write()))["rtt_s"].to_list() == [None]
+
+
 def test_jain_uses_goodputs_over_the_active_time_of_copies(tmp_path: Path) -> None:
     synthetic = run_of(tmp_path, flows=[flow(count=2), flow("other")])
     synthetic.transfer(0, 0, copy=0, end_us=1 * SECOND, acked_bytes=1_000_000)
