@@ -15,7 +15,7 @@ from thalweg.analysis.comparing.distributions import rtt_distributions, transfer
 from thalweg.analysis.comparing.evidence import Evidence, evidence, of_status
 from thalweg.analysis.comparing.shares import CpuShare, is_of_a_share, shares
 from thalweg.analysis.measuring.copies import caution as copies_caution
-from thalweg.analysis.measuring.copies import copied
+from thalweg.analysis.measuring.copies import copied, copies_remedy
 from thalweg.analysis.measuring.measures import MEASURES, Measure
 from thalweg.analysis.measuring.recorded import is_recorded, why_never
 from thalweg.analysis.measuring.repetitions import repetitions
@@ -57,6 +57,7 @@ __all__ = [
     "compare",
     "copied",
     "copies_caution",
+    "copies_remedy",
     "derived",
     "derived_from",
     "difference",

@@ -23,8 +23,6 @@ Verdict = Literal["holds", "does not hold", "not settled"]
 ORDER: tuple[Verdict, ...] = ("does not hold", "not settled", "holds")
 """Verdicts by precedence."""
 
-COPIES_REMEDY = 'start_jitter = "1rtt", random loss or jitter makes them differ'
-
 SLACK = 1e-9
 """Relative tolerance for rounding errors of floating-point arithmetic."""
 
@@ -119,7 +117,7 @@ def _finding(
         missing = len(repetitions) - len(pairs)
         verdict, reason = "not settled", f"{missing} of {len(repetitions)} repetitions have no value"
     if not analysis.copied(run).isdisjoint(place.experiments.values()):
-        verdict, reason = "not settled", f"its repetitions are copies of one another ({COPIES_REMEDY})"
+        verdict, reason = "not settled", f"its repetitions are copies of one another ({analysis.copies_remedy(run)})"
     return Finding(bound, place.point, verdict, left, right, difference, reason)
 
 

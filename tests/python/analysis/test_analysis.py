@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from synthetic_runs import MS, SyntheticRun, an_id, experiment, flow
+from synthetic_runs import MS, SyntheticRun, an_id, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import open_run
 
@@ -295,6 +295,18 @@ def test_identical_repetitions_are_detected(tmp_path: Path) -> None:
     assert (row["n"], row["low"], row["high"], row["copies"]) == (2, None, None, True)
     synthetic.transfer(0, 1, connection=1, retransmits=1)
     assert not analysis.copied(open_run(synthetic.write()))
+
+
+def test_equal_repetitions_are_not_called_deterministic(tmp_path: Path) -> None:
+    """Random loss can miss short transfers, and a random start only shifts them."""
+    lossy = link(loss={"kind": "bernoulli", "ratio": 1e-6})
+    synthetic = run_of(*(experiment(0, n, forward=lossy, start_jitter_ns=MS) for n in (0, 1)), directory=tmp_path)
+    synthetic.transfer(0, 0)
+    synthetic.transfer(0, 1)
+    assert analysis.copies_caution(open_run(synthetic.write())) == (
+        "the repetitions are copies of one another: no random event changed them, so there is no interval"
+        " (start_jitter alone only shifts them; use path.jitter, or more random loss)"
+    )
 
 
 @pytest.mark.parametrize(

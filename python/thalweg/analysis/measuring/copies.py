@@ -20,14 +20,17 @@ def caution(run: Run) -> str | None:
     if not count:
         return None
     at_points = "" if count == points else f" at {count} of {points} points"
-    has_jitter = any(experiment["start_jitter_ns"] for experiment in run.plan["experiments"])
-    remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
-    if not has_jitter:
-        remedy = 'start_jitter = "1rtt" makes them differ'
     return (
-        f"the repetitions{at_points} are copies of one another: nothing in them is random, so there is no interval"
-        f" ({remedy})"
+        f"the repetitions{at_points} are copies of one another: no random event changed them, so there is no interval"
+        f" ({copies_remedy(run)})"
     )
+
+
+def copies_remedy(run: Run) -> str:
+    """Return what makes the copies of a run differ."""
+    if any(experiment["start_jitter_ns"] for experiment in run.plan["experiments"]):
+        return "start_jitter alone only shifts them; use path.jitter, or more random loss"
+    return 'start_jitter = "1rtt" makes them differ'
 
 
 @lru_cache(maxsize=8)
