@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -151,17 +152,22 @@ def convert(
     remain.
     """
     conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
-    imported = conversion.done
     with collector.paused(), asked_to_end(), ExitStack() as unfinished:
-        destinations: list[tuple[RecordFile, str]] = []
+        destinations: dict[str, RecordFile] = {}
         for path in dict.fromkeys(files):
             written = unfinished.enter_context(RecordFile(out))
-            if name := conversion.read(path, written):
-                destinations.append((written, name))
+            before = deepcopy(conversion.done)
+            name = conversion.read(path, written)
+            if name in destinations:
+                conversion.done = before
+                conversion.done.left_out.add("a file with the content of an earlier one", path, 1)
+            elif name:
+                destinations[name] = written
+        imported = conversion.done
         if not destinations:
             raise _nothing(importer, files, imported)
         # All files have been parsed; from here on only file-system errors can occur.
-        for written, name in destinations:
+        for name, written in destinations.items():
             file, was_there = written.finish(name)
             imported.files.append(file)
             imported.replaced += was_there

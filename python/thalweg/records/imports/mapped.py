@@ -13,6 +13,7 @@ or the same in a file:
 import difflib
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -177,14 +178,25 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
     """Parse the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
 
     Raises:
-        ThalwegError: A column is unknown, or its unit is.
+        ThalwegError: A column is unknown, or its unit is, or settings repeat a column.
 
     >>> mapping(["end_us=finished:s"], None)
     [Mapped(column='end_us', source='finished', unit='s', value='')]
     """
     mapped: dict[str, Mapped] = {} if file is None else {column.column: column for column in _from_file(file)}
-    mapped |= {column.column: column for column in map(_from_setting, settings)}
-    return list(mapped.values())
+    columns = [_from_setting(text) for text in settings]
+    if repeated := next(
+        (name for name, count in Counter(field.column for field in columns).items() if count > 1), None
+    ):
+        raise ThalwegError(
+            "bad-map",
+            f"`{repeated}` is mapped twice",
+            place="--map",
+            found=" and ".join(f"`{text}`" for text in settings if text.partition("=")[0] == repeated),
+            expected="one field for each column",
+            hint="remove one of them",
+        )
+    return list((mapped | {column.column: column for column in columns}).values())
 
 
 def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:

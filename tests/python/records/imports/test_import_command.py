@@ -63,6 +63,16 @@ def test_a_file_imported_again_with_others_counts_once(tmp_path: Path) -> None:
     assert len(list((tmp_path / "out").iterdir())) == 2
 
 
+def test_a_copy_of_a_file_counts_once(tmp_path: Path) -> None:
+    line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET /a HTTP/1.1" 200 44321 "-" "x"\nnothing\n'
+    logs = [tmp_path / name for name in ("a.log", "b.log")]
+    for log in logs:
+        log.write_text(line)
+    rows, done = imported(Nginx(), *logs, out=tmp_path / "out")
+    assert (len(rows), done.rows, done.unread, len(done.files), done.replaced) == (1, 1, 1, 1, 0)
+    assert done.left_out.counts() == {"a file with the content of an earlier one": 1}
+
+
 def test_a_log_that_has_grown_replaces_its_beginning(tmp_path: Path) -> None:
     line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET /{} HTTP/1.1" 200 44321 "-" "x"\n'
     log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1.gz", "other.log"))

@@ -82,6 +82,7 @@ def test_truncated_or_hashed_addresses_are_kept(tmp_path: Path) -> None:
         ([TIME, "goodput=x"], "no column `goodput`"),
         ([TIME, "source=x"], "no column `source`"),
         ([TIME, "cc"], "names no field"),
+        ([TIME, "cc=algorithm", "cc=other"], "`cc` is mapped twice"),
     ],
 )
 def test_an_invalid_map_is_refused(settings: list[str], message: str) -> None:
