@@ -27,19 +27,6 @@ USUAL = (
 six have values for uploads or applications only.
 """
 
-PARTS = {
-    "retransmit_ratio",
-    "share",
-    "stall_ratio",
-    "max_min_share",
-    "utilisation",
-    "utilisation_up",
-    "utilisation_while_active",
-    "jain",
-    "copies_jain",
-}
-"""Measures that are fractions: their change is a difference in percentage points; that of others is relative."""
-
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
 """`too small`: significant but within the tolerance; `copies`: one side's repetitions are copies of one another; `too
 few`: too few repetitions to decide.
@@ -80,8 +67,8 @@ class Compared:
 
     @property
     def is_relative(self) -> bool:
-        """Whether the change is relative to the first value; otherwise it is a difference of two fractions."""
-        return self.measure not in PARTS
+        """Whether the change is relative to the first value; otherwise it is their difference in percentage points."""
+        return not MEASURES[self.measure].is_in_points
 
     @property
     def change(self) -> tuple[float | None, float | None, float | None]:

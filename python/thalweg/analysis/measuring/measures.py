@@ -36,6 +36,11 @@ class Measure:
         return self.name.removesuffix(UP) in _FRACTIONS
 
     @property
+    def is_in_points(self) -> bool:
+        """Whether a change is a difference in percentage points; that of other measures is relative."""
+        return self.is_fraction or self.name == "max_min_share"
+
+    @property
     def better(self) -> Literal["more", "less", None]:
         """Whether larger or smaller values are better; None if that depends on the goal."""
         if self.name.removesuffix(UP) in _NEITHER:

@@ -257,3 +257,10 @@ def test_a_share_differs_in_points(tmp_path: Path) -> None:
 def test_only_the_selected_flows_are_compared(tmp_path: Path) -> None:
     run = a_run(tmp_path, [({}, [1, 1.1])])
     assert {row.flow for row in analysis.compare(run, run, flows=["large"]).rows} == {"large"}
+
+
+def test_both_directions_of_a_measure_change_alike() -> None:
+    in_points = {name for name, measure in analysis.MEASURES.items() if measure.is_in_points}
+    assert in_points >= {"share", "max_min_share", "jain", "utilisation"}
+    both = [name for name in analysis.MEASURES if f"{name}_up" in analysis.MEASURES]
+    assert [name for name in both if (name in in_points) != (f"{name}_up" in in_points)] == []
