@@ -259,10 +259,18 @@ def _from_file(file: Path) -> Iterator[Mapped]:
 
 
 def _checked(mapped: Mapped) -> Mapped:
-    if mapped.column not in COLUMNS or mapped.column in OWN:
+    if mapped.column in OWN:
         raise ThalwegError(
             "no-column",
-            f"records have no column `{mapped.column}` that could be mapped",
+            f"`{mapped.column}` cannot be mapped",
+            place="--map",
+            expected="a column that the import does not fill itself",
+            hint="remove it from the map",
+        )
+    if mapped.column not in COLUMNS:
+        raise ThalwegError(
+            "no-column",
+            f"records have no column `{mapped.column}`",
             place="--map",
             expected="a column of docs/reference/records.md",
             hint=f"did you mean {_nearest(mapped.column)}?",
@@ -279,7 +287,8 @@ def _checked(mapped: Mapped) -> Mapped:
 
 
 def _nearest(column: str) -> str:
-    return (difflib.get_close_matches(column, COLUMNS, 1, 0.0) or ["end_us"])[0]
+    names = [name for name in COLUMNS if name not in OWN]
+    return (difflib.get_close_matches(column, names, 1, 0.0) or ["end_us"])[0]
 
 
 def units(column: str) -> Mapping[str, float]:

@@ -167,7 +167,7 @@ class CsvTable:
                     place=str(file),
                     found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
                     expected=f"the column that becomes {column.column}",
-                    hint="rename one of the columns" if is_there else _how_to_map(column.column),
+                    hint="rename one of the columns" if is_there else _how_to_map(column, heading),
                     source=Source(str(file), 1),
                 )
 
@@ -217,10 +217,13 @@ def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:
     )
 
 
-def _how_to_map(column: str) -> str:
+def _how_to_map(mapped: Mapped, heading: Sequence[str]) -> str:
     """Return a hint on how to map a column of the records."""
-    known = ", ".join(sorted(units(column)))
-    return f"--map {column}=HEADING" + (f", or HEADING:UNIT; units: {known}" if known else "")
+    known = ", ".join(sorted(units(mapped.column)))
+    field, colon, unit = mapped.source.rpartition(":")
+    if colon and field in heading:
+        return f"`{unit}` is not a unit of {mapped.column}; units: {known}" if known else f"{mapped.column} has no unit"
+    return f"--map {mapped.column}=HEADING" + (f", or HEADING:UNIT; units: {known}" if known else "")
 
 
 def _short(text: str) -> str:

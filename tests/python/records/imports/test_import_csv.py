@@ -45,6 +45,21 @@ def test_a_toml_map_is_read_and_settings_override_it(tmp_path: Path) -> None:
     assert rows[0]["goodput_bps"] == 1e7
 
 
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("acked_bytes=size:kilobytes", "`kilobytes` is not a unit of acked_bytes; units: "),
+        ("cc=size:kB", "cc has no unit"),
+        ("acked_bytes=bytes", "--map acked_bytes=HEADING"),
+    ],
+)
+def test_a_wrong_unit_is_told_from_a_wrong_heading(tmp_path: Path, setting: str, hint: str) -> None:
+    (tmp_path / "a.csv").write_text("t,size\n1795304248,5\n")
+    with pytest.raises(ThalwegError) as caught:
+        imported(CsvTable(mapping(["end_us=t", setting], None)), tmp_path / "a.csv", out=tmp_path / "out")
+    assert (caught.value.hint or "").startswith(hint)
+
+
 def test_rows_without_a_transfer_are_connections(tmp_path: Path) -> None:
     rows, _ = imported(CsvTable(mapping([TIME, "acked_bytes=size_kB:kB"], None)), CSV, out=tmp_path)
     assert {row["kind"] for row in rows} == {"close"}
@@ -80,7 +95,7 @@ def test_truncated_or_hashed_addresses_are_kept(tmp_path: Path) -> None:
     [
         (["acked_bytes=size_kB"], "has no end time of rows"),
         ([TIME, "goodput=x"], "no column `goodput`"),
-        ([TIME, "source=x"], "no column `source`"),
+        ([TIME, "source=x"], "`source` cannot be mapped"),
         ([TIME, "cc"], "names no field"),
         ([TIME, "cc=algorithm", "cc=other"], "`cc` is mapped twice"),
     ],
