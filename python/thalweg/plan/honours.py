@@ -150,6 +150,8 @@ def _honoured(
     key_path: KeyPath, value: TomlValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
 ) -> ThalwegError | None:
     key = pattern(key_path)
+    if key == "flow.cc_params":  # `_algorithms` checks each parameter
+        return None
     if not _has_key(engine, key):
         supporting = [other.name for other in others.values() if _has_key(other, key)]
         name = name_of(_refused(key_path, engine), raw)
@@ -223,7 +225,7 @@ def _algorithm(
     for param, values in params.items():
         place = f"{address}_params.{param}"
         if param not in algorithm.params:
-            yield _no_parameter(algorithm, param, place), next(iter(values), None)
+            yield _no_parameter(algorithm, param, place, engine, others), next(iter(values), None)
             continue
         valid = algorithm.ranges.get(param)
         for value in values:
@@ -231,14 +233,19 @@ def _algorithm(
                 yield _out_of_range(algorithm, param, place, value, str(valid)), value
 
 
-def _no_parameter(algorithm: Algorithm, param: str, place: str) -> ThalwegError:
+def _no_parameter(
+    algorithm: Algorithm, param: str, place: str, engine: Engine, others: Mapping[str, Engine]
+) -> ThalwegError:
+    elsewhere = [(other.name, other.algorithms.get(algorithm.name)) for other in others.values()]
+    supporting = [name for name, same in elsewhere if same and param in same.params]
+    have_it = f"--engine {supporting[0]} has it" if len(supporting) == 1 else f"these have it: {', '.join(supporting)}"
     return ThalwegError(
         "unknown-cc-param",
-        f"`{algorithm.name}` has no parameter `{param}`",
+        f"`{algorithm.name}` has no parameter `{param}`" + (f" on the engine `{engine.name}`" if supporting else ""),
         place=place,
         found=param,
         expected=words.one_of(algorithm.params) if algorithm.params else "no parameters",
-        hint=words.did_you_mean(param, list(algorithm.params)),
+        hint=have_it if supporting else words.did_you_mean(param, list(algorithm.params)),
     )
 
 

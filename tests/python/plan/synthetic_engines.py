@@ -82,5 +82,8 @@ KERNEL = replace(
     SIM,
     name="kernel",
     honours=SIM.honours | {"engine.link", "flow.cc.name", "flow.cc.module", "path.queue=codel"},
-    algorithms={"vegas": Algorithm("vegas", "", {})},
+    algorithms={
+        "vegas": Algorithm("vegas", "", {}),
+        "cubic": Algorithm("cubic", "", {"hystart": "1: slow start ends"}),
+    },
 )

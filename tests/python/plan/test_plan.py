@@ -334,6 +334,12 @@ def test_an_unknown_parameter_suggests_a_similar_one(tmp_path: Path) -> None:
     assert (error.place, error.hint) == ("flow.a.cc_params.betta", "did you mean `beta`?")
 
 
+def test_a_parameter_of_another_engine_is_one_error_that_names_it(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW + "cc_params = {hystart = 0}\n")
+    assert error.message == "`cubic` has no parameter `hystart` on the engine `sim`"
+    assert error.hint == "--engine kernel has it"
+
+
 def test_a_parameter_out_of_range_is_an_error_with_position_and_range(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + "cc_params = {beta = 1.5}\n")
     assert (error.code, error.place, error.found) == ("out-of-range", "flow.a.cc_params.beta", "1.5")
