@@ -363,6 +363,14 @@ def test_failed_missing_and_untrustworthy_experiments_are_listed(tmp_path: Path)
     assert "thalweg run 'my file.toml'" in words
 
 
+def test_every_completion_time_without_the_unfinished_transfers_is_marked(tmp_path: Path) -> None:
+    load = {"kind": "app", "app": {"kind": "rpc", "mean_gap_ns": 10**8, "sizes_bytes": [1000]}}
+    run = SyntheticRun(tmp_path / "run", [experiment(0, flows=[flow("rpc", load=load)])])
+    for number in range(200):
+        run.transfer(0, 0, "rpc", transfer=number, completed=number % 2 == 0, start_us=number * 1000)
+    assert report_html(run).count("some transfers were not completed") == 2, "the mean, and the 99th percentile"
+
+
 def test_copies_and_truncated_transfers_cause_cautions(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
     for repetition in range(2):

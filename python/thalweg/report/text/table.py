@@ -135,5 +135,9 @@ def _number(measurements: Measurements, point: Point, measure: str, flow: str | 
     if cell is None:
         return Number(measure, NOTHING, None, None, False)
     scale = measurements.scales[measure]
-    is_partial = measure == "completion_time" and flow is not None and measurements.is_cut_off(point, flow)
+    is_partial = (
+        measure.startswith(("completion_time", "page_time"))
+        and flow is not None
+        and measurements.is_cut_off(point, flow)
+    )
     return Number(measure, scale.text(cell.mean), scale.half_width(cell.low, cell.high), cell, is_partial)
