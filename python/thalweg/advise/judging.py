@@ -35,6 +35,7 @@ from thalweg.advise.statistics.network_counts import OfParts
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import FoundFiles
 from thalweg.records.sizes import SIZES
+from thalweg.records.where import check_columns, text
 
 MAX_CELLS = 4_000_000
 """Maximum number of count rows that are fetched at once: about 200 MB."""
@@ -87,6 +88,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
     """
     of_table = prefixes.columns(table) if table else set()
     columns = reading.column_names(files.files)
+    check_columns(question.where, columns)
     chosen = dimensions(question.segments, columns, of_table)
     of_records = [dimension.name for dimension in chosen if dimension.of == "records"]
     unit = question.design.unit
@@ -98,7 +100,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
             expected="a column of the records, or a KEY of folders named KEY=VALUE, such as pop or machine",
         )
     more = list(dict.fromkeys([*of_records, *([unit] if unit else [])]))
-    rows = reading.rows(engine, files.files, more)
+    rows = reading.rows(engine, files.files, more, where=question.where)
     overview = overviews.overview(engine, rows.all, question)
     comparable = sampling.comparable_rows(engine, rows.all, question, overview)
     places = locating.places(engine, comparable, table, chosen, unit)
@@ -110,7 +112,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
     samples = _Samples(engine, settled, chosen, places, sampled, networks, Bootstrap(settled))
     rows_for_ages = rows
     if overview.rows > sampling.LOOKED_AT and len(files.files) >= reading.MANY_FILES:
-        rows_for_ages = reading.rows(engine, reading.some_of(files.files), more, "ages")
+        rows_for_ages = reading.rows(engine, reading.some_of(files.files), more, "ages", question.where)
     return _assemble(samples, files, overview, _count(samples, rows_for_ages, overview), question)
 
 
@@ -348,10 +350,11 @@ def _nothing(question: Question, overview: overviews.Overview) -> ThalwegError:
         "before-after": "check that --at is the time at which the treatment was enabled",
         "switchback": "check that --every is the length of the periods",
     }
+    of_condition = f" with {text(question.where)}" if question.where else ""
     return ThalwegError(
         "nothing-to-compare",
-        f"none of the {overview.rows:,} rows is a finished transfer or connection of {question.treatment} or"
-        f" {question.control}",
+        f"none of the {overview.rows:,} rows{of_condition} is a finished transfer or connection of"
+        f" {question.treatment} or {question.control}",
         found=", ".join(f"{cc} ({n:,})" for cc, n in overview.algorithms.items()),
         expected="transfers with fct_us and acked_bytes, or closed connections with busy_goodput_bps",
         hint=hints[question.design.name],

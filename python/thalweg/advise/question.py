@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from thalweg.errors import ThalwegError
+from thalweg.records.where import Where
 
 DesignName = Literal["ab", "before-after", "switchback"]
 ClusterName = Literal["prefix-hour", "prefix", "hour", "pair"]
@@ -102,6 +103,8 @@ class Question:
     """Whether receiver-limited samples are excluded."""
     replicates: int = 1000
     seed: int = 1
+    where: Where = ()
+    """Only rows that meet these conditions count."""
 
     def __post_init__(self) -> None:
         if self.treatment == self.control:

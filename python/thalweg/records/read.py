@@ -10,6 +10,7 @@ import polars as pl
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import FoundFiles, LeftOutFile, find, gone
 from thalweg.records.schema import CLOSE, INTERIM, KINDS, MOMENTS, SCHEMA
+from thalweg.records.where import Where, check_columns
 from thalweg.results.parquet import damaged
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
@@ -24,6 +25,8 @@ class Records:
 
     files: dict[Path, pl.Schema]
     left_out: list[LeftOutFile]
+    where: Where = ()
+    """Only rows that meet these conditions count."""
 
     @cached_property
     def all_rows(self) -> pl.LazyFrame:
@@ -41,7 +44,10 @@ class Records:
         by_schema: dict[tuple[tuple[str, pl.DataType], ...], list[Path]] = {}
         for file, schema in self.files.items():
             by_schema.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
-        return pl.concat([_normalised(pl.scan_parquet(files), dict(columns)) for columns, files in by_schema.items()])
+        rows = pl.concat([_normalised(pl.scan_parquet(files), dict(columns)) for columns, files in by_schema.items()])
+        for column, value in self.where:
+            rows = rows.filter(pl.col(column).cast(pl.String) == value)
+        return rows
 
     @cached_property
     def superseded(self) -> pl.DataFrame:
@@ -103,13 +109,15 @@ class Records:
         )
 
 
-def read(paths: Sequence[Path]) -> Records:
-    """Read files of records, and folders of such files.
+def read(paths: Sequence[Path], where: Where = ()) -> Records:
+    """Read files of records, and folders of such files; only rows that meet the conditions count.
 
-    Raises `ThalwegError` if there are no records; files without records are listed in `Records.left_out`.
+    Raises `ThalwegError` if there are no records, or if a column is unknown; files without records are listed in
+    `Records.left_out`.
     """
+    check_columns(where, SCHEMA)
     files: FoundFiles = find(paths)
-    return Records(files.files, files.left_out)
+    return Records(files.files, files.left_out, where)
 
 
 def _is_known() -> pl.Expr:

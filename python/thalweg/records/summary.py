@@ -14,6 +14,7 @@ from thalweg.records.read import Records, read
 from thalweg.records.schema import CLOSE, INTERIM, LATEST_US, TRANSFER, UNKNOWN_TEXT, is_connection, weight
 from thalweg.records.sizes import SIZES, size_class
 from thalweg.records.spread import Spread, classed
+from thalweg.records.where import Where
 
 COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version", "joined", "assignment")
 """Columns whose values are counted."""
@@ -93,6 +94,8 @@ class Summary:
     """Columns cc, start_us (of the time step), connections, transfers: the number that ended in each step."""
     bin_s: int
     """Length of a time step."""
+    where: Where
+    """Conditions that all rows meet."""
 
 
 def summarise(records: Records) -> Summary:
@@ -131,21 +134,23 @@ def summarise(records: Records) -> Summary:
         missing=missing(empty),
         over_time=over_time,
         bin_s=bin_s,
+        where=records.where,
     )
 
 
-def summary_of(paths: Sequence[Path]) -> Summary:
-    """Read records and summarise them; retry if the agent removes a file in the meantime, as it does when it merges.
+def summary_of(paths: Sequence[Path], where: Where = ()) -> Summary:
+    """Read the records that meet conditions and summarise them; retry if the agent removes a file in the meantime, as
+    it does when it merges.
 
     Raises `ThalwegError` if there are no records, or if a file is damaged.
     """
     for _ in range(TRIES - 1):
         try:
-            return summarise(read(paths))
+            return summarise(read(paths, where))
         except ThalwegError as error:
             if error.code != GONE:
                 raise
-    return summarise(read(paths))
+    return summarise(read(paths, where))
 
 
 def _of(kind: str) -> pl.Expr:

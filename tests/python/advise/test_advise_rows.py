@@ -41,6 +41,25 @@ def test_connections_count_if_their_source_has_no_transfers(tmp_path: Path) -> N
     assert answer(tmp_path, both, Question(segments=())).n == 7
 
 
+def test_only_rows_that_meet_the_conditions_count(tmp_path: Path) -> None:
+    """BBR halves the completion times of clients in London, and doubles those of transfers from upstreams."""
+    clients = Traffic(effect=lambda _: 0.5).frame().with_columns(direction=pl.lit("in"))
+    upstreams = Traffic(seed=2, effect=lambda _: 2.0).frame().with_columns(direction=pl.lit("out"))
+    for name, frame in (("pop=lon", pl.concat([clients, upstreams])), ("pop=par", upstreams)):
+        write(tmp_path / name / "a.parquet", frame)
+    question = Question(segments=(), where=(("direction", "in"), ("pop", "lon")))
+    result = advise([tmp_path], question)
+    assert (result.n, result.rows) == (clients.height, clients.height)
+    difference = result.overall.comparisons["completion_time"].difference
+    assert difference
+    assert difference.treatment.mean < 0.7 * difference.control.mean
+    with pytest.raises(ThalwegError, match="no column `dirction`") as caught:
+        advise([tmp_path], Question(where=(("dirction", "in"),)))
+    assert caught.value.hint == "did you mean direction?"
+    with pytest.raises(ThalwegError, match="with `bbr` in rows with direction = sideways"):
+        advise([tmp_path], Question(where=(("direction", "sideways"),)))
+
+
 def test_open_connections_do_not_count(tmp_path: Path) -> None:
     rows = [
         synthetic.closed(1),

@@ -16,6 +16,8 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.records import find, read, summarise, summary
 from thalweg.records.schema import SCHEMA
 
+Thalweg = Callable[..., Any]
+
 
 def connections(*places: Path) -> list[int]:
     records = read(places)
@@ -72,6 +74,27 @@ def test_a_folder_copied_into_its_copy_is_read_once(tmp_path: Path) -> None:
     copy = folder / "records" / first.name
     assert found.left_out == [find.LeftOutFile(copy, f"it is a copy of {first}")]
     assert connections(tmp_path) == [1, 2, 3, 4, 5]
+
+
+def test_only_rows_that_meet_the_conditions_are_read(tmp_path: Path) -> None:
+    rows = [synthetic.closed(n, direction="in" if n < 3 else "out", local_port=443 + n % 2) for n in range(1, 6)]
+    synthetic.flushed(tmp_path, 1, 2, rows)
+    records = read([tmp_path], (("direction", "in"), ("local_port", "444")))
+    assert records.collect(records.rows.select("connection"))[0]["connection"].to_list() == [1]
+    with pytest.raises(ThalwegError, match="no column `dir`"):
+        read([tmp_path], (("dir", "in"),))
+
+
+def test_conditions_of_the_summary_are_shown(thalweg: Thalweg, tmp_path: Path) -> None:
+    rows = [synthetic.closed(n, direction="in" if n < 3 else "out") for n in range(1, 6)]
+    synthetic.flushed(tmp_path / "web", 1, 2, rows)
+    done = thalweg("records", "web", "--where", "direction=in", "--out", "web.html")
+    assert "2 connections closed" in done.stdout
+    assert "only rows with direction = in\n" in done.stdout
+    assert "Only rows with direction = in count." in (tmp_path / "web.html").read_text()
+    none = thalweg("records", "web", "--where", "direction=sideways")
+    assert none.stderr.startswith("error[no-records]: no row has direction = sideways\n")
+    assert thalweg("records", "web", "--where", "direction").returncode == Exit.USAGE
 
 
 def test_a_file_within_an_unreadable_one_is_read(tmp_path: Path) -> None:

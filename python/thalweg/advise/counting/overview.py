@@ -15,6 +15,7 @@ from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.question import Question
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN_TEXT
+from thalweg.records.where import Where, text
 
 STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
 MAX_TIME_STEPS = 200
@@ -81,7 +82,7 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
                 raise _all_untouched(untouched)
             if not by_algorithm and (n := engine.fetch(rows.aggregate(n=rows.count())).item()):
                 raise _no_moments(n)
-            raise _no_such_arm(flag, name, by_algorithm)
+            raise _no_such_arm(flag, name, by_algorithm, question.where)
     transfers, connections = (set(closed.filter(pl.col("kind") == kind)["source"]) for kind in (TRANSFER, CLOSE))
     first_us, last_us = int(closed["first_us"].min()), int(closed["last_us"].max())  # type: ignore[arg-type]
     at_us = question.design.at_us
@@ -140,7 +141,7 @@ def _outside(at_us: int, first_us: int, last_us: int) -> ThalwegError:
     )
 
 
-def _no_such_arm(flag: str, name: str, connections: Mapping[str, int]) -> ThalwegError:
+def _no_such_arm(flag: str, name: str, connections: Mapping[str, int], where: Where) -> ThalwegError:
     listed = ", ".join(f"{cc} ({n:,})" for cc, n in connections.items()) or "none"
     known = [cc for cc in connections if cc != UNKNOWN_TEXT]
     if len(known) > 1:
@@ -149,9 +150,10 @@ def _no_such_arm(flag: str, name: str, connections: Mapping[str, int]) -> Thalwe
         hint = "run both at the same time: docs/guide/where-does-bbr-help.md describes three designs"
     else:
         hint = "these records do not name the algorithm: --cc of `thalweg import` sets it"
+    among = f"rows with {text(where)}" if where else "these records"
     return ThalwegError(
         "no-such-arm",
-        f"there are no closed connections and no transfers with `{name}` in these records",
+        f"there are no closed connections and no transfers with `{name}` in {among}",
         place=flag,
         found=listed,
         expected="records of both algorithms",

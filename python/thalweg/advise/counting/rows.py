@@ -17,6 +17,7 @@ from ibis.expr.types import Table
 
 from thalweg.advise.counting.engines import QueryEngine
 from thalweg.records.schema import MOMENTS
+from thalweg.records.where import Where
 
 WHOLE = "int64"
 REAL = "float64"
@@ -71,20 +72,44 @@ class Rows:
         )
 
 
-def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
-    """Return the rows of files under a name in the engine; they are read when a query needs them."""
+def rows(
+    engine: QueryEngine,
+    files: Mapping[Path, pl.Schema],
+    more: Sequence[str] = (),
+    name: str = "rows",
+    where: Where = (),
+) -> Rows:
+    """Return the rows of files under a name in the engine; they are read when a query needs them.
+
+    Only rows that meet the conditions `where` are included.
+    """
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
-    needed = {name for name, _ in wanted.values()}
+    of_conditions = [name for name, _ in where]
+    needed = {name for name, _ in wanted.values()} | set(of_conditions)
     groups: dict[tuple[_Pairs, _Pairs], list[Path]] = {}
     for file, schema in files.items():
         columns = tuple((name, str(schema[name])) for name in sorted(needed) if name in schema)
-        groups.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
+        groups.setdefault((columns, tuple(sorted(_of_path(file, [*more, *of_conditions]).items()))), []).append(file)
     alike = [
-        (engine.read(f"{name}_{number}", file_group), dict(columns), dict(of_path))
+        (
+            _selected(engine.read(f"{name}_{number}", file_group), where, dict(columns), dict(of_path)),
+            dict(columns),
+            dict(of_path),
+        )
         for number, ((columns, of_path), file_group) in enumerate(sorted(groups.items()))
     ]
     joined = _union([_normalised(table, wanted, columns_there, of_path) for table, columns_there, of_path in alike])
     return Rows(engine.view(name, joined), wanted, alike)
+
+
+def _selected(table: Table, where: Where, types: Mapping[str, str], of_path: Mapping[str, str]) -> Table:
+    """Return the rows that meet conditions on stored columns, or on the values in the path."""
+    for name, value in where:
+        if name in types:
+            table = table.filter(table[name].cast(TEXT) == value)
+        elif of_path.get(name) != value:
+            table = table.filter(ibis.literal(False))
+    return table
 
 
 def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:

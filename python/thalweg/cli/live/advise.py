@@ -35,6 +35,10 @@ def command(
             " commas. [default: rtt,retransmits]",
         ),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in."),
+    ] = None,
     prefixes: Annotated[
         Path | None, option("--prefixes", "FILE", "Table of networks with their AS and country: pfx2as, or CSV.")
     ] = None,
@@ -79,7 +83,7 @@ def command(
         option(
             "--cluster",
             "NAME",
-            "Unit of dependent samples: prefix-hour, prefix, hour or pair. [default: by design]",
+            "Bootstrap by prefix-hour, prefix, hour or pair. [default: by design]",
         ),
     ] = None,
     without_receiver_limited: Annotated[
@@ -95,7 +99,7 @@ def command(
     ] = 1000,
     spark: Annotated[
         str | None,
-        option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077."),
+        option("--spark", "MASTER", "Count on a Spark cluster: spark://host:7077."),
     ] = None,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Memory of DuckDB, above which it uses the disk.")
@@ -109,6 +113,7 @@ def command(
     """
     from thalweg.advise import Question, advise
     from thalweg.advise.question import DEFAULT_SEGMENTS
+    from thalweg.records.where import conditions
 
     question = Question(
         treatment=treatment,
@@ -122,6 +127,7 @@ def command(
         without_receiver_limited=without_receiver_limited,
         replicates=replicates,
         seed=seed,
+        where=conditions(where or ()),
         segments=tuple(name.strip() for names in by for name in names.split(",")) if by else DEFAULT_SEGMENTS,
     )
     answer = advise(places, question, table=prefixes, engine=lambda: _engine(spark, memory))

@@ -19,6 +19,10 @@ def command(
     places: Annotated[
         list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
     ],
+    where: Annotated[
+        list[str] | None,
+        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in."),
+    ] = None,
     out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
@@ -30,8 +34,17 @@ def command(
     docs/reference/records.md.
     """
     from thalweg.records import summary_of
+    from thalweg.records.where import conditions, text
 
-    summary = summary_of(places)
+    summary = summary_of(places, conditions(where or ()))
+    if not summary.rows and summary.where:
+        raise ThalwegError(
+            "no-records",
+            f"no row has {text(summary.where)}",
+            place="--where",
+            expected="a value of the records",
+            hint="without --where, the output counts the values of some columns; --json counts more of them",
+        )
     if not summary.rows:
         others = ", ".join(f"{rows} of the kind `{kind}`" for kind, rows in summary.unknown_kinds.items())
         raise ThalwegError(

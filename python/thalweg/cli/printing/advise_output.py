@@ -22,6 +22,7 @@ METHOD = (
 
 def show(answer: "Answer") -> None:
     """Print an answer."""
+    from thalweg.records.where import text
     from thalweg.report.pages.records_table import period
 
     question = answer.question
@@ -32,6 +33,8 @@ def show(answer: "Answer") -> None:
         f" {answer.n:,} samples in {answer.rows:,} rows of {numbered(answer.files, 'file')},"
         f" {period(answer.first_us, answer.last_us)} UTC"
     )
+    if question.where:
+        output.data(f"only rows with {text(question.where)}")
     for n, rows in answer.not_compared:
         output.data(f"not compared: {numbered(n, 'row')} {rows}")
     if answer.parts:
@@ -115,6 +118,7 @@ def _question(question: "Question") -> "dict[str, JsonValue]":
         "false_share": question.false_share,
         "margin": question.margin,
         "without_receiver_limited": question.without_receiver_limited,
+        "where": dict(question.where),
         "replicates": question.replicates,
         "seed": question.seed,
     }

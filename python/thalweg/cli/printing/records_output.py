@@ -71,6 +71,7 @@ def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> di
         **({"page": str(html)} if html else {}),
         "files": summary.files,
         "left_out": [{"file": str(file.file), "why": file.why} for file in summary.left_out],
+        "where": dict(summary.where),
         "rows": summary.rows,
         "left_out_rows": summary.unknown_kinds,
         "superseded": summary.superseded,
@@ -104,9 +105,12 @@ def sentences(summary: "Summary") -> Iterator[str]:
     parts += [_number(summary.open, "connection", " still open")] if summary.open else []
     parts += [_number(kinds["transfer"], "transfer")] if "transfer" in kinds else []
     yield f"{', '.join(parts)}, in {_number(summary.files, 'file')}"
+    from thalweg.records.where import text
     from thalweg.report.pages.records_table import about_untouched, period
 
     yield f"{period(summary.first_us, summary.last_us)} UTC"
+    if summary.where:
+        yield f"only rows with {text(summary.where)}"
     if summary.largest_weight > 1:
         yield f"sampled: one in {summary.largest_weight} connections; counts below are of recorded connections"
     for column, title in SENTENCES.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from thalweg.advise import Answer, Comparison, Part
 from thalweg.advise.answers.answer import percent
+from thalweg.records.where import text
 from thalweg.report.drawing.advice_figures import METRICS, figures
 from thalweg.report.drawing.colours import line_colours
 from thalweg.report.drawing.draw import draw, packed
@@ -69,6 +70,7 @@ def html(answer: Answer, paths: Sequence[Path]) -> str:
         percent=percent,
         period=period(answer.first_us, answer.last_us),
         places=[str(path) for path in paths],
+        where=text(question.where),
         rows=rows,
         has_limits=any(row.limited is not None for row in rows),
         hidden=max(0, len(answer.parts) - MAX_PARTS),

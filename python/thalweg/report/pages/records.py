@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thalweg.records import MEASURES, SIZES, Count, Missing, Summary
+from thalweg.records.where import text
 from thalweg.report.drawing.colours import line_colours
 from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.records_figures import MAX_LINES, figures
@@ -131,6 +132,8 @@ def _cautions(summary: Summary) -> Iterator[str]:
     hidden = list(summary.algorithms)[MAX_LINES:]
     if hidden:
         yield f"Figures show the {MAX_LINES} algorithms with the most rows, without {', '.join(hidden)}."
+    if summary.where:
+        yield f"Only rows with {text(summary.where)} count."
     for kind, rows in summary.unknown_kinds.items():
         yield f"{rows:,} rows of the kind {kind}, which this version of thalweg does not know, were left out."
     skipped = [f"{file.file.name} was left out: {file.why}." for file in summary.left_out]
