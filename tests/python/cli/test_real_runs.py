@@ -219,7 +219,7 @@ def test_a_random_start_only_shifts_a_single_transfer(thalweg: Thalweg, tmp_path
     (tmp_path / "alone.toml").write_text(f"{head}[[flow]]{large}")
     stderr = thalweg("run", "alone.toml", "--no-report", "--out", "alone").stderr
     assert "copies of one another" in stderr
-    assert "start_jitter alone only shifts them; use random loss or path.jitter" in stderr
+    assert "start_jitter alone only shifts them; use path.jitter" in stderr
     assert "[" not in thalweg("results", "alone").stdout, "there is no interval"
 
 
