@@ -107,12 +107,12 @@ def base_rtts(run: Run) -> pl.DataFrame:
     points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = []
     for number, point in points.items():
-        delays_ns = {name: _changes(point[name], run.plan, "delay_ns") for name in LINKS.values()}
-        max_rtt_ns = max(point["rtt_ns"], sum(max(changes, default=0) for changes in delays_ns.values()))
+        delays_ns = _delay_changes(point, run.plan)
+        max_rtt_ns = max(point["rtt_ns"], sum(max(changes, default=0) for changes in delays_ns))
         for flow in point["flows"]:
-            rtt_ns = None if any(delays_ns.values()) else point["rtt_ns"]
-            rtts_s = (None if ns is None else (ns + flow["extra_rtt_ns"]) / SECOND_NS for ns in (rtt_ns, max_rtt_ns))
-            rows.append((number, flow["name"], of_flow(flow), *rtts_s))
+            max_rtt_s = (max_rtt_ns + flow["extra_rtt_ns"]) / SECOND_NS
+            base_rtt_s = None if any(delays_ns) else max_rtt_s
+            rows.append((number, flow["name"], of_flow(flow), base_rtt_s, max_rtt_s))
     values = dict.fromkeys(("base_rtt_s", "max_rtt_s"), pl.Float64)
     schema = {"experiment": pl.UInt64, "flow": pl.String, "direction": pl.String, **values}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -121,8 +121,7 @@ def base_rtts(run: Run) -> pl.DataFrame:
 def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, float | None]:
     forward = experiment["forward"]
     rate = rate_bps(forward, plan)
-    has_fixed_rtt = not any(_changes(experiment[link], plan, "delay_ns") for link in LINKS.values())
-    rtt_s = experiment["rtt_ns"] / SECOND_NS if has_fixed_rtt else None
+    rtt_s = None if any(_delay_changes(experiment, plan)) else experiment["rtt_ns"] / SECOND_NS
     bdp = None if rate is None or rtt_s is None else rate * rtt_s / BITS
     room = room_bytes(forward["buffer"]) if rate is not None else None
     return {
@@ -137,6 +136,11 @@ def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, flo
         "bbr_fraction": _bbr_fraction(experiment["flows"]),
         **_cpu(experiment),
     }
+
+
+def _delay_changes(experiment: ExperimentDocument, plan: PlanDocument) -> list[list[float]]:
+    """Return the delays that steps or a trace set, for each direction."""
+    return [_changes(experiment[link], plan, "delay_ns") for link in LINKS.values()]
 
 
 def _changes(link: LinkDocument, plan: PlanDocument, key: Literal["delay_ns", "loss"]) -> list[float]:

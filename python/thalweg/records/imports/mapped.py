@@ -185,9 +185,8 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
     """
     mapped: dict[str, Mapped] = {} if file is None else {column.column: column for column in _from_file(file)}
     columns = [_from_setting(text) for text in settings]
-    if repeated := next(
-        (name for name, count in Counter(field.column for field in columns).items() if count > 1), None
-    ):
+    repeated = next((name for name, count in Counter(each.column for each in columns).items() if count > 1), None)
+    if repeated:
         raise ThalwegError(
             "bad-map",
             f"`{repeated}` is mapped twice",
