@@ -89,7 +89,7 @@ pub struct Experiment {
     pub flows: Vec<Flow>,
     /// UDP traffic.
     pub background: Vec<Background>,
-    /// Choices for the engines that use a real kernel; the simulator ignores them.
+    /// Settings of the engines that use a real kernel; the simulator uses only `record`.
     pub engine: Choices,
 }
 

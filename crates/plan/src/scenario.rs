@@ -57,7 +57,7 @@ pub struct Scenario {
     /// Unresponsive UDP traffic on the same path.
     #[serde(default)]
     pub background: Vec<Background>,
-    /// Settings of the engines that use a real kernel. The simulator ignores them.
+    /// Settings of the engines that use a real kernel. The simulator uses only `record`.
     pub engine: Option<Engine>,
     /// Keys of the scenario with the values to run: every combination is a point. Flows are addressed by name, as in
     /// `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose

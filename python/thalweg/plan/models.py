@@ -712,7 +712,7 @@ class Experiment(Table):
     background: list[Background]
     """UDP traffic."""
     engine: Choices
-    """Choices for the engines that use a real kernel; the simulator ignores them."""
+    """Settings of the engines that use a real kernel; the simulator uses only `record`."""
     duration_ns: Span | None = None
     """Time limit; null: the experiment ends when every flow has finished."""
     ipv6: bool = Field(default=False, exclude_if=not_)

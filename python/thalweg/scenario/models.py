@@ -599,7 +599,7 @@ class Scenario(Table):
     background: list[Background] = Field(default_factory=list)
     """Unresponsive UDP traffic on the same path."""
     engine: Engine | None = None
-    """Settings of the engines that use a real kernel. The simulator ignores them."""
+    """Settings of the engines that use a real kernel. The simulator uses only `record`."""
     sweep: dict[str, list[SweepValue]] = Field(default_factory=dict)
     """Keys of the scenario with the values to run: every combination is a point. Flows are addressed by name, as in
     `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose rows

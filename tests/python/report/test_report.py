@@ -326,7 +326,7 @@ def test_findings_name_the_best_and_worst_point_and_their_significance(tmp_path:
         for finding in findings(content.sweep, content.measurements)
         if finding.subject == "Retransmits of large"
     )
-    assert retransmits.remark == "the intervals overlap: no difference shown"
+    assert retransmits.remark == "the intervals overlap: may be due to chance"
 
 
 def test_findings_of_runs_with_the_same_points_are_where_these_differ_most(tmp_path: Path) -> None:

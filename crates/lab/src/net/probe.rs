@@ -59,11 +59,15 @@ const QDISCS: &[(&str, &str)] = &[
 /// The filter action that drops packets above a rate; it is listed among the supported queue disciplines.
 pub(crate) const POLICE: &str = "police";
 
-/// The kernel's mark of a module that was built outside of its source tree.
-const OUT_OF_TREE: char = 'O';
+/// The kernel's marks of a module that was not built with it: built outside of its source tree, and unsigned although
+/// the kernel checks signatures.
+const FOREIGN: [char; 2] = ['O', 'E'];
 
-/// Start of the build id in its ELF note, after three lengths of four bytes and the name `GNU`.
-const BUILD_ID: std::ops::Range<usize> = 16..20;
+/// Type of the ELF note `GNU` that contains a build id.
+const NT_GNU_BUILD_ID: usize = 3;
+
+/// Number of bytes of a build id that a version contains.
+const BUILD_ID_LEN: usize = 4;
 
 /// Cached results about the running kernel.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
@@ -79,6 +83,29 @@ pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
 /// Returns the release of the kernel that this process runs on.
 pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Returns the release and the start of the build id, which changes with the code, of the kernel that this process runs
+/// on. Several builds can have the same release. Without a readable build id, returns the release only.
+pub fn build() -> String {
+    let id = fs::read("/sys/kernel/notes").ok().and_then(|notes| build_id(&notes));
+    id.map_or_else(release, |id| format!("{} {id}", release()))
+}
+
+/// Returns the start of the build id in a sequence of ELF notes, in hexadecimal.
+fn build_id(notes: &[u8]) -> Option<String> {
+    let mut notes = notes;
+    loop {
+        let word = |at: usize| usize::try_from(u32::from_ne_bytes(*notes.get(at..)?.first_chunk()?)).ok();
+        let (name_len, content_len, kind) = (word(0)?, word(4)?, word(8)?);
+        let name = notes.get(12..12 + name_len)?;
+        let content_at = 12 + name_len.next_multiple_of(4);
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            let start = notes.get(content_at..content_at + content_len.min(BUILD_ID_LEN))?;
+            return Some(start.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        notes = notes.get(content_at + content_len.next_multiple_of(4)..)?;
+    }
 }
 
 /// Returns the list of all modules that can be loaded, `modules.dep`; `None` if it is missing.
@@ -99,8 +126,8 @@ fn algorithms_among(modules: &str) -> impl Iterator<Item = &str> {
     paths.filter_map(|path| path.rsplit('/').next()?.strip_prefix("tcp_")).filter(|&name| name != "diag")
 }
 
-/// Returns the loaded modules that have a congestion control and are not part of this kernel's release, each with the
-/// start of its build id, which changes with its code.
+/// Returns the loaded modules that have a congestion control and were not built with this kernel, each with the start
+/// of its build id.
 pub fn own_modules() -> Vec<(String, String)> {
     own_modules_in(Path::new("/sys/module"), &algorithms())
 }
@@ -109,12 +136,11 @@ fn own_modules_in(folder: &Path, algorithms: &[String]) -> Vec<(String, String)>
     let names = algorithms.iter().flat_map(|name| [format!("tcp_{name}"), name.clone()]);
     let own = names.filter(|name| {
         let taint = fs::read_to_string(folder.join(name).join("taint")).unwrap_or_default();
-        taint.contains(OUT_OF_TREE)
+        taint.contains(FOREIGN)
     });
     own.filter_map(|name| {
-        let note = fs::read(folder.join(&name).join("notes/.note.gnu.build-id")).ok()?;
-        let id = note.get(BUILD_ID)?.iter().map(|byte| format!("{byte:02x}")).collect();
-        Some((name, id))
+        let notes = fs::read(folder.join(&name).join("notes/.note.gnu.build-id")).ok()?;
+        Some((name, build_id(&notes)?))
     })
     .collect()
 }
@@ -228,19 +254,46 @@ mod tests {
         assert_eq!(algorithms_among(modules).collect::<Vec<_>>(), ["vegas", "bbr3"]);
     }
 
+    /// Returns an ELF note.
+    fn note(kind: u32, name: &[u8], content: &[u8]) -> Vec<u8> {
+        let sizes = [name.len(), content.len()].map(|len| u32::try_from(len).unwrap());
+        let mut note: Vec<u8> = [sizes[0], sizes[1], kind].into_iter().flat_map(u32::to_ne_bytes).collect();
+        for part in [name, content] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(4), 0);
+        }
+        note
+    }
+
     #[test]
-    fn a_module_of_the_users_own_is_told_from_one_of_the_kernel_by_its_build() {
+    fn only_modules_that_were_not_built_with_the_kernel_are_listed_with_their_build() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, taint, build) in [("tcp_bbr", "\n", 1), ("tcp_mine", "OE\n", 2), ("other", "O\n", 3)] {
+        let modules = [("tcp_bbr", "\n", 1), ("tcp_mine", "OE\n", 2), ("tcp_htcp", "E\n", 3), ("other", "O\n", 4)];
+        for (name, taint, build) in modules {
             let module = folder.path().join(name);
             fs::create_dir_all(module.join("notes")).unwrap();
             fs::write(module.join("taint"), taint).unwrap();
-            let mut note = vec![4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0, 0xab, 0, 0xcd];
-            note.resize(36, build);
-            fs::write(module.join("notes/.note.gnu.build-id"), note).unwrap();
+            let id = [[0xab, 0, 0xcd, build], [0xee; 4]].concat();
+            fs::write(module.join("notes/.note.gnu.build-id"), note(3, b"GNU\0", &id)).unwrap();
         }
-        let algorithms = ["reno", "bbr", "mine", "unknown"].map(str::to_owned);
-        let mine = vec![("tcp_mine".to_owned(), "ab00cd02".to_owned())];
-        assert_eq!(own_modules_in(folder.path(), &algorithms), mine);
+        let algorithms = ["reno", "bbr", "mine", "htcp", "unknown"].map(str::to_owned);
+        let listed = [("tcp_mine", "ab00cd02"), ("tcp_htcp", "ab00cd03")].map(|(name, id)| (name.into(), id.into()));
+        assert_eq!(own_modules_in(folder.path(), &algorithms), listed);
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let others = [note(3, b"Xen\0", &[1; 4]), note(1, b"GNU\0", &[2; 6])].concat();
+        assert_eq!(build_id(&others), None);
+        let id = note(3, b"GNU\0", &[0x12, 0x34, 0x56, 0x78, 0x9a]);
+        assert_eq!(build_id(&[others, id.clone()].concat()).as_deref(), Some("12345678"));
+        assert_eq!(build_id(&id[..id.len() - 5]), None, "cut");
+    }
+
+    #[test]
+    fn the_version_of_this_kernel_has_its_build_id() {
+        let build = build();
+        assert!(build.starts_with(&release()), "{build}");
+        assert_eq!(build.split(' ').count(), 2, "{build}");
     }
 }

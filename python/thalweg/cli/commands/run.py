@@ -46,7 +46,12 @@ def command(
     bounds: CheckTexts = None,
     threads: Annotated[
         int | None,
-        option("--threads", "N", "Experiments at a time; on a cluster, per shard. [default: one per core]", min=1),
+        option(
+            "--threads",
+            "N",
+            "Experiments at a time; on a cluster, per shard. [default: one per core; one in real time]",
+            min=1,
+        ),
     ] = None,
     retry_untrustworthy: Retry = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,

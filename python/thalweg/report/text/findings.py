@@ -119,7 +119,7 @@ def _remark(best: Cell, worst: Cell | None) -> str:
     if overlapping is None:
         cause = "copies of one repetition" if best.n > 1 and worst.n > 1 else "one repetition"
         return f"{cause}: may be due to chance"
-    return "the intervals overlap: no difference shown" if overlapping else "the intervals do not overlap"
+    return "the intervals overlap: may be due to chance" if overlapping else "the intervals do not overlap"
 
 
 def _estimate(cell: Cell) -> Estimate:
