@@ -22,8 +22,9 @@ QUEUED_US = 2
 SCALE = 1000
 """Scale of the factors that balance strata: integers in thousandths."""
 
-UNEVEN = 0.05
-"""Standard deviation of the treatment's share over time above which strata are balanced."""
+UNEVEN = 0.2
+"""Standard deviation of the treatment's share over time above which strata are balanced, relative to the product of both
+arms' shares: with this value, the arms' distributions over time differ."""
 
 SURELY = 4.0
 """Minimum number of standard deviations by which the share's variation must exceed random variation."""
@@ -200,13 +201,15 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
     beyond = lots.with_columns(n=n, x=pl.col("treatment_n") - n * share.over([*parts, "lot"]))
     strata = beyond.group_by(*parts, "stratum").agg(
         n=pl.col("n").sum(),
+        treatment_n=pl.col("treatment_n").sum(),
         pairs_n=_pairs(pl.col("n")),
         pairs=_pairs(x),
         squares=_pairs(x**2),
     )
     variance = (pl.col("pairs") / pl.col("n")).sum() / (pl.col("pairs_n") / pl.col("n")).sum()
     sd = (pl.col("squares") / pl.col("n") ** 2).sum().sqrt()
-    is_uneven = (variance > UNEVEN**2) & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
+    overall = pl.col("treatment_n").sum() / pl.col("n").sum()
+    is_uneven = (variance > (UNEVEN * overall * (1 - overall)) ** 2) & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
     return strata.group_by(parts).agg(is_uneven.alias("is_uneven"))
 
 
@@ -223,7 +226,7 @@ def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
     share = pl.col("treatment_n").sum() / n.sum()
     chance = share * (1 - share)
     excess = (n * (pl.col("treatment_n") / n - share) ** 2 - chance).sum()
-    is_uneven = (excess > n.sum() * UNEVEN**2) & (excess > SURELY * chance * (2 * pl.len()).sqrt())
+    is_uneven = (excess > n.sum() * (UNEVEN * chance) ** 2) & (excess > SURELY * chance * (2 * pl.len()).sqrt())
     return arms.group_by(parts).agg(is_uneven.alias("is_uneven"))
 
 
