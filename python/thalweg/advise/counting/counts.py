@@ -23,8 +23,8 @@ SCALE = 1000
 """Scale of the factors that balance strata: integers in thousandths."""
 
 UNEVEN = 0.2
-"""Standard deviation of the treatment's share over time above which strata are balanced, relative to the product of both
-arms' shares: with this value, the arms' distributions over time differ."""
+"""Standard deviation of the treatment's share over time above which strata are balanced, as a fraction of the product
+of both arms' shares. So small shares, whose deviations are small, count as well."""
 
 SURELY = 4.0
 """Minimum number of standard deviations by which the share's variation must exceed random variation."""
@@ -209,7 +209,8 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
     variance = (pl.col("pairs") / pl.col("n")).sum() / (pl.col("pairs_n") / pl.col("n")).sum()
     sd = (pl.col("squares") / pl.col("n") ** 2).sum().sqrt()
     overall = pl.col("treatment_n").sum() / pl.col("n").sum()
-    is_uneven = (variance > (UNEVEN * overall * (1 - overall)) ** 2) & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
+    is_relevant = variance > (UNEVEN * overall * (1 - overall)) ** 2
+    is_uneven = is_relevant & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
     return strata.group_by(parts).agg(is_uneven.alias("is_uneven"))
 
 
