@@ -38,7 +38,7 @@ pub struct Scenario {
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     pub seed: u64,
     /// Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt.
-    /// Without it, repetitions on a drop-tail path are identical.
+    /// Without it, repetitions of CUBIC or Reno on a drop-tail path are identical.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time-or-rtt"))]
     pub start_jitter: String,

@@ -58,7 +58,7 @@ impl Engine for KernelEngine {
     fn result_version(&self) -> String {
         // Results depend on the build of the kernel, and on modules that were not built with it.
         let own = probe::own_modules().into_iter().map(|(module, build)| format!(" with {module} {build}"));
-        format!("{RESULT_VERSION} on Linux {}{}", probe::build(), own.collect::<String>())
+        format!("{RESULT_VERSION} on Linux {}{}", probe::version(), own.collect::<String>())
     }
 
     fn releases(&self) -> Option<Releases> {

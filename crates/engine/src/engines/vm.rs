@@ -77,7 +77,7 @@ impl Engine for VmEngine {
     fn result_version(&self) -> String {
         // Receiver and path run on the machine's kernel.
         let guests = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), Guests::version);
-        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", probe::build())
+        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", probe::version())
     }
 
     fn releases(&self) -> Option<Releases> {

@@ -87,7 +87,7 @@ pub fn release() -> String {
 
 /// Returns the release and the start of the build id, which changes with the code, of the kernel that this process runs
 /// on. Several builds can have the same release. Without a readable build id, returns the release only.
-pub fn build() -> String {
+pub fn version() -> String {
     let id = fs::read("/sys/kernel/notes").ok().and_then(|notes| build_id(&notes));
     id.map_or_else(release, |id| format!("{} {id}", release()))
 }
@@ -292,8 +292,8 @@ mod tests {
 
     #[test]
     fn the_version_of_this_kernel_has_its_build_id() {
-        let build = build();
-        assert!(build.starts_with(&release()), "{build}");
-        assert_eq!(build.split(' ').count(), 2, "{build}");
+        let version = version();
+        assert!(version.starts_with(&release()), "{version}");
+        assert_eq!(version.split(' ').count(), 2, "{version}");
     }
 }
