@@ -588,7 +588,7 @@ class Scenario(Table):
     """Each experiment derives its own seed from this one, its sweep point and its repetition."""
     start_jitter: TimeOrRtt = "0s"
     """Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt. Without
-    it, repetitions on a drop-tail path are identical.
+    it, repetitions of CUBIC or Reno on a drop-tail path are identical.
     """
     sample_interval: Time = "10ms"
     """Interval at which cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series."""
