@@ -63,6 +63,10 @@ pub(crate) const POLICE: &str = "police";
 /// the kernel checks signatures.
 const FOREIGN: [char; 2] = ['O', 'E'];
 
+/// Length of the header of an ELF note: the lengths of its name and content, and its type, of four bytes each. Name and
+/// content follow, each padded to a multiple of four bytes.
+const NOTE_HEADER_LEN: usize = 12;
+
 /// Type of the ELF note `GNU` that contains a build id.
 const NT_GNU_BUILD_ID: usize = 3;
 
@@ -98,8 +102,8 @@ fn build_id(notes: &[u8]) -> Option<String> {
     loop {
         let word = |at: usize| usize::try_from(u32::from_ne_bytes(*notes.get(at..)?.first_chunk()?)).ok();
         let (name_len, content_len, kind) = (word(0)?, word(4)?, word(8)?);
-        let name = notes.get(12..12 + name_len)?;
-        let content_at = 12 + name_len.next_multiple_of(4);
+        let name = notes.get(NOTE_HEADER_LEN..NOTE_HEADER_LEN + name_len)?;
+        let content_at = NOTE_HEADER_LEN + name_len.next_multiple_of(4);
         if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
             let start = notes.get(content_at..content_at + content_len.min(BUILD_ID_LEN))?;
             return Some(start.iter().map(|byte| format!("{byte:02x}")).collect());

@@ -206,11 +206,11 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
         pairs=_pairs(x),
         squares=_pairs(x**2),
     )
-    variance = (pl.col("pairs") / pl.col("n")).sum() / (pl.col("pairs_n") / pl.col("n")).sum()
+    excess = (pl.col("pairs") / pl.col("n")).sum()
+    variance = excess / (pl.col("pairs_n") / pl.col("n")).sum()
     sd = (pl.col("squares") / pl.col("n") ** 2).sum().sqrt()
     overall = pl.col("treatment_n").sum() / pl.col("n").sum()
-    is_relevant = variance > (UNEVEN * overall * (1 - overall)) ** 2
-    is_uneven = is_relevant & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
+    is_uneven = (variance > (UNEVEN * overall * (1 - overall)) ** 2) & (excess > SURELY * sd)
     return strata.group_by(parts).agg(is_uneven.alias("is_uneven"))
 
 
