@@ -135,6 +135,7 @@ bench: setup ## measure the speed of simulator, reports, advice, imports and the
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py
 	@$(PY) bench/acks.py
+	@$(PY) bench/commands.py
 	@$(PY) bench/pages.py
 	@$(PY) bench/advising.py
 	@$(PY) bench/importing.py

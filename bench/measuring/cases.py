@@ -23,10 +23,10 @@ CASES = [
     Case("one-cubic", 3e6, 3),
     Case("one-bbr", 2e6, 0.4),
     Case("one-bbr-deep", 2e6, 0.5),
-    Case("mixed", 2e6, 1),
+    Case("mixed", 4e6, 1),
     Case("lossy-cubic", 2e6, 30),
     Case("lossy-bbr", 2e6, 0.3),
-    Case("lossy-mixed", 2e6, 1),
+    Case("lossy-mixed", 3e6, 1),
 ]
 
 QUICK = ["one-cubic", "lossy-cubic"]
@@ -35,12 +35,15 @@ QUICK_SECONDS = 0.5
 """Duration of the cases in a smoke test, on both sides."""
 
 
+def resolved(file: Path) -> Plan:
+    """Resolve a scenario for the simulator."""
+    capabilities = engine.capabilities()
+    return plan.make(scenario.load(file), capabilities.engines[engine.DEFAULT], capabilities.engines)
+
+
 def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
     """Resolve the scenario of a case; `seconds` replaces its duration."""
-    capabilities = engine.capabilities()
-    case_plan = plan.make(
-        scenario.load(FOLDER / f"{name}.toml"), capabilities.engines[engine.DEFAULT], capabilities.engines
-    )
+    case_plan = resolved(FOLDER / f"{name}.toml")
     changes: dict[str, object] = {}
     if seconds is not None:
         changes["duration_ns"] = int(seconds * 1e9)

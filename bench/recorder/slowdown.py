@@ -70,15 +70,24 @@ class Load:
     """One of `KINDS`."""
     spare: bool
     """Whether the machine has an idle CPU, so that wall-clock time is measured."""
+    options: tuple[str, ...] = ()
+    """Further options of the agent."""
 
     def cpus(self) -> list[int]:
         """Return the busy CPUs."""
         return sorted(os.sched_getaffinity(0))[self.spare :]
 
 
-LOADS = tuple(
-    Load(f"slowdown_{kind}_{'spare' if spare else 'busy'}", kind, spare) for kind in KINDS for spare in (True, False)
+LOADS = (
+    *(
+        Load(f"slowdown_{kind}_{'spare' if spare else 'busy'}", kind, spare)
+        for kind in KINDS
+        for spare in (True, False)
+    ),
+    Load("slowdown_nginx_busy_low", "nginx", spare=False, options=("--detail", "low")),
 )
+GOALS = {"slowdown_nginx_busy": 0.04, "slowdown_nginx_busy_low": 0.03}
+"""Largest share of connections per second that recording may cost."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +162,7 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
                 os.sched_setaffinity(pids[side], {cpu})
             ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
-        agent = Agent(machine, *MERGES)
+        agent = Agent(machine, *MERGES, *load.options)
         # Rows that are pending at the end of a window count in the next one; this applies to the start and the end
         # alike.
         for number in range(windows + 1):
@@ -223,12 +232,15 @@ def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]
     left_out = statistics.fmean(window.left_out for window in windows)
     idle = statistics.fmean(window.idle for window in windows)
     stolen = statistics.fmean(window.stolen for window in windows)
-    print(f"  {load.kind}, {'a CPU to spare' if load.spare else 'all CPUs busy'}: {per_s:.0f} connections per second")
+    how = " ".join(("a CPU to spare" if load.spare else "all CPUs busy", *load.options))
+    print(f"  {load.kind}, {how}: {per_s:.0f} connections per second")
     if load.spare:
         print(f"    slowdown  connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
     else:
         print(f"    slowdown  {percent(lost)} of the connections per second, at most {percent(at_most)}")
         print(f"              {percent(in_kernel)} in the kernel, at most {percent(in_kernel_at_most)}")
+    if load.name in GOALS:
+        print(f"    goal      {percent(GOALS[load.name])}")
     print(f"    a connection takes {cpu_us:.0f} us of CPU at both ends, and {process_us:.2f} us in the recorder")
     print(f"    95 %, {len(windows)} windows of {window_s:.0f} s; CPUs idle {percent(idle)}, stolen {percent(stolen)}")
     print(f"    {percent(left_out)} of the measurements were interrupted, and are left out")

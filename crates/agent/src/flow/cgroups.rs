@@ -3,6 +3,7 @@
 use rustix::fs::{Access, AtFlags, accessat};
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,22 +78,26 @@ impl Recorded {
     /// root.
     ///
     /// # Errors
-    /// If the cgroup does not exist.
+    /// If the cgroup does not exist. Since a service has one only while it runs, and the agent may start before it, a
+    /// missing one is a failure, after which systemd starts the agent again, and not an invalid option.
     pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
         let path = match wanted {
             None => mount.to_owned(),
             Some(path) if path.starts_with(mount) => path.to_owned(),
             Some(path) => mount.join(path.strip_prefix("/").unwrap_or(path)),
         };
-        let refused = |found: String| {
-            let hint = format!(
-                "cgroups are the folders below {}; for a service: systemctl show -p ControlGroup NAME",
-                mount.display()
-            );
-            let place = wanted.unwrap_or(mount).display().to_string();
-            Problem::refused("no-cgroup", &place, found, "a cgroup v2 folder", &hint)
-        };
-        let path = path.canonicalize().map_err(|error| refused(error.to_string()))?;
+        let place = wanted.unwrap_or(mount).display().to_string();
+        let (code, expected) = ("no-cgroup", "a cgroup v2 folder");
+        let hint = format!(
+            "cgroups are the folders below {}; that of a service exists while it runs: systemctl show -p ControlGroup \
+             NAME",
+            mount.display()
+        );
+        let refused = |found: String| Problem::refused(code, &place, found, expected, &hint);
+        let path = path.canonicalize().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Problem::failed(code, &place, "nothing", expected, &hint),
+            _ => refused(error.to_string()),
+        })?;
         let Ok(below) = path.strip_prefix(mount) else {
             return Err(refused("a folder outside of cgroup v2".to_owned()));
         };
@@ -191,6 +196,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_store::Exit;
 
     #[test]
     fn the_cgroup_v2_mount_is_found_among_v1_mounts() {
@@ -213,8 +219,9 @@ mod tests {
             assert_eq!((cgroup.number, cgroup.level), (full.number, 2));
         }
         assert_eq!(Recorded::find(&mount, None).unwrap().level, 0);
-        assert_eq!(find("/missing.slice").unwrap_err().code, "no-cgroup");
-        assert_eq!(find("../..").unwrap_err().code, "no-cgroup");
+        let problem = |path: &str| find(path).map(|_| ()).map_err(|problem| (problem.code, problem.exit));
+        assert_eq!(problem("/missing.slice"), Err(("no-cgroup", Exit::Failed)), "it can be there at the next start");
+        assert_eq!(problem("../.."), Err(("no-cgroup", Exit::Refused)));
     }
 
     #[test]

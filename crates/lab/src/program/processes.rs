@@ -39,13 +39,29 @@ pub(super) fn descendants() -> Vec<Pid> {
     pids
 }
 
-/// Returns the parent of a running process. Source: proc_pid_stat(5).
+/// Returns the parent of a running process.
 fn parent_of_living(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (state, parent) = state_and_parent(&stat)?;
+    if matches!(state, "Z" | "X") { None } else { Some(parent) }
+}
+
+/// Returns the state and the parent of a process or thread. Source: proc_pid_stat(5).
+fn state_and_parent(stat: &str) -> Option<(&str, i32)> {
     // The name, which precedes these fields, may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
+    Some((fields.next()?, fields.next()?.parse().ok()?))
+}
+
+/// Returns whether a descendant computes, waits for a CPU, or waits for a disk.
+pub(super) fn are_busy() -> bool {
+    descendants().into_iter().any(is_busy)
+}
+
+fn is_busy(pid: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+    let mut stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.any(|stat| state_and_parent(&stat).is_some_and(|(state, _)| matches!(state, "R" | "D")))
 }
 
 /// Sends a signal to all descendants.
@@ -81,5 +97,37 @@ pub(super) fn wait_for_none(patience: Duration, mut ended: impl FnMut(Pid, WaitS
             return false;
         }
         thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// Waits until a program is busy, or is not.
+    fn becomes(program: &Child, busy: bool) {
+        let pid = Pid::from_child(program);
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while is_busy(pid) != busy {
+            assert!(Instant::now() < give_up, "is_busy is not {busy}");
+            thread::sleep(PAUSE);
+        }
+    }
+
+    #[test]
+    fn a_program_that_computes_is_busy_and_one_that_sleeps_is_not() {
+        for (words, busy) in [(["sh", "-c", "while :; do :; done"], true), (["sh", "-c", "exec sleep 1000"], false)] {
+            let mut program = Command::new(words[0]).args(&words[1..]).spawn().unwrap();
+            becomes(&program, busy);
+            program.kill().unwrap();
+            program.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn names_with_brackets_do_not_disturb_the_state_and_the_parent() {
+        assert_eq!(state_and_parent("17 (a) R 1 (b)) D 23 17 17 0"), Some(("D", 23)));
+        assert_eq!(state_and_parent("17 (sh)"), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::part::{Copy, Programs, name, size_of};
 use super::process::{Process, Surroundings, Values};
+use super::processes::are_busy;
 use super::ready::{is_ready, last_words, missing};
 use super::supervisor::Ending;
 use crate::error::Error;
@@ -16,8 +17,15 @@ use thalweg_plan::plan::{Experiment, Program};
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(90);
 
+/// Divisor of the time in which servers compute, or wait for a CPU or a disk: a busy machine delays their start, but a
+/// server that computes forever must be given up.
+const BUSY_COUNTS: u32 = 6;
+
 /// Interval between two checks of readiness.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// Interval between two checks whether servers are busy, which read all of /proc.
+const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time for which a server is monitored after it first appears ready.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -49,7 +57,7 @@ impl<'a> Servers<'a> {
     }
 
     fn wait_until_ready(&mut self, patience: Duration) -> Result<(), Error> {
-        let give_up = Instant::now() + patience;
+        let (start, mut waited, mut last_check) = (Instant::now(), Duration::ZERO, Instant::now());
         let mut waiting: Vec<Copy> = self.running.keys().copied().collect();
         while !waiting.is_empty() {
             if let Ok((of, ending)) = self.ended.try_recv() {
@@ -60,13 +68,18 @@ impl<'a> Servers<'a> {
                 let process = &self.running[of];
                 !is_ready(&program.ready, port, [&process.stdout, &process.stderr], process.started.elapsed())
             });
-            if let Some(of) = waiting.first().filter(|_| Instant::now() > give_up) {
+            let elapsed = last_check.elapsed();
+            if elapsed >= BUSY_CHECK_INTERVAL {
+                waited += if are_busy() { elapsed / BUSY_COUNTS } else { elapsed };
+                last_check = Instant::now();
+            }
+            if let Some(of) = waiting.first().filter(|_| waited > patience) {
                 let (program, port) = program_of(self.experiment, *of);
                 let process = &self.running[of];
                 let message = format!(
                     "{} is not ready {} s after its start: {}; {}",
                     self.name(*of),
-                    patience.as_secs(),
+                    start.elapsed().as_secs(),
                     missing(&program.ready, port),
                     last_words(&process.stdout, &process.stderr)
                 );

@@ -115,9 +115,10 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
     yield Caution(
         "assigned-by-client",
         f"only {places.n_both / places.n_many:.0%} (by samples) of the networks with many samples have both algorithms."
-        " Algorithms were apparently assigned to clients, not to connections, so hours of a network are not"
-        f" independent. {done} Networks without {asked.control} have no class of retransmissions; use --by with another"
-        " dimension to distinguish them.",
+        " Algorithms were apparently assigned to clients, or by rules for some networks, not to all connections. Then"
+        " hours of a network may not be independent, and the total compares different networks; parts with both"
+        f" algorithms in each network are not affected. {done} Networks without {asked.control} have no class of"
+        " retransmissions; use --by with another dimension to distinguish them.",
     )
 
 
