@@ -59,7 +59,7 @@ terminal, and confirm with `--confirm kernel`. Three of the findings above, in r
 on the machine, without untrustworthy repetitions:
 
 | Algorithm | Failure | In the simulator | On `kernel`, by repetition | Happens |
-| --- | --- | --- | --- | --- |
+|---|---|---|---|---|
 | `bbr3` | stall, out from 3.5s to 6.5s | 0.742 % | 0.742 % | in 1 of 1 |
 | `bbr_cpu` | stall, out from 13s to 15.2s | 18 % | 18.6 %, 22.4 % | in 1 of 2 |
 | `bbr_cpu` | retransmits, policer of 5Mbps and 200kB | 9.04 % | 9.16 %, 2.73 % | in 1 of 2 |
@@ -101,7 +101,7 @@ def _page(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]
         yield NOTES[name]
         yield ""
         yield "| Algorithm | Failure | What happens | On `uml`, too |"
-        yield "| --- | --- | --- | --- |"
+        yield "|---|---|---|---|"
         for cc, document in documents.items():
             for row in document["found"]:
                 yield f"| `{cc}` | {row['failure']} | {_brief(row['sentence'])} | {_confirmed(row['confirmed'])} |"

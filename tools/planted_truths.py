@@ -278,7 +278,7 @@ def table(results: Mapping[str, Any]) -> str:
         "Real differences found",
         "Verdict on the total",
     )
-    lines = [f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
+    lines = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|---:|---:|---|"]
     for truth, result in results.items():
         share = sum(result["false_shares"]) / len(result["false_shares"])
         part = f"{result['found'] / result['real']:.0%}" if result["real"] else ""

@@ -105,7 +105,7 @@ def _page(series: Series, files: dict[str, str], folder: str, command: str) -> I
                 yield f"![{CURVES[curve].title}, {kind}]({folder}/{name})"
         yield ""
         yield f"| | {CURVES[curve].size} | per {CURVES[curve].unit} | CPU | memory |"
-        yield "| --- | --- | --- | --- | --- |"
+        yield "|---|---|---|---|---|"
         for (name, _), sizes in series.items():
             if name == curve:
                 yield from map(_line, sizes)

@@ -75,7 +75,7 @@ def _best(of_engine: Found) -> tuple[str, Mapping[str, Any]]:
 
 def _counts(studies: Sequence[Study]) -> Iterator[str]:
     yield "| Study | Engine | Claims | Hold | Do not hold | Not settled | Cannot run here |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
     for study in studies:
         for name, of_engine in _engines(study).items():
             size, recorded = _best(of_engine)
