@@ -21,6 +21,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from measuring import child
+
 ROWS = 100_000_000
 QUICK_ROWS = 200_000
 RUNS = 3
@@ -84,12 +86,10 @@ def judged(records: Path, by: str, before: Path | None) -> Run:
     """Run `thalweg advise` once, of this checkout or another one, in a separate process."""
     is_cold = emptied()
     start = time.monotonic()
-    process = subprocess.Popen(
-        [*THALWEG, "advise", str(records), "--by", by, "--json"],
-        env=os.environ | ({"PYTHONPATH": str(before / "python")} if before else {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    command: list[str | Path] = [*THALWEG, "advise", records, "--by", by, "--json"]
+    if before:
+        command = child.of_checkout(command, before)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout, "it is a pipe"
     output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)

@@ -97,7 +97,7 @@ def measure(work: Work, folder: Path, runs: int, before: Path | None) -> Measure
     print(f"bench: {work.name}", file=sys.stderr)
     commands = {"ours": work.command, "peer": work.peer}
     if before:
-        commands["before"] = ["env", f"PYTHONPATH={before / 'python'}", *work.command]
+        commands["before"] = child.of_checkout(work.command, before)
     taken: dict[str, list[float]] = {"ours": [], "peer": [], "before": []}
     for _ in range(runs):
         for name, command in commands.items():

@@ -98,7 +98,7 @@ def measure(log: Log, runs: int, goaccess: str | None, before: Path | None) -> l
         ]  # fmt: skip
         commands = {OURS: ours}
         if before:
-            commands[BEFORE] = ["env", f"PYTHONPATH={before / 'python'}", *ours]
+            commands[BEFORE] = child.of_checkout(ours, before)
         if goaccess and log.form == "nginx":
             commands[PEER] = [
                 goaccess, file, f"--log-format={PEER_FORMAT}", "--date-format=%d/%b/%Y", "--time-format=%H:%M:%S",

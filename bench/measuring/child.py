@@ -20,6 +20,11 @@ class Cost:
     stdout: str
 
 
+def of_checkout(command: Sequence[str | Path], checkout: Path) -> list[str | Path]:
+    """Return the command that runs a command of thalweg with the Python modules of another checkout."""
+    return ["env", f"PYTHONPATH={checkout / 'python'}", *command]
+
+
 def run(command: Sequence[str | Path]) -> Cost:
     """Run a command until it exits. If it fails, exit with its output."""
     # As for users, Python keeps its bytecode: compiling all modules anew doubles the time of a command.

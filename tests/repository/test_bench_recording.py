@@ -31,7 +31,7 @@ def cpu_ns(side: dict[str, Any]) -> float:
     return float(side["clients_ns"] + side["servers_ns"]) / side["answered"]
 
 
-def least_cpu_ns(measurements: dict[str, Any], kind: str) -> float:
+def min_cpu_ns(measurements: dict[str, Any], kind: str) -> float:
     """Return the smallest CPU time per connection of all windows: other work on the machine can only increase it."""
     results = (measurements[f"slowdown_{kind}_{load}"] for load in ("spare", "busy"))
     return min(cpu_ns(window[side]) for each in results for window in each["windows"] for side in ("recorded", "other"))
@@ -55,11 +55,11 @@ def test_both_servers_answer_the_same_number_of_requests(quick: tuple[str, dict[
 
 def test_a_connection_costs_more_on_a_web_server_and_most_with_tls(quick: tuple[str, dict[str, Any]]) -> None:
     kinds = ("nginx-tls", "nginx-tls-again", "nginx", "bare")
-    tls, again, plain, bare = (least_cpu_ns(quick[1], kind) for kind in kinds)
+    tls, again, plain, bare = (min_cpu_ns(quick[1], kind) for kind in kinds)
     assert tls > 2 * plain
     assert tls > again > plain > bare > 0
     for kind in kinds:
-        assert quick[1][f"slowdown_{kind}_spare"]["cpu_us_per_connection"] * 1e3 >= least_cpu_ns(quick[1], kind)
+        assert quick[1][f"slowdown_{kind}_spare"]["cpu_us_per_connection"] * 1e3 >= min_cpu_ns(quick[1], kind)
 
 
 def test_lost_throughput_matches_kernel_and_process_time(quick: tuple[str, dict[str, Any]]) -> None:

@@ -19,7 +19,7 @@ const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(90);
 
 /// Divisor of the time in which servers compute, or wait for a CPU or a disk: a busy machine delays their start, but a
 /// server that computes forever must be given up.
-const BUSY_COUNTS: u32 = 6;
+const BUSY_DIVISOR: u32 = 6;
 
 /// Interval between two checks of readiness.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -57,7 +57,7 @@ impl<'a> Servers<'a> {
     }
 
     fn wait_until_ready(&mut self, patience: Duration) -> Result<(), Error> {
-        let (start, mut waited, mut last_check) = (Instant::now(), Duration::ZERO, Instant::now());
+        let (mut waited, mut last_check) = (Duration::ZERO, Instant::now());
         let mut waiting: Vec<Copy> = self.running.keys().copied().collect();
         while !waiting.is_empty() {
             if let Ok((of, ending)) = self.ended.try_recv() {
@@ -70,7 +70,7 @@ impl<'a> Servers<'a> {
             });
             let elapsed = last_check.elapsed();
             if elapsed >= BUSY_CHECK_INTERVAL {
-                waited += if are_busy() { elapsed / BUSY_COUNTS } else { elapsed };
+                waited += if are_busy() { elapsed / BUSY_DIVISOR } else { elapsed };
                 last_check = Instant::now();
             }
             if let Some(of) = waiting.first().filter(|_| waited > patience) {
@@ -79,7 +79,7 @@ impl<'a> Servers<'a> {
                 let message = format!(
                     "{} is not ready {} s after its start: {}; {}",
                     self.name(*of),
-                    start.elapsed().as_secs(),
+                    process.started.elapsed().as_secs(),
                     missing(&program.ready, port),
                     last_words(&process.stdout, &process.stderr)
                 );
