@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,30 @@ def ends_with_parent() -> Callable[[], None]:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 REPEAT_S = 0.05
-"""Delay before a signal that arrived in a finalizer is sent again."""
+"""Delay before an ignored signal is sent again."""
+
+
+@contextmanager
+def repeating_ignored() -> Iterator[None]:
+    """Send SIGINT again if Python ignores its `KeyboardInterrupt`.
+
+    Python ignores exceptions in finalizers, in callbacks of weak references, and in those of fork(2).
+    """
+    before = sys.unraisablehook
+
+    def repeat(ignored: "sys.UnraisableHookArgs") -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            timer = threading.Timer(REPEAT_S, os.kill, (os.getpid(), signal.SIGINT))
+            timer.daemon = True
+            timer.start()
+        else:
+            before(ignored)
+
+    sys.unraisablehook = repeat
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextmanager
@@ -42,23 +66,13 @@ def asked_to_end() -> Iterator[None]:
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if _is_in_finalizer(frame):  # Python would ignore the exception
-            threading.Timer(REPEAT_S, os.kill, (os.getpid(), number)).start()
-            return
         raise KeyboardInterrupt
 
     heeded = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
-        yield
+        with repeating_ignored():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _is_in_finalizer(frame: FrameType | None) -> bool:
-    while frame:
-        if frame.f_code.co_name == "__del__":
-            return True
-        frame = frame.f_back
-    return False

@@ -101,6 +101,8 @@ def run(behaviour: str, out: Path) -> None:
     else:
         say("finished", **EXPERIMENTS[1], seconds=0.1, simulated_s=1.0, packets=5, measured={"relay_cpu_percent": 7})
         say("untrustworthy", id=EXPERIMENTS[1]["id"], experiment=1, repetition=0, reason="the host was busy")
+    if behaviour == "finish-deaf":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     say("done", finished=1, failed=1, present=0, seconds=0.2)
     sys.exit(1 if behaviour == "fail" else 0)
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -17,6 +19,22 @@ class Signalled:
     def __del__(self) -> None:
         os.kill(os.getpid(), self.number)
         time.sleep(0)
+
+
+def test_an_interrupt_that_arrives_during_a_fork_is_not_lost() -> None:
+    """Python ignores exceptions in the functions that run around a fork, as those of `logging`."""
+    program = """
+import os, signal, time
+from thalweg.processes import repeating_ignored
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+with repeating_ignored():
+    os.fork() or os._exit(0)
+    time.sleep(30)
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT, done.stderr
+    assert "Exception ignored" not in done.stderr
 
 
 def wait_with(signalled: Signalled) -> None:

@@ -16,6 +16,7 @@ from thalweg.cli import helped, interrupt
 from thalweg.cli.lazy import Lazy
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError, shortage, shortage_behind
+from thalweg.processes import repeating_ignored
 
 signal.signal(signal.SIGINT, interrupt)
 
@@ -84,7 +85,8 @@ def app() -> int:
     _open_streams()
     is_json = "--json" in sys.argv[1:]
     try:
-        code = _call()
+        with repeating_ignored():
+            code = _call()
         sys.stdout.flush()
         return code
     except ThalwegError as problem:

@@ -106,7 +106,9 @@ def _execute(
         feeder.join()
         stderr_file.seek(0)
         words = stderr_file.read().decode(errors="replace").strip()
-    if interrupt.is_asked and code < 0:  # the signal arrived before the engine's handler was installed, or twice
+    # The signal may arrive twice, before the engine installs its handler, or after the last experiment. Callers with
+    # several plans must not start the next one.
+    if interrupt.is_asked and (code < 0 or code in (Exit.FINE, Exit.FAILED)):
         code = Exit.INTERRUPTED
     if refusal:
         raise refused(refusal, code)

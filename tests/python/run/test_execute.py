@@ -101,6 +101,15 @@ def test_a_signal_reaches_the_engine_once_and_it_exits_cleanly(
     assert (tmp_path / "asked").read_text() == f"{int(signal.SIGINT)}\n"
 
 
+def test_a_signal_after_the_last_experiment_still_interrupts(behave: Any) -> None:
+    def listener(event: dict[str, Any]) -> None:
+        if event["event"] == "done":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome = behave("finish-deaf", listener=listener)
+    assert (outcome.exit_code, outcome.finished) == (Exit.INTERRUPTED, 2)
+
+
 def test_a_second_signal_kills_an_unresponsive_engine(
     behave: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
