@@ -167,7 +167,7 @@ def test_search_commands_work_in_order(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("kernel")
 def test_real_kernel_commands_work_in_order(tmp_path: Path) -> None:
     follow("real-kernel.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "1500ms"')})
-    assert (tmp_path / "both.html").exists()
+    assert (tmp_path / "engines.html").exists()
     assert {path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")} == {"sim", "kernel"}
     assert list((tmp_path / "runs").glob("real-kernel-kernel-*/commands.log"))
 
