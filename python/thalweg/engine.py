@@ -28,8 +28,10 @@ DEFAULT = "sim"
 FORMAT = 1
 """Supported format version of the output of `capabilities`."""
 
-ANSWER_WITHIN_S = 60
-"""Timeout for the binary's capabilities; it probes the machine, but runs no measurement."""
+ANSWER_WITHIN_S = 300
+"""Timeout for the binary's answers. It probes the machine, for which it may boot a guest: on a busy machine without
+hardware virtualization, this takes a minute or more.
+"""
 
 PLAYED = "thalweg-engine policy simulate: "
 """Prefix of the binary's messages about policies that it cannot simulate."""
