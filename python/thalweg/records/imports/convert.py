@@ -47,6 +47,9 @@ REPLACEMENT = "\ufffd"
 TEXT_BYTES = "thalweg.text_bytes"
 """Key of a record file's metadata: number of bytes of the input's text that its name is the hash of."""
 
+CUT = "the last line has no line end: if the file was cut, so is its last value"
+"""Note on a file whose last line may be incomplete."""
+
 MAX_REASONS = 5
 """Maximum number of reasons in an error."""
 
@@ -182,12 +185,23 @@ class _TextDigest:
         self._most = most
         self.size = 0
         """Number of bytes in the hash."""
+        self.is_line_complete = True
+        """Whether the text ends with a line end."""
+        self._line_feeds = self._carriage_returns = 0
 
     def update(self, data: bytes) -> None:
         """Add text, up to the limit."""
+        self._line_feeds += data.count(b"\n")
+        self._carriage_returns += data.count(b"\r")
+        self.is_line_complete = data.endswith((b"\n", b"\r")) if data else self.is_line_complete
         part = data if self._most is None else data[: self._most - self.size]
         self._hash.update(part)
         self.size += len(part)
+
+    @property
+    def line_ends(self) -> int:
+        """Number of line ends in the text."""
+        return self._line_feeds or self._carriage_returns
 
     def hexdigest(self) -> str:
         """Return the hash."""
@@ -221,6 +235,8 @@ class _Conversion:
                     first_us = min(first_us, pc.min(table["end_us"]).as_py())
         if first_us == math.inf:
             return ""
+        if not (digest.is_line_complete or self.importer.shows_cuts):
+            self.done.fallbacks.add(CUT, path, digest.line_ends + 1)
         written.close({TEXT_BYTES: str(digest.size)})
         at = datetime.fromtimestamp(first_us / 1e6, UTC).strftime("%Y%m%dT%H%M%SZ")
         begin = f"{self.importer.source}-{at}-"

@@ -30,6 +30,7 @@ class Haproxy:
     """Importer of logs in a given format, or in HAProxy's default formats."""
 
     source = "haproxy"
+    shows_cuts = False
     fills = (
         "end_us", "connection", "kind", "transfer", "source", "machine", "start_us", "duration_us", "ip_version",
         "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",

@@ -24,6 +24,7 @@ class Iperf3:
     """Importer of iperf3 results over TCP."""
 
     source = "iperf3"
+    shows_cuts = True
     fills = (
         "end_us", "connection", "kind", "source", "start_us", "duration_us", "ip_version", "local_address",
         "local_port", "remote_address", "remote_port", "direction", "cc", "sent_bytes", "acked_bytes", "retransmits",

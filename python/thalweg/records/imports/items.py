@@ -277,6 +277,10 @@ class Importer(Protocol):
         """Value of the column `source`."""
 
     @property
+    def shows_cuts(self) -> bool:
+        """Whether a line that was cut off can no longer be parsed, as with JSON."""
+
+    @property
     def expected(self) -> str:
         """Description of the expected lines."""
 

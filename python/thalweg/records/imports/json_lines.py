@@ -21,6 +21,7 @@ class JsonLines:
     """Importer of JSON objects."""
 
     source = "json"
+    shows_cuts = True
     expected = "JSON objects, one per line or in a list"
     hint = "--map COLUMN=KEY[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 

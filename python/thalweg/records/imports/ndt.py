@@ -51,6 +51,7 @@ class Ndt:
     """Importer of ndt7 downloads."""
 
     source = "ndt"
+    shows_cuts = True
     fills = (
         "end_us", "connection", "kind", "source", "machine", "start_us", "duration_us", "ip_version", "local_address",
         "local_port", "remote_address", "remote_port", "direction", "cc", "sent_bytes", "acked_bytes",

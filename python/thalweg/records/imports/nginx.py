@@ -32,6 +32,7 @@ class Nginx:
     """Importer of access logs with one format."""
 
     source = "nginx"
+    shows_cuts = False
     fills = (
         "end_us", "connection", "kind", "transfer", "source", "machine", "start_us", "duration_us", "ip_version",
         "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",

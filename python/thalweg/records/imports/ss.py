@@ -73,6 +73,7 @@ class Ss:
     """Importer of ss dumps."""
 
     source = "ss"
+    shows_cuts = False
     fills = (
         "end_us", "connection", "kind", "source", "ip_version", "local_address", "local_port", "remote_address",
         "remote_port", "cgroup", "cc", "sent_bytes", "acked_bytes", "received_bytes", "retransmitted_bytes", "segments",

@@ -61,6 +61,7 @@ class CsvTable:
     """Importer of CSV with a heading."""
 
     source = "csv"
+    shows_cuts = False
     expected = "CSV with a header line"
     hint = "--map COLUMN=HEADING[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 

@@ -53,6 +53,7 @@ class Varnish:
     """Importer of access logs with one format."""
 
     source = "varnish"
+    shows_cuts = False
     fills = (
         "end_us", "connection", "kind", "transfer", "source", "machine", "start_us", "duration_us",
         "ip_version", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes", "reordering",

@@ -41,6 +41,7 @@ class OneByOne:
     def __init__(self, importer: Importer) -> None:
         self._importer = importer
         self.source = importer.source
+        self.shows_cuts = importer.shows_cuts
         self.expected = importer.expected
         self.hint = importer.hint
 

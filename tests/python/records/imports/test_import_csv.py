@@ -124,6 +124,21 @@ def test_a_missing_heading_is_reported_with_the_present_ones(tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_file_that_may_have_been_cut_is_noted(tmp_path: Path, line_end: str) -> None:
+    lines = ["finished,fct", "1795304248,650", "1795304249,650"]
+    notes = {}
+    for last in (line_end, ""):
+        file = tmp_path / f"{len(last)}.csv"
+        file.write_text(line_end.join(lines) + last, newline="")
+        importer = CsvTable(mapping([TIME, "fct_us=fct:ms"], None))
+        rows, done = imported(importer, file, out=tmp_path / "out")
+        assert [row["fct_us"] for row in rows] == [650_000, 650_000]
+        notes[last] = [(what, reason.first.line) for what, reason in done.fallbacks.items()]
+    assert notes[line_end] == []
+    assert notes[""] == [("the last line has no line end: if the file was cut, so is its last value", 3)]
+
+
 def test_invalid_utf_8_and_implausible_rtts_are_noted(tmp_path: Path) -> None:
     file = tmp_path / "odd.csv"
     file.write_bytes(b"finished,algorithm,rtt_ms\n1795304248,bbr,20\n1795304249,caf\xe9,99999999\n")
