@@ -37,13 +37,22 @@ def test_hours_with_one_algorithm_are_excluded_from_an_ab_comparison(tmp_path: P
     assert re.search("2[456]% of the samples are left out, because their hours had only one algorithm", caution.text)
 
 
-def test_slow_hours_before_a_small_pilot_do_not_count_as_its_control(tmp_path: Path) -> None:
-    """A tenth of the connections is treated in the second half; the first half, without treatment, was slow."""
-    frame = Traffic(rows=60_000, share=lambda columns: np.where(columns["hour"] < 12, 0.0, 0.1)).frame()
-    early = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US < 12
+@pytest.mark.parametrize(("clients", "by"), [(400, ("retransmits",)), (4, ("prefix",)), (0, ())])
+def test_slow_hours_before_a_small_pilot_do_not_count_as_its_control(
+    tmp_path: Path, clients: int, by: tuple[str, ...]
+) -> None:
+    """A tenth of the connections is treated in the second half; the first half, without treatment, was slow. Without
+    clients, the records have no addresses.
+    """
+    pilot = Traffic(rows=60_000, clients=clients or 400, hours=48, share=lambda columns: (columns["hour"] >= 24) * 0.1)
+    frame = pilot.frame()
+    if not clients:
+        frame = frame.with_columns(remote_address=pl.lit(None, pl.String))
+    early = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US < 24
     frame = frame.with_columns(fct_us=pl.when(early).then(pl.col("fct_us") * 2).otherwise(pl.col("fct_us")))
-    result = answer(tmp_path, frame)
+    result = answer(tmp_path, frame, Question(segments=by, replicates=300))
     assert "uneven-over-time" in codes(result)
+    assert result.parts
     assert "bbr" not in verdicts(result).values()
     naive = dict(frame.group_by("cc").agg(pl.col("fct_us").median()).iter_rows())
     assert naive["bbr"] < 0.8 * naive["cubic"], "negative control: without balancing, BBR looks better"

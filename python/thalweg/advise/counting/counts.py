@@ -126,7 +126,7 @@ def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: b
 def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
     """Return a factor for each arm and stratum that gives both arms equal weights in each stratum of the parts whose
     arms alternated unevenly; None if there is no such part. `are_by_network`: the clusters of a stratum are in several
-    subsamples.
+    subsamples, unless it has only one network.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
     least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata with a single
@@ -135,7 +135,11 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
     parts = [*by, "metric"]
     lots = _both(counted, [*parts, "stratum", "lot"])
     arms = lots.group_by(*parts, "stratum").agg(pl.exclude("lot").sum())
-    uneven = _uneven_in_all_lots(lots, parts) if are_by_network else _uneven_beyond_chance(arms, parts)
+    uneven = _uneven_beyond_chance(arms, parts)
+    if are_by_network:
+        in_one_lot = uneven.join(_in_one_lot(lots, parts), on=parts, how="semi")
+        in_lots = _uneven_in_all_lots(lots, parts).join(in_one_lot, on=parts, how="anti")
+        uneven = pl.concat([in_one_lot, in_lots])
     if not uneven["is_uneven"].any():
         return None
     arms = arms.join(uneven, on=parts)
@@ -212,6 +216,16 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
     overall = pl.col("treatment_n").sum() / pl.col("n").sum()
     is_uneven = (variance > (UNEVEN * overall * (1 - overall)) ** 2) & (excess > SURELY * sd)
     return strata.group_by(parts).agg(is_uneven.alias("is_uneven"))
+
+
+def _in_one_lot(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
+    """Return the parts of which most samples share their stratum with no other subsample: those of one network, or of
+    unknown networks.
+    """
+    n = pl.col("treatment_n") + pl.col("control_n")
+    strata = lots.group_by(*parts, "stratum").agg(lots=pl.len(), n=n.sum())
+    alone = pl.col("n").filter(pl.col("lots") == 1).sum()
+    return strata.group_by(parts).agg(is_alone=2 * alone > pl.col("n").sum()).filter("is_alone").select(parts)
 
 
 def _pairs(value: pl.Expr) -> pl.Expr:

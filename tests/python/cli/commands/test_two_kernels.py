@@ -55,11 +55,12 @@ def kernels(vm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[s
 
 def test_two_kernels_run_a_scenario_and_are_compared(thalweg: Thalweg, tmp_path: Path, kernels: list[str]) -> None:
     (tmp_path / "short.toml").write_text(SCENARIO)
-    for _ in range(ATTEMPTS):
-        done = thalweg("compare", "short.toml", *kernels)
+    done = thalweg("compare", "short.toml", *kernels)
+    for _ in range(ATTEMPTS - 1):
         if "untrustworthy" not in done.stderr:
             break
         shutil.rmtree(tmp_path / "runs")
+        done = thalweg("compare", "short.toml", *kernels)
     # On a busy machine, every attempt may be untrustworthy; nothing is compared then.
     assert done.returncode == Exit.NO_EVIDENCE, "one repetition says nothing of chance"
     begin = "Nothing was compared" if "untrustworthy" in done.stderr else "No verdict on any of "
