@@ -57,7 +57,7 @@ pub struct DecisionEngine {
     /// Arms that the kernel failed to set.
     pub(super) left_out: BTreeSet<ArmId>,
     /// Rows that the kernel has.
-    kernel_rows: BTreeSet<RowKey>,
+    pub(super) kernel_rows: BTreeSet<RowKey>,
     /// Rows that are written before all others.
     urgent: BTreeSet<RowKey>,
     /// The rows written last, of all rows and of the urgent ones: rows are written in rotation.
@@ -361,7 +361,7 @@ impl DecisionEngine {
 
     /// Returns the destination whose probabilities a row holds; for a network, an unseen destination within it. `None`
     /// without data.
-    fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
+    pub(super) fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
         if self.setup.networks(prefix).next().is_some() {
@@ -387,15 +387,22 @@ impl DecisionEngine {
         for netns in with_news {
             let Some(namespace) = self.namespaces.get_mut(&netns) else { continue };
             namespace.has_news = false;
-            let [v4, v6] = namespace.families;
-            let family = if v6 > v4 { Family::V6 } else { Family::V4 };
-            let Some(guard) = self.namespaces[&netns].guard.as_ref() else {
+            let namespace = &self.namespaces[&netns];
+            let Some(guard) = namespace.guard.as_ref() else {
                 kernel.forget_netns(netns);
                 continue;
             };
-            let result = kernel.set_netns_row(netns, &self.row(guard, unseen_destination(family, &self.setup), now));
+            let result = kernel.set_netns_row(netns, &self.row(guard, self.unseen_destination(namespace), now));
             self.note(result);
         }
+    }
+
+    /// Returns a destination that never has data, whose estimate therefore comes from all others. Its address is
+    /// reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
+    pub(super) fn unseen_destination(&self, namespace: &Namespace) -> Prefix {
+        let [v4, v6] = namespace.families;
+        let address = if v6 > v4 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+        self.setup.guard.tree.leaf(address)
     }
 
     fn row(&self, guard: &Guard, prefix: Prefix, now: Time) -> Row {
@@ -424,16 +431,6 @@ impl DecisionEngine {
 fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()
-}
-
-/// Returns a destination that never has data, whose estimate therefore comes from all others. Its address is reserved
-/// (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
-fn unseen_destination(family: Family, setup: &Setup) -> Prefix {
-    let address = match family {
-        Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    setup.guard.tree.leaf(address)
 }
 
 /// Returns an address in the destination at position `number` from the end of a network.

@@ -5,7 +5,7 @@ use super::addresses::{Range, range_around, ranges_within};
 use super::decision_engine::DecisionEngine;
 use super::decisions::Closed;
 use super::destination::{Arm, Decided, Destination, table};
-use super::kernel::Override;
+use super::kernel::{Override, RowKey};
 use super::phrases::{moment, percent};
 use crate::flow::reason::Reason;
 use crate::show::words::count;
@@ -68,8 +68,10 @@ impl DecisionEngine {
         let guard = self.namespaces.get(&netns).and_then(|namespace| namespace.guard.as_ref());
         let decision = self.decision(guard, prefix);
         let drawn = guard.filter(|_| decision == Decision::Draw);
-        let weights =
-            drawn.map(|guard| Direction::ALL.map(|direction| self.shown_weights(guard, prefix, direction, now)));
+        let weights = drawn.map(|guard| {
+            let from = self.row_for(netns, guard, prefix).unwrap_or(prefix);
+            Direction::ALL.map(|direction| self.shown_weights(guard, from, prefix, direction, now))
+        });
         let weight = |arm: ArmId, at: usize| match decision {
             Decision::Override(_, Override::Arm(set)) => Some(f64::from(u8::from(set == arm))),
             _ => weights.as_ref().map(|weights| weights[at].probability(arm)),
@@ -130,10 +132,25 @@ impl DecisionEngine {
         if guard.is_some() { Decision::Draw } else { Decision::NoChances }
     }
 
-    /// Returns the probabilities of a connection to this prefix, without algorithms that cannot be set there.
-    fn shown_weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
+    /// Returns the destination whose row the BPF program uses for a prefix without a row of its own: an unseen one of a
+    /// network around it, or of its namespace.
+    fn row_for(&self, netns: u32, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
+        let leaf = self.setup.guard.tree.leaf_of(prefix);
+        let is_network = leaf != self.setup.guard.tree.leaf(leaf.address());
+        let has_row = |prefix: &Prefix| self.kernel_rows.contains(&RowKey { netns, prefix: *prefix });
+        if is_network || has_row(&leaf) {
+            return None;
+        }
+        let network = self.setup.networks(leaf).find(has_row);
+        let in_network = network.and_then(|network| self.representative(guard, network));
+        in_network.or_else(|| self.namespaces.get(&netns).map(|namespace| self.unseen_destination(namespace)))
+    }
+
+    /// Returns the probabilities in the row of the destination `from` for a connection to `prefix`, without algorithms
+    /// that cannot be set there.
+    fn shown_weights(&self, guard: &Guard, from: Prefix, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let may_not = |arm: ArmId| !self.setup.may_use(&self.setup.arms.arm(arm).name, prefix);
-        self.weights(guard, prefix, direction, now).without(guard.arms().default(), may_not)
+        self.weights(guard, from, direction, now).without(guard.arms().default(), may_not)
     }
 
     fn sentence(&self, netns: u32, guard: Option<&Guard>, decision: Decision, prefix: Prefix, now: Time) -> String {
@@ -147,7 +164,7 @@ impl DecisionEngine {
                  --private is set."
             ),
             Decision::NoChances => self.without_chances(netns),
-            Decision::Draw => guard.map(|guard| self.drawn(guard, prefix, now)).unwrap_or_default(),
+            Decision::Draw => guard.map(|guard| self.drawn(netns, guard, prefix, now)).unwrap_or_default(),
         };
         sentence + &self.exceptions(decision, prefix)
     }
@@ -179,8 +196,20 @@ impl DecisionEngine {
         format!("Its connections are left alone, because {why}.")
     }
 
-    fn drawn(&self, guard: &Guard, prefix: Prefix, now: Time) -> String {
-        let sentence = self.without_some(guard, prefix, now).unwrap_or_else(|| guard.explain(prefix, now).sentence);
+    fn drawn(&self, netns: u32, guard: &Guard, prefix: Prefix, now: Time) -> String {
+        let mut sentence = self.without_some(guard, prefix, now).unwrap_or_else(|| guard.explain(prefix, now).sentence);
+        if let Some(from) = self.row_for(netns, guard, prefix) {
+            let [now_in, later_in] =
+                [from, prefix].map(|from| self.shown_weights(guard, from, prefix, Direction::In, now));
+            if now_in != later_in {
+                let most = &self.setup.arms.arm(now_in.most()).name;
+                sentence = format!(
+                    "Until a connection to it has closed, {most} gets {} of new connections, as for other unknown \
+                     destinations. Then: {sentence}",
+                    percent(now_in.probability(now_in.most())),
+                );
+            }
+        }
         if self.setup.is_dry_run { format!("Dry run: nothing is set. {sentence}") } else { sentence }
     }
 
@@ -207,7 +236,7 @@ impl DecisionEngine {
         if out.is_empty() {
             return None;
         }
-        let weights = self.shown_weights(guard, prefix, Direction::In, now);
+        let weights = self.shown_weights(guard, prefix, prefix, Direction::In, now);
         let (most, default) = (weights.most(), guard.arms().arm(guard.arms().default()).name.as_str());
         Some(format!(
             "{} gets {} of new connections: {}. {} are held out and keep {default}.",

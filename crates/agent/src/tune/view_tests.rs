@@ -78,6 +78,36 @@ fn explain_covers_known_and_unseen_destinations() {
 }
 
 #[test]
+fn explain_reports_what_the_kernel_does_until_a_destination_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    let rule = "format = 1\nsource = \"x\"\ndefault = \"cubic\"\n[[rules]]\nname = \"edge\"\nalgorithm = \"bbr\"\n\
+                reason = \"r\"\nsource = \"s\"\nwhen = { prefix = [\"192.0.2.0/24\", \"203.0.113.0/24\"] }\n";
+    std::fs::write(&file, rule).unwrap();
+    let (mut engine, mut kernel) =
+        (engine(&["--policy", file.to_str().unwrap()], "holdout = 0.0\n"), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    let explained = |engine: &DecisionEngine, to: &str| {
+        let destination = engine.explain(prefix(to), at(100.0)).explained.remove(0);
+        let bbr = destination.arms.iter().find(|arm| arm.cc == "bbr").unwrap().weight_in.unwrap();
+        (destination.sentence, bbr)
+    };
+    // The row of the network namespace applies, then that of 192.0.0.0/16, which no rule names, then its own.
+    let (sentence, bbr) = explained(&engine, "192.0.2.7/32");
+    assert!(
+        sentence.starts_with("Until a connection to it has closed, cubic gets 100 % of new connections"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("Then: bbr by the rule `edge`") && bbr < 1e-9, "{sentence}");
+    learn(&mut engine, &mut kernel, "192.0.77.0/24", 3, [400.0, 100.0]);
+    assert!(explained(&engine, "192.0.2.7/32").0.starts_with("Until a connection to it has closed, cubic"));
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 3, [400.0, 100.0]);
+    let (sentence, bbr) = explained(&engine, "192.0.2.7/32");
+    assert!(!sentence.contains("Until") && bbr > 1.0 - 1e-9, "{sentence}");
+    assert!(!explained(&engine, "198.51.100.9/32").0.contains("Until"), "no rule applies to it before or after");
+}
+
+#[test]
 fn an_override_takes_precedence_over_the_policy_reason() {
     let config = "dry_run = true\n[[override]]\nprefix = \"192.0.2.0/24\"\ncc = \"bbr\"\n";
     let engine = learned(config);
