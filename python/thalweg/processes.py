@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 PR_SET_PDEATHSIG = 1
 """Option of prctl(2), from linux/prctl.h, that requests a signal when the parent process dies."""
@@ -65,11 +64,8 @@ def asked_to_end() -> Iterator[None]:
         yield
         return
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
     heeded = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
+    before = {number: signal.signal(number, signal.default_int_handler) for number in heeded}
     try:
         with repeating_ignored():
             yield

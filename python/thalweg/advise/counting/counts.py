@@ -126,7 +126,7 @@ def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: b
 def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
     """Return a factor for each arm and stratum that gives both arms equal weights in each stratum of the parts whose
     arms alternated unevenly; None if there is no such part. `are_by_network`: the clusters of a stratum are in several
-    subsamples, unless it has only one network.
+    subsamples, unless all samples are of one network or of unknown networks.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
     least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata with a single
