@@ -35,7 +35,7 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything as CI
+test: test-setup test-build setup agent test-kernel lint test-all ## check everything as CI
 	@tools/bootstrap left-out
 
 .PHONY: test-under-load
@@ -79,26 +79,29 @@ test-rust: setup ## Rust tests and doc examples
 	@tools/bootstrap bpf
 	$(CARGO) test $(RELEASE)
 
-# The agent's tests wait for guests most of the time, so the others run beside them; the studies, which are not timed,
-# have the processor when both wait. The lockstep is with the agent, with which it shares a build of libbpf.
+# The agent's tests wait for guests most of the time, so the others run in parallel with them. The lockstep is with the
+# agent, with which it shares a build of libbpf.
 AGENT = thalweg-agent thalweg-lockstep
-.PHONY: test-rust-and-studies
-test-rust-and-studies: setup
-	@tools/bootstrap bpf
-	@tools/together '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)' \
-		'$(CARGO) test --release $(AGENT:%=--package %)' 'nice -n $${THALWEG_NICE-10} $(MAKE) studies'
+RUST_PARTS = '$(CARGO) test --release $(AGENT:%=--package %)' '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)'
 
 # Most tests wait for programs that they start, so five parts run in parallel. Those of real kernels are in the first
 # part, which has priority.
 ADVICE = tests/python/advise
 COUNTED = tests/python/advise/counting tests/python/studies tests/repository/test_policy_outcomes.py
 COMPUTED = $(addprefix tests/python/,analysis plan records report scenario search synth)
+PYTHON_PARTS = '$(PYTEST) $(patsubst %,--ignore=%,$(ADVICE) $(COUNTED) $(COMPUTED) tests/repository)' \
+	'$(PYTEST) $(COMPUTED)' '$(PYTEST) $(ADVICE) --ignore=tests/python/advise/counting' '$(PYTEST) $(COUNTED)' \
+	'$(PYTEST) tests/repository $(COUNTED:%=--ignore=%)'
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
-	@tools/together '$(PYTEST) $(patsubst %,--ignore=%,$(ADVICE) $(COUNTED) $(COMPUTED) tests/repository)' \
-		'$(PYTEST) $(COMPUTED)' '$(PYTEST) $(ADVICE) --ignore=tests/python/advise/counting' '$(PYTEST) $(COUNTED)' \
-		'$(PYTEST) tests/repository $(COUNTED:%=--ignore=%)'
+	@tools/together $(PYTHON_PARTS)
+
+# The studies, which are not timed, have the processor when all others wait.
+.PHONY: test-all
+test-all: setup
+	@tools/bootstrap bpf spark
+	@tools/together $(PYTHON_PARTS) $(RUST_PARTS) 'nice -n $${THALWEG_NICE-10} $(MAKE) studies'
 
 # Tests whose names contain "fuzz" try random input for about a second each; here for FUZZ_SECONDS.
 .PHONY: fuzz
