@@ -3,7 +3,7 @@
     answer = advise([Path("/var/lib/thalweg/records")], Question(segments=("prefix",)))
     answer.headline
     [(part.title, part.verdict, part.reason) for part in answer.parts]
-    rules.text(answer)      # the policy that follows
+    policy_rules.text(answer)      # the policy that follows
 
 Records may be of any size: an engine (DuckDB or Spark) aggregates them, and Python reads only the aggregated counts.
 docs/concepts/advice.md describes the method and its reasons; docs/reference/advise.md lists all options and thresholds.
@@ -32,7 +32,7 @@ from thalweg.advise.question import Design, Question
 from thalweg.advise.statistics.effects import QUANTILES, Arm, Difference, Effect
 from thalweg.errors import Exit, ThalwegError
 from thalweg.processes import asked_to_end
-from thalweg.records.find import FoundFiles, LeftOutFile, find, nothing
+from thalweg.records.find import TRIES, FoundFiles, LeftOutFile, find, nothing
 from thalweg.results.parquet import damaged
 
 __all__ = [
@@ -60,9 +60,6 @@ __all__ = [
     "advise",
 ]
 
-TRIES = 5
-"""Maximum number of attempts to list the files, because the agent merges its files once an hour."""
-
 
 def advise(
     places: Sequence[Path],
@@ -73,8 +70,8 @@ def advise(
 ) -> Answer:
     """Evaluate the records in files and folders; `table` maps networks to attributes such as AS and country.
 
-    Damaged files are excluded and listed in `Answer.left_out`. Raises `ThalwegError` if there are no records, or if
-    they do not fit the question.
+    Damaged files are excluded and listed in `Answer.left_out`. Raises `ThalwegError` if there are no records, if they
+    do not fit the question, or if the engine fails.
     """
     with asked_to_end():
         return _tried(places, question or Question(), table, engine)

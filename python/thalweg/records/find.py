@@ -35,6 +35,9 @@ FORBIDDEN = "this user may not read it"
 GONE = "file-gone"
 """Error code for a file that was removed while it was read."""
 
+TRIES = 5
+"""Maximum number of attempts to read records, because the agent removes files when it merges them."""
+
 
 @dataclass(frozen=True)
 class LeftOutFile:
@@ -55,8 +58,19 @@ class FoundFiles:
 def find(paths: Sequence[Path]) -> FoundFiles:
     """Find the record files in files and folders, recursively.
 
-    Raises `ThalwegError` if a path does not exist, or none of them contains records.
+    Raises `ThalwegError` if a path does not exist or may not be read, files are repeatedly removed meanwhile (`GONE`),
+    or none of them contains records.
     """
+    for _ in range(TRIES - 1):
+        try:
+            return _find(paths)
+        except ThalwegError as error:
+            if error.code != GONE:
+                raise
+    return _find(paths)
+
+
+def _find(paths: Sequence[Path]) -> FoundFiles:
     listed, equal = _without_equal(_listed(paths))
     files, merged = _without_merged(listed)
     skipped = [*equal, *merged]
@@ -177,7 +191,9 @@ class _Span:
     last: int
 
     def is_within(self, other: "_Span") -> bool:
-        """Return whether the other file of this folder has all flushes of this one, and more."""
+        """Return whether the other file, which begins no later, is in this folder and has all flushes of this one, and
+        more.
+        """
         is_shorter = (self.first, self.last) != (other.first, other.last)
         return is_shorter and self.file.parent == other.file.parent and self.last <= other.last
 

@@ -21,7 +21,7 @@ class Measure:
     of: Of
     value: pl.Expr
     columns: tuple[str, ...]
-    """Input columns; rows in which any of them is null do not count."""
+    """Main input columns; `value`, which may use others, determines which rows count."""
     about: str
 
 

@@ -82,7 +82,7 @@ class Records:
         Arrow decodes every file before polars reads them: a flipped bit in a page can make polars abort the process,
         where Arrow raises an exception.
 
-        Raises `ThalwegError` if the rows of a file are damaged.
+        Raises `ThalwegError` if the rows of a file are damaged, or a file was removed.
         """
         if self._first_damaged:
             raise self._damaged(*self._first_damaged)

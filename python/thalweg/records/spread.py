@@ -22,7 +22,7 @@ LIMIT = 300
 
 
 def classed(rows: pl.LazyFrame, value: pl.Expr, *by: pl.Expr) -> pl.LazyFrame:
-    """Count values by class, per group of `by`; null values are ignored."""
+    """Count values by class, per group of `by`; null, negative, infinite and NaN values are ignored."""
     class_number = (pl.col("value").log10() * PER_POWER).floor()
     number = pl.when(pl.col("value") > 0).then(class_number.clip(lower_bound=ZERO + 1)).otherwise(ZERO).cast(pl.Int64)
     groups = [expression.meta.output_name() for expression in by]

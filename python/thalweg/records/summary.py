@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from thalweg.errors import ThalwegError
-from thalweg.records.find import GONE, LeftOutFile
+from thalweg.records.find import GONE, TRIES, LeftOutFile
 from thalweg.records.measures import MEASURES
 from thalweg.records.missing import Missing, empties, missing
 from thalweg.records.read import Records, read
@@ -20,8 +20,6 @@ COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version"
 """Columns whose values are counted."""
 
 BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
-TRIES = 5
-"""Maximum number of attempts to read the records, because the agent merges its files once an hour."""
 MAX_BINS = 200
 """Maximum number of time steps."""
 
@@ -48,7 +46,8 @@ class Algorithm:
     cc: str
     count: Count
     acked_bytes: int | None
-    """Acknowledged bytes of its connections; of its transfers if there are no connections. None: unknown in every row.
+    """Weighted sum of the acknowledged bytes of its connections; of its transfers if there are no connections. None:
+    unknown in every row.
     """
     cpu_judged: int
     """Weighted number of connections for which it is known whether the CPU limited them."""
@@ -91,7 +90,9 @@ class Summary:
     """Algorithms by name, the one with most rows first."""
     missing: list[Missing]
     over_time: pl.DataFrame
-    """Columns cc, start_us (of the time step), connections, transfers: the number that ended in each step."""
+    """Columns cc, start_us (of the time step), connections, transfers: the weighted number that ended in each step; an
+    open connection counts at its last sample.
+    """
     bin_s: int
     """Length of a time step."""
     where: Where
@@ -101,7 +102,7 @@ class Summary:
 def summarise(records: Records) -> Summary:
     """Summarise records.
 
-    Raises `ThalwegError` if a file is damaged.
+    Raises `ThalwegError` if a file is damaged or was removed.
     """
     rows = records.rows.with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
     begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
@@ -142,7 +143,7 @@ def summary_of(paths: Sequence[Path], where: Where = ()) -> Summary:
     """Read the records that meet conditions and summarise them; retry if the agent removes a file in the meantime, as
     it does when it merges.
 
-    Raises `ThalwegError` if there are no records, or if a file is damaged.
+    Raises `ThalwegError` if there are no records, a column is unknown, or a file is damaged or repeatedly removed.
     """
     for _ in range(TRIES - 1):
         try:

@@ -230,6 +230,23 @@ def test_a_file_that_is_merged_away_while_it_is_read_counts_once(
     assert len(tries) == 2
 
 
+def test_a_file_that_is_merged_away_while_files_are_listed_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2)]
+    schema_of = find._schema
+
+    def merged_meanwhile(file: Path) -> pl.Schema | str:
+        if parts:
+            synthetic.flushed(tmp_path, 1, 2, [synthetic.closed(1), synthetic.closed(2)])
+            while parts:
+                parts.pop().unlink()
+        return schema_of(file)
+
+    monkeypatch.setattr(find, "_schema", merged_meanwhile)
+    assert connections(tmp_path) == [1, 2]
+
+
 def test_repeatedly_disappearing_files_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
 

@@ -58,8 +58,8 @@ def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
-    """Return the number and duration of stalls, null if a copy did not begin: playback begins with the first segment or
-    frame.
+    """Return the number, duration and share of stalls, null if a copy did not begin: playback begins with the first
+    segment or frame.
     """
     played = transfers.filter(pl.col("stall_us").is_not_null())
     shown_us = pl.col("end_us").max() - pl.col("end_us").min()

@@ -32,9 +32,11 @@ STAY_US = 1_000_000
 def convergence_times(
     of_experiment: Sequence[Copy], planned: ExperimentDocument, sample_interval_us: int, window: Window
 ) -> dict[str, float | None]:
-    """Return the time in s that each flow took; None if it did not reach its share, or no share is defined.
+    """Return the time in s that each flow took; None if it did not reach its share, has none, or no span of constant
+    share is long enough.
 
-    `planned` is the experiment in the plan.
+    Flows of a link that is unlimited or follows a trace have no share and are missing. `planned` is the experiment in
+    the plan.
     """
     times: dict[str, float | None] = {}
     for direction, link in LINKS.items():

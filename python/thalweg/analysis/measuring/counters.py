@@ -76,7 +76,7 @@ def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
 def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
     """Return the copies of every flow that started, by experiment and repetition.
 
-    `samples` needs the columns `SAMPLED` only; both tables may hold many experiments.
+    `samples` needs only the key columns, `t_us` and `SAMPLED`; both tables may hold many experiments.
     """
     keys = [*EXPERIMENT, "flow", *CONNECTION]
     knots = _knots(flows, samples, keys)

@@ -83,7 +83,7 @@ class Bottleneck:
         """Return the waiting time of a packet that had arrived at each sample within the window.
 
         The wait ends when the link has had capacity for the backlog; after the last sample the mean rate of the last
-        second is assumed. Empty if the link is unlimited.
+        second is assumed. Waits that would never end are left out. Empty if the link is unlimited.
         """
         inside = (self.t_us >= window.from_us) & (self.t_us <= window.to_us)
         if self.capacity_bytes is None:
@@ -132,8 +132,8 @@ def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, i
 
 
 def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -> pl.DataFrame:
-    """Return one row per experiment and repetition, with a column per measure of the path; the window must overlap the
-    samples.
+    """Return one row per experiment and repetition whose samples overlap the window, with a column per measure of the
+    path.
     """
     rows = []
     for (experiment, repetition), link in links.items():

@@ -20,7 +20,7 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.results.plan_document import BackgroundDocument, ExperimentDocument
 
 PAYLOAD = 1448 / PACKET_BYTES
-"""Payload in a full-sized packet with timestamps."""
+"""Fraction of a full-sized packet with timestamps that is payload."""
 
 SCHEMA = {**dict.fromkeys(EXPERIMENT, pl.UInt64), "flow": pl.String, "max_min_share": pl.Float64}
 

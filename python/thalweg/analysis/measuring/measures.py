@@ -59,7 +59,17 @@ _FRACTIONS = {
     "utilisation_while_active",
 }
 
-_BAD = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
+_BAD = {
+    "retransmits",
+    "retransmit_ratio",
+    "timeouts",
+    "drops",
+    "jitter",
+    "stability",
+    "starved",
+    "stalls",
+    "stall_ratio",
+}
 """Measures whose smaller values are better, in addition to all times."""
 
 _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}

@@ -16,16 +16,18 @@ PROBE_RTT_PACKETS = 4
 
 
 def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """Return `probe_rtt_sync` per experiment and repetition with at least two sampled BBR connections.
+    """Return `probe_rtt_sync` per experiment and repetition with at least two BBR connections.
 
     It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; null if
     that never occurs.
     """
     bbr_flows = flows.filter(pl.col("cc") == ALGORITHM)
     names = bbr_flows.select(*EXPERIMENT, "flow").unique()
-    counts = bbr_flows.group_by(EXPERIMENT, maintain_order=True).agg(
-        pl.struct("flow", "copy", "connection").n_unique().alias("connections"),
-        pl.col("start_us").max().alias("last_start_us"),
+    connections = bbr_flows.group_by(*EXPERIMENT, "flow", "copy", "connection", maintain_order=True).agg(
+        pl.col("start_us").min()
+    )
+    counts = connections.group_by(EXPERIMENT, maintain_order=True).agg(
+        pl.len().alias("connections"), pl.col("start_us").max().alias("last_start_us")
     )
     # The window is also small after a retransmission timeout.
     is_probing = (pl.col("cwnd_packets") <= PROBE_RTT_PACKETS) & (pl.col("ca_state") != "loss")

@@ -28,7 +28,8 @@ def bin_us(sample_interval_us: int) -> int:
 def stability(copies: Sequence[Copy], sample_interval_us: int, window: Window) -> float | None:
     """Return the coefficient of variation of a flow's goodput after its start-up, over bins within the window.
 
-    Start-up ends with the first bin in which the flow reaches its own mean goodput. None if there are too few bins.
+    Start-up ends with the first bin in which the flow reaches its own mean goodput. None if there are too few bins, or
+    no bytes in them.
     """
     start, end = min(copy.start_us for copy in copies), max(copy.end_us for copy in copies)
     width = bin_us(sample_interval_us)

@@ -11,7 +11,7 @@ ROUND_TRIPS = 2
 def starved(flows: pl.DataFrame, base_rtts: pl.DataFrame) -> pl.DataFrame:
     """Return `connections` and `starved` per experiment, repetition and flow, from the table of transfers.
 
-    A connection that started less than two round trips before the end of the experiment does not count as starved.
+    A connection that lasted for at most two round trips of the empty path does not count as starved.
     """
     lasted_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
     connections = flows.group_by(*EXPERIMENT, "flow", "copy", "connection", maintain_order=True).agg(

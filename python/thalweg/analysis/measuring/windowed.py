@@ -13,7 +13,8 @@ FLOW_MEASURES = ["goodput", "share", "retransmits", "retransmit_ratio"]
 
 
 def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return one row per experiment, repetition and flow that was active within the window, and `jain` per experiment.
+    """Return one row per experiment, repetition and flow that was active within the window, and `jain` and `jain_up`
+    per experiment and repetition.
 
     Shares and indices are computed within one direction.
     """

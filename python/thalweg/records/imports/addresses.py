@@ -86,7 +86,7 @@ def endpoint(text: str) -> tuple[Address | None, int | None]:
         The address and the port. Both are `None` for a UNIX socket, `-` and an empty text.
 
     Raises:
-        Unread: It is not an address.
+        Unread: It is not an address, or the port is above 65535.
 
     >>> endpoint("::ffff:198.51.100.7"), endpoint("[2001:db8::1]:443"), endpoint("unix:")
     ((IPv4Address('198.51.100.7'), None), (IPv6Address('2001:db8::1'), 443), (None, None))
@@ -144,7 +144,8 @@ def ends(side: str, address: str, port: str = "") -> ImportedRow:
 def with_key(form: str, key: Path | None) -> Addresses:
     """Return the conversion for the requested format; the default key file is that of thalweg-agent.
 
-    Raises `ThalwegError` if the format is unknown, the file has no valid key, or other users may read it.
+    Raises `ThalwegError` if the format is unknown, `key` is set although the format has none, or the file has no valid
+    key or is accessible to other users.
     """
     if form not in FORMS:
         raise ThalwegError(

@@ -14,9 +14,9 @@ set.
 
 
 def complete(row: RecordRow) -> RecordRow:
-    """Fill in derived values; existing ones are unchanged.
+    """Fill in derived values in place; existing ones are unchanged.
 
-    Raises `Unread` if the time of its end is neither present nor derivable.
+    Raises `Unread` if the time of its end is neither present nor derivable, or a time is invalid.
 
     >>> complete({"kind": "close", "end_us": 1_700_000_009_000_000, "duration_us": 4_000_000})["start_us"]
     1700000005000000

@@ -1,8 +1,8 @@
 """HAProxy's logs: a line per request, which becomes a transfer, or in mode tcp a line per connection.
 
 The connection is the one to the client. HAProxy reads its clock when the last byte is in the socket's send buffer, not
-when the client has received it, so the logged time is a duration and never a completion time. Request times have no
-time zone.
+when the client has received it, so the logged time is a duration and never a completion time. Times of the default
+formats have no time zone.
 """
 
 import re
@@ -19,7 +19,7 @@ from thalweg.records.schema import CLOSE, TRANSFER
 
 OF_HTTP = {"ST", "TR", "Ta", "tr", "trg", "trl", "r", "HM", "HU", "HV", "HP", "HPO", "HQ"}
 """Fields of requests, which a connection lacks."""
-SPANS = (("Ta", ("tr", "trl", "trg")), ("Tt", ("Tl", "T", "t", "Ts")))
+SPANS = (("Ta", ("trl", "trg", "tr")), ("Tt", ("Tl", "T", "t", "Ts")))
 """Duration fields, and the start times that they refer to, those with a time zone first."""
 TIMERS = ("TR", "Th", "Ti", "Tq", "Tw", "Tc", "Tr", "Td", "Ta", "Tt", "Tu")
 RTTS = {"fc_rtt(us)": 1.0, "fc_rtt": 1e3, "fc_rtt(ms)": 1e3}
@@ -114,7 +114,7 @@ def _span(fields: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[
 
 
 def _instant(fields: Mapping[str, str], name: str) -> int | None:
-    """Parse a time of day; milliseconds may be in a separate field."""
+    """Parse a date and time; milliseconds may be in a separate field."""
     at = times.instant(fields[name])
     if name in ("t", "tr") or at is None:
         return at

@@ -265,7 +265,7 @@ class SourceFile:
             yield number, line.rstrip("\r\n")
 
     def number(self, line: int) -> int:
-        """Return a line number that is unique among files: 32 bits of it are a hash of the file's name."""
+        """Return a line number that is unique among files: 32 bits of it are a hash of the file's path."""
         return zlib.crc32(str(self.path).encode(errors="surrogateescape")) << 32 | line
 
 

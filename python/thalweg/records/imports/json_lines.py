@@ -26,7 +26,10 @@ class JsonLines:
     hint = "--map COLUMN=KEY[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], notation: Notation | None = None) -> None:
-        """Create an importer from the map, and the notation of numbers and times in strings."""
+        """Create an importer from the map, and the notation of numbers and times in strings.
+
+        Raises `ThalwegError` if the map has no end time.
+        """
         self._mapped = with_time(mapped)
         self._notation = notation or Notation()
         self._kind = kind_of(mapped)

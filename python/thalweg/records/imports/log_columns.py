@@ -119,7 +119,7 @@ class LogBlock:
         self._lines = pl.Series([], dtype=pl.String)
 
     def columns(self, addresses: Addresses) -> pl.DataFrame:
-        """Return the columns of the lines."""
+        """Return the columns of the lines; call it once, because it releases the text."""
         text, self._text = self._text, ""
         lines = _lines(text)
         self._lines = lines

@@ -105,7 +105,10 @@ def mapped_row(
 
 
 def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, ImportedValue]]:
-    """Yield the column of a field, and for an address with a port also the port column."""
+    """Yield the column of a field, and for an address with a port also the port column.
+
+    Addresses that were already truncated or hashed are unchanged.
+    """
     if mapped.column in ADDRESSES:
         row: ImportedRow = {mapped.column: known_form(text)}
         if row[mapped.column] is None and not values.is_unknown(text):
@@ -116,7 +119,7 @@ def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[st
 
 
 def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
-    """Parse a field as the value of its column; addresses that were already truncated or hashed are unchanged."""
+    """Parse a field as the value of its column, which is not an address; `None` if it is unknown."""
     kind = COLUMNS[mapped.column].kind
     if kind == "string":
         if text not in values.NOTHING and text not in NAMES.get(mapped.column, (text,)):
@@ -178,7 +181,7 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
     """Parse the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
 
     Raises:
-        ThalwegError: A column is unknown, or its unit is, or settings repeat a column.
+        ThalwegError: The file cannot be read or is malformed, a column or its unit is unknown, or settings repeat one.
 
     >>> mapping(["end_us=finished:s"], None)
     [Mapped(column='end_us', source='finished', unit='s', value='')]
@@ -291,7 +294,7 @@ def _nearest(column: str) -> str:
 
 
 def units(column: str) -> Mapping[str, float]:
-    """Return the accepted units of a column's values, each with its size in the column's own unit.
+    """Return the accepted units of a column's values, each with its size in the column's own unit (`EXCEL`: 0).
 
     >>> sorted(units("rtt_min_us")), units("cc")
     (['min', 'ms', 'ns', 's', 'us'], {})

@@ -246,7 +246,7 @@ def _series(download: JsonValue) -> list[JsonObject]:
 
 
 def _counters(series: Sequence[JsonObject]) -> ImportedRow:
-    """Return the counters of the last TCP_INFO, and the last BBR state, in the kernel's units."""
+    """Return the counters of the last TCP_INFO, and the last BBR state; rates are converted from bytes to bits."""
     info = _last(series, "TCPInfo")
     if info is None:
         return {}

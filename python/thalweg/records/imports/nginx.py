@@ -1,8 +1,8 @@
 """nginx's access logs: a line per request, which becomes a transfer, or of its stream module a line per connection.
 
 nginx reads its clock when the last byte is in the socket's send buffer, not when the client has received it, and the
-time includes waiting for the upstream. $request_time is therefore the row's duration and never a completion time. RTT
-and window are sampled when the line is written.
+time includes waiting for the upstream. $request_time is therefore the row's duration and never a completion time. The
+RTT is sampled when the line is written.
 """
 
 from collections.abc import Iterator, Sequence

@@ -62,7 +62,7 @@ def line_form(text: str) -> LineForm:
 def log_format(config: Path, name: str | None) -> str:
     """Return a format from an nginx configuration file; without a name, the only one in the file.
 
-    Included files are not read. Raises `ThalwegError` if no format has that name.
+    Included files are not read. Raises `ThalwegError` if the file cannot be read, or not exactly one format matches.
     """
     try:
         text = read_regular(config, LARGEST_TEXT).decode("utf-8", errors="replace")

@@ -68,7 +68,8 @@ class CsvTable:
     def __init__(self, mapped: Sequence[Mapped], delimiter: str = "", notation: Notation | None = None) -> None:
         """Create an importer from the map, the delimiter, and the notation of numbers and times.
 
-        The default delimiter is that of a first line `sep=`, a tab in files named .tsv, otherwise a comma.
+        The default delimiter is that of a first line `sep=`, a tab in files named .tsv, otherwise a comma. Raises
+        `ThalwegError` if the map has no end time.
         """
         self._mapped = with_time(mapped)
         self._delimiter = delimiter
@@ -78,7 +79,7 @@ class CsvTable:
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Parse a file.
 
-        Raises `ThalwegError` if it lacks a column of the map.
+        Raises `ThalwegError` if the heading is not CSV, or does not have each column of the map once.
         """
         table = self._opened(source)
         for row in table.rows:
@@ -87,7 +88,7 @@ class CsvTable:
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
         """Read a file in blocks of rows.
 
-        Raises `ThalwegError` if it lacks a column of the map.
+        The iterator raises `ThalwegError` as that of `read` does.
         """
         notations = (dataclasses.replace(self._notation, is_european=is_european) for is_european in (False, True))
         if any(has_unread_constants(self._mapped, notation) for notation in notations):

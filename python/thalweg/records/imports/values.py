@@ -1,4 +1,7 @@
-"""Parses texts of logs as values of columns: numbers with units. Empty texts, `-`, NaN and infinities are unknown."""
+"""Parses texts of logs as values of columns: numbers with units.
+
+Texts in `NOTHING`, NaN and infinities are unknown. Parsing functions raise `Unread` for malformed texts.
+"""
 
 import math
 import re
@@ -68,7 +71,7 @@ def number(text: str, unit: float = 1.0) -> float | None:
 
 
 def count(text: str, unit: float = 1.0) -> int | None:
-    """Parse a non-negative number that is an integer in the target's unit; `None` if it is unknown.
+    """Parse a non-negative number, and round it to an integer of the target's unit; `None` if it is unknown.
 
     >>> count("0.204", 1e6), count("12")
     (204000, 12)

@@ -48,7 +48,7 @@ ISO_LOCAL = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(?:\.[0-9]{{1,6}})?"
 SLASHED = rf"\[?[0-9]{{2}}/[A-Z][a-z]{{2}}/[0-9]{{4}}:{CLOCK} [+-][0-9]{{4}}\]?"
 MICROSECONDS = 1_000_000
 MAX_EXACT = 2.0**52
-"""Below this, the distance of a float to the next integer and the next half is zero or at least a tenth."""
+"""From this on, floats have no fraction, so that a half is not recognised; such amounts are uncertain."""
 
 Values = dict[str, pl.Series]
 """Columns by name."""
@@ -251,7 +251,9 @@ class Words:
 
 @dataclass(frozen=True)
 class Instants:
-    """UNIX times and dates; ISO 8601 in UTC and the common log format are parsed at once, others by `definition`."""
+    """UNIX times and dates, parsed at once if they are ISO 8601 in UTC or without a time zone, or in the common log
+    format; others are parsed by `definition`.
+    """
 
     column: str
     definition: Callable[[str], ImportedValue] = times.instant

@@ -49,8 +49,8 @@ def with_all_columns(table: pa.Table) -> pa.Table:
 
 
 class RecordFile:
-    """A file of records under construction, as a context manager: an unfinished file is removed at the end, with its
-    folders.
+    """A file of records under construction, as a context manager: an unfinished file is removed at the end, and after
+    an exception also the folders that were created for it.
     """
 
     def __init__(self, folder: Path) -> None:

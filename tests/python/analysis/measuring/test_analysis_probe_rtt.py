@@ -35,6 +35,12 @@ def test_synchronisation_is_the_first_sample_with_all_flows_in_probe_rtt(tmp_pat
     assert in_step(synthetic) == pytest.approx(17)
 
 
+def test_synchronisation_counts_from_the_start_of_connections_not_of_their_later_transfers(tmp_path: Path) -> None:
+    synthetic = two_bbr_flows(tmp_path, {"a": {20: 4}, "b": {20: 4}})
+    synthetic.transfer(0, 0, "b", cc="bbr", transfer=1, start_us=40 * SECOND, end_us=60 * SECOND)
+    assert in_step(synthetic) == pytest.approx(17)
+
+
 def test_flows_that_never_coincide_are_not_synchronised(tmp_path: Path) -> None:
     assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4, 20: 4}, "b": {13: 4, 23: 4}})) is None
 

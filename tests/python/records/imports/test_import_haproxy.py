@@ -81,6 +81,13 @@ def test_a_custom_format_yields_its_tcp_fields(tmp_path: Path) -> None:
     assert not done.fallbacks
 
 
+def test_a_time_with_a_time_zone_takes_precedence(tmp_path: Path) -> None:
+    line = "22/Nov/2026:00:37:28.250 22/Nov/2026:00:37:28 +0100|1500\n"
+    (row,), done = rows_of(tmp_path, line, Haproxy("%tr %trl|%Ta"))
+    assert row["start_us"] == AT_S * 1_000_000
+    assert not done.fallbacks
+
+
 @pytest.mark.parametrize(
     ("field", "text", "us"), [("fc_rtt", "45", 45_000), ("fc_rtt(ms)", "45", 45_000), ("fc_rtt(us)", "45", 45)]
 )

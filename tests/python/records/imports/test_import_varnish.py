@@ -44,6 +44,13 @@ def test_varnish_timestamps_take_precedence_over_seconds(tmp_path: Path) -> None
     assert (row["duration_us"], row["sent_bytes"]) == (500_000, 0)
 
 
+def test_a_duration_in_microseconds_takes_precedence_over_one_in_seconds(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("203.0.113.9 2026-11-21T23:37:28+0000 0 204113 204 77\n")
+    form = "%h %{%FT%T%z}t %T %{us}T %{ms}T %b"
+    (row,), _ = imported(Varnish(form), tmp_path / "a.log", out=tmp_path / "out")
+    assert row["duration_us"] == 204_113
+
+
 def test_the_default_varnishncsa_format_is_read_to_the_second(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text('203.0.113.9 - - [21/Nov/2026:23:37:28 +0000] "GET / HTTP/1.1" 200 77 "-" "x"\n')
     (row,), _ = imported(Varnish(), tmp_path / "a.log", out=tmp_path / "out")
