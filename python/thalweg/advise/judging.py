@@ -71,7 +71,7 @@ class _Samples:
 
     @property
     def have_parts_within_networks(self) -> bool:
-        """Whether each part lies within one network; the bootstrap then resamples hours."""
+        """Whether the bootstrap resamples hours, because each part lies within one network and no cluster is set."""
         question = self.question
         is_free = question.cluster is None and question.design.name == "ab"
         return is_free and network_counts.are_within_one(self.chosen)
@@ -84,7 +84,8 @@ class _Samples:
 def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Path | None = None) -> Answer:
     """Answer a question from files of records; `table` maps prefixes to AS and country.
 
-    Raises `ThalwegError` if the question does not fit the records, `QueryFailed` if a file is damaged.
+    Raises `ThalwegError` if the question does not fit the records, `QueryFailed` if a query fails, for example because
+    a file is damaged.
     """
     of_table = prefixes.columns(table) if table else set()
     columns = reading.column_names(files.files)
@@ -143,7 +144,7 @@ class _Findings:
     whole: _Overall
     parts: _Judged
     meetings: Mapping[str, int]
-    """Number of overlaps of connections of both arms."""
+    """The row of `counts.meetings`; in designs other than A/B only n, which is 0."""
     ages: list[Age]
     since: list[Since]
     over_time: pl.DataFrame
@@ -185,7 +186,9 @@ def _count(samples: _Samples, rows_for_ages: reading.Rows, overview: overviews.O
 
 
 def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
-    """Judge the requested parts; None if they are classes of the map, which are judged with the total."""
+    """Judge the requested parts; None if they are classes of the map and need no balancing of their own: these are
+    judged with the total.
+    """
     engine, names = samples.engine, tuple(dimension.name for dimension in samples.chosen)
     if parts.are_asked(samples.chosen):
         return _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))

@@ -19,7 +19,7 @@ within one network, hours are resampled instead of networks.
 """
 
 DEFAULT_SEGMENTS = ("rtt", "retransmits")
-"""Dimensions of a destination that do not need a user's table."""
+"""Default dimensions: properties of a destination that do not need a user's table."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Design:
     """The assignment of treatment and control.
 
     `ab`: both at the same time, assigned per connection or per client. `before-after`: control until `at_us`, treatment
-    from then on. `switchback`: one arm at a time, changed every `period_us`.
+    from then on. `switchback`: one arm at a time, changed every `period_us`. Raises `ThalwegError` if a setting is
+    missing, does not belong to the design, or is invalid.
     """
 
     name: DesignName = "ab"
@@ -80,13 +81,16 @@ def period_text(length_us: int) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """All inputs of an answer, except the records."""
+    """All inputs of an answer, except the records.
+
+    Raises `ThalwegError` if the arms are the same, or a dimension is named twice.
+    """
 
     treatment: str = "bbr"
     control: str = "cubic"
     design: Design = field(default_factory=Design)
     segments: tuple[str, ...] = DEFAULT_SEGMENTS
-    """Dimensions: names of `segments.SEGMENTS`, or columns of the records."""
+    """Dimensions: names of `segments.KNOWN`, or columns of the records or of the user's table of networks."""
     cluster: ClusterName | None = None
     """Cluster; None: the default of the design."""
     size_limit_bytes: int = 3_000_000

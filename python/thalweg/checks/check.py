@@ -40,9 +40,9 @@ class Side:
     expression: str
     """Expression with a placeholder for every term and every quantity."""
     terms: Mapping[str, Term]
-    """Terms by placeholder."""
+    """Terms by placeholder; a measure without brackets is its own placeholder."""
     constants: Mapping[str, float]
-    """Quantities in bit/s or s, by placeholder."""
+    """Quantities in bit/s, s or 1/s, and percentages as fractions, by placeholder."""
     unit: units.Exponents | None
 
     def value(self, values: Mapping[Term, float | None]) -> float | None:
@@ -89,7 +89,10 @@ class Bound:
         return units.name_of(self.left.unit if self.left.unit is not None else self.right.unit)
 
     def check_units(self) -> None:
-        """Raise `TermError` if the sides have different units; the number 0 has every unit."""
+        """Raise `TermError` if the sides have different units, or a fraction is compared with a number above 1.
+
+        The number 0 has every unit.
+        """
         measured, other = (self.left, self.right) if self.left.terms else (self.right, self.left)
         if other.is_zero or measured.is_zero:
             return
@@ -117,7 +120,7 @@ class Check:
             flows: Names of the scenario's flows.
             points: Values of the sweep's keys at each point.
 
-        Raises `TermError` if it is not a comparison, or names something unknown.
+        Raises `TermError` if it is not a comparison, names something unknown, or compares different units.
 
         >>> Check.parse("goodput(a) >= 5Mbps", ["a"]).bounds[0].right.value({})
         5000000.0

@@ -38,7 +38,7 @@ UNDEFINED = "a root, logarithm or power in it is undefined"
 
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
-    """Evaluate an expression; None if a name has no value, or the result is not finite.
+    """Evaluate an expression; None if a name has no value, or the result is undefined or not finite.
 
     >>> value("2 * rtt_s ** 2", {"rtt_s": 3.0}), value("1 / loss", {"loss": 0.0})
     (18.0, None)

@@ -62,7 +62,10 @@ class Outcome:
 
 
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
-    """Judge checks by the trustworthy experiments of a run."""
+    """Judge checks by the trustworthy experiments of a run.
+
+    Raises `TermError` if a check refers to a point that is not in the run's sweep.
+    """
     rows = analysis.repetitions(run, measures={term.measure for check in checks for term in check.terms})
     values, repetitions = _values(rows), set(rows.select("experiment", "repetition").iter_rows())
     points = {experiment["experiment"]: experiment["sweep"] for experiment in run.plan["experiments"]}
@@ -91,8 +94,8 @@ def _outcome(
 
 
 def _margin(finding: Finding) -> float:
-    """Return the margin between the interval and the bound, relative to the larger side; negative if the bound is
-    broken.
+    """Return the margin between the interval and the bound, relative to the larger side; negative if the interval
+    extends beyond the bound, `-inf` without values.
     """
     left, right, difference = finding.left, finding.right, finding.difference
     if left is None or right is None or difference is None:

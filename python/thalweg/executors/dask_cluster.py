@@ -54,7 +54,8 @@ def check() -> None:
 def execute(work: Work, address: str) -> Outcome:
     """Run the work on the cluster whose scheduler is at `address`, as in `tcp://10.0.0.1:8786`.
 
-    Raises `ThalwegError` if the cluster cannot be reached, or a worker cannot run the plan.
+    Raises `ThalwegError` if the engine runs in real time, the run directory belongs to another plan or cannot be
+    written, the cluster cannot be reached, or a worker cannot run the plan.
     """
     refuse_real_time(work, address)
     joined = Joined(work)

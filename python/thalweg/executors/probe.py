@@ -1,7 +1,7 @@
 """Detects a worker's properties, with a function that runs on the worker before any work, even if thalweg is not
 installed.
 
-Dask serialises the function by value, so it must not use other names of this module or of thalweg.
+Dask serialises the function by value, so it imports thalweg itself, and must not use other names of this module.
 """
 
 from typing import TypedDict
@@ -15,7 +15,7 @@ class Probe(TypedDict):
     engine: str
     """Version of the engine's results; empty if the engine is missing."""
     why: str
-    """Reason why the engine is missing."""
+    """Reason why thalweg or the engine is missing; empty if neither is."""
 
 
 def probe(engine_name: str) -> Probe:

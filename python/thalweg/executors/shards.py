@@ -16,7 +16,9 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 
 MAX_SHARD = 500
-"""Maximum number of experiments in a shard, which is the unit of transfer and is lost if a worker dies."""
+"""Maximum number of experiments in a shard, which is the unit of transfer and is lost if a worker dies. `Work.shards`
+takes precedence.
+"""
 
 ENDS = ("finished", "failed")
 REPLAYED = (*ENDS, "untrustworthy")

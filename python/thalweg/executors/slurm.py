@@ -23,7 +23,9 @@ from thalweg.run import Outcome
 from thalweg.scratch import Scratch
 
 SHARDS = 16
-"""Default number of tasks in the array, because the number of nodes is unknown."""
+"""Default number of tasks in the array, because the number of nodes is unknown; more if a task would exceed
+`shards.MAX_SHARD`.
+"""
 
 MAX_ATTEMPTS = 3
 """Maximum number of submissions of a task."""
@@ -57,7 +59,8 @@ def check() -> None:
 def execute(work: Work) -> Outcome:
     """Run the work as a job array.
 
-    Raises `ThalwegError` if Slurm refuses the job, or a node cannot run the engine.
+    Raises `ThalwegError` if the engine runs in real time, the run directory belongs to another plan or cannot be
+    written, Slurm refuses the job, or a node cannot run the engine.
     """
     refuse_real_time(work, "slurm")
     joined = Joined(work)

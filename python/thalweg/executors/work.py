@@ -30,7 +30,9 @@ class Work:
     command: Sequence[str] = ()
     """The user's command, which the run directory stores."""
     listener: Callable[[EngineEvent], None] = _ignore
-    """Called with every event."""
+    """Called with every event; executors of clusters pass only `plan`, `stopping`, and those in `shards.REPLAYED` once
+    their shard is merged.
+    """
     due: Sequence[ExperimentKey] | None = None
     """Experiments to run; None: the entire plan."""
     shards: int | None = None

@@ -1,7 +1,7 @@
 """Starts the programs of a build, logs their output to one file, and terminates them when thalweg exits.
 
 Each gets a separate process group. A Ctrl-C therefore reaches only thalweg, which terminates the whole group, including
-compilers that make has started; If thalweg dies, the kernel terminates the program that thalweg started.
+compilers that make has started. If thalweg dies, the kernel terminates the program that thalweg started.
 """
 
 import os

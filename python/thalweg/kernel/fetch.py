@@ -67,7 +67,8 @@ def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced
     """Fetch the kernel of a package, unless it exists, and make guests use it.
 
     `package` may be a metapackage that depends on a kernel package. `suite`, such as bookworm-backports, need not be
-    among apt's sources. Raises `ThalwegError` if a requirement is missing or a step fails; then only the log remains.
+    among apt's sources. Raises `ThalwegError` if a requirement is missing or a step fails, and `KeyboardInterrupt`
+    after a signal; then only the log remains.
     """
     _check_programs()
     try:
@@ -176,7 +177,7 @@ def _name(release: str, found: AptPackage) -> str:
 
 @contextmanager
 def _fetching() -> Iterator[Path]:
-    """Yield a new folder for a fetch, and remove it afterwards; only one fetch runs at a time."""
+    """Yield a new folder for a fetch, and remove it afterwards; a second fetch waits for the first one."""
     with (guests.place() / "lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in guests.place().glob(f"{guests.FETCHING}*/"):

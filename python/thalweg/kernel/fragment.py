@@ -17,7 +17,7 @@ from thalweg.errors import Source, ThalwegError, ThalwegErrors
 OFF = "n"
 
 OFFERED = ("CONFIG_TCP_CONG_", "CONFIG_NET_SCH_")
-"""Optional options: without one, flows cannot use that algorithm or queue, but everything else works."""
+"""Prefixes of optional options: without one, flows cannot use that algorithm or queue; everything else works."""
 
 TICKS = "CONFIG_HZ"
 """Option for timer ticks per second. UML's Kconfig fixes it; `wrapper` overrides it."""
@@ -126,7 +126,8 @@ def wrapper(kconfig: str, ticks: str) -> str:
 def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
     """Compare the requested options with the resulting configuration.
 
-    Returns the missing optional ones, as text. Raises `ThalwegErrors` for missing required ones.
+    Returns the missing optional ones of the engine's fragment, as text. Raises `ThalwegErrors` for all other missing
+    ones.
     """
     holds = parse(config, "").options if config else {}
     requested = merged(fragments)

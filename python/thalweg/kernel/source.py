@@ -47,7 +47,7 @@ class KernelSource(Protocol):
 
     @property
     def identity(self) -> str:
-        """Checksum of the source, if it is known before the source is fetched."""
+        """Checksum by which the source is identified before it is fetched."""
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
         """Return the tree and the SHA-256 of the source; `folder` is for fetched files."""
@@ -135,7 +135,7 @@ class SourceTree:
     def find(cls, folder: Path) -> "SourceTree":
         """Inspect a tree.
 
-        Raises `ThalwegError` if it is not a kernel's, lacks virtual time, or has been configured in place.
+        Raises `ThalwegError` if it is not a kernel's, is too old, lacks virtual time, or was configured in place.
         """
         tree = folder.resolve()
         check(tree)

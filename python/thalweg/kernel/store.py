@@ -160,10 +160,7 @@ def named(name: str) -> Kernel:
 
 
 def keep(finished: Path, name: str) -> Kernel:
-    """Move a finished folder to its final path, replacing an existing one.
-
-    Raises `ThalwegError` if the result is not a kernel, which would be a bug.
-    """
+    """Move a finished folder to its final path, replacing an existing one."""
     kernel = read(replace(finished, place() / name))
     assert kernel, f"{place() / name} was just made"
     return kernel

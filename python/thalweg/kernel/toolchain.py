@@ -1,4 +1,6 @@
-"""Checks the requirements of a build: programs, headers, disk space. All missing ones are reported together."""
+"""Checks the requirements of a build: programs, headers, disk space. All missing programs and headers are reported
+together.
+"""
 
 import platform
 import shutil
@@ -35,7 +37,8 @@ SOURCE_BYTES = 1900 * 10**6
 def check(folder: Path, *, needs_source: bool) -> None:
     """Check everything that a build in `folder` requires.
 
-    Raises `ThalwegError` that lists all missing requirements.
+    Raises `ThalwegError` that names the first missing one of: x86-64, apt-get (if a source is fetched), programs and
+    headers (all missing ones), disk space.
     """
     programs = PROGRAMS | (UNPACKING if needs_source else {})
     if platform.machine() != "x86_64":

@@ -26,7 +26,7 @@ class Clients:
     """Number of the class."""
     pop: Integers
     rate: Integers
-    """Position on the rate axis of the class, which determines RTT and loss."""
+    """Position on the rate axis of the class; `rtt` and `loss` are positions on their axes."""
     rtt: Integers
     loss: Integers
     log_factor: Floats

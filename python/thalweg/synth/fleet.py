@@ -37,7 +37,7 @@ GROUP_ROWS = 131_072
 """Number of rows that are drawn and written together as a row group: about 200 MB of memory per thread."""
 
 ROWS_PER_CONNECTION = 2.75
-"""Estimated number of rows per connection; excess rows are discarded, and missing rows are drawn later."""
+"""Estimated rows per connection; excess connections are discarded, and if rows are missing, all are drawn again."""
 
 MIN_ROWS_PER_CONNECTION = 2
 """Minimum number of rows of a connection: a transfer and the close."""
@@ -57,7 +57,7 @@ class Written:
 
 
 def check_free(out: Path) -> None:
-    """Check that the output folder does not exist yet.
+    """Check that the output folder contains no records, truth or prefixes yet.
 
     Raises `ThalwegError` if it does.
     """
@@ -77,9 +77,9 @@ def check_free(out: Path) -> None:
 def write(
     fleet: Fleet, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
 ) -> Written:
-    """Write the records, the truth and the prefixes into the folder `out`, which is created.
+    """Write the records, the truth and the prefixes into the folder `out`, which is created if it is missing.
 
-    Raises `ThalwegError` if the path exists or cannot be written; no files remain in that case.
+    Raises `ThalwegError` if one of them exists, or the folder cannot be written; no new files remain in that case.
     """
     check_free(out)
     planned = pieces(fleet.settings)

@@ -18,7 +18,7 @@ MACHINES = (0.65, 0.35)
 
 @dataclass(frozen=True)
 class Piece:
-    """A file: the connections that were open on a machine in some hours of a day."""
+    """A file: all rows of the connections that were opened on a machine in some hours of a day."""
 
     number: int
     """Number of the file, from 0, on which the numbers of its connections are based."""

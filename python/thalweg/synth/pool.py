@@ -1,7 +1,8 @@
-"""Pools of connections to draw from: the same number for each class, path, size and algorithm.
+"""Pools of connections to draw from: within a class the same number for each path, size and algorithm.
 
-Values that a run of the simulator measured, as arrays by cell, connection and transfer. A cell is a combination of
-path, size and arm; cells are numbered through the axes of the class, and the arm varies fastest.
+Values that a run of the simulator measured, or that a planted truth defines, as arrays by cell, connection and
+transfer. A cell is a combination of path, size and arm; cells are numbered through the axes of the class, and the arm
+varies fastest.
 """
 
 from dataclasses import dataclass

@@ -22,8 +22,6 @@ FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 SIZE_LIMIT_BYTES = 3_000_000
 """Size limit between completion times and throughputs, as in Shah (2019)."""
 
-MAX_DAYS = 366
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -49,7 +47,7 @@ class Settings:
 def check(settings: Settings) -> None:
     """Check that the settings are valid.
 
-    Raises `ThalwegError` if the truth or the design is unknown, or they cannot be combined.
+    Raises `ThalwegError` if the truth or the design is unknown, they cannot be combined, or days are too few.
     """
     _one_of("--truth", settings.truth, TRUTHS)
     _one_of("--design", settings.design, DESIGNS)

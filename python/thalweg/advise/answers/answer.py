@@ -163,7 +163,7 @@ class Answer:
     sizes: Sequence[Sized]
     ages: Sequence[Age]
     since: Sequence[Since]
-    """Differences by time since the activation; empty: the records cover one day."""
+    """Differences by time since the activation; empty: the records end within a day of it."""
     over_time: pl.DataFrame
     """Columns start_us, metric, arm, n, median; one row per time step, metric and arm."""
     step_us: int

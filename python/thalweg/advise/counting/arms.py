@@ -27,13 +27,14 @@ HOURS_APART = 37
 DAY_HOURS = 24
 
 FOLDS = 8
-"""Number of folds. The class of a sample's network is computed from the other seven folds, never from the sample's own.
+"""Number of folds. The retransmission class of a sample's network is computed from the other seven folds, never from
+the sample's own.
 """
 MIN_SLOTS = 2 * FOLDS
 """Minimum number of time spans in all folds together."""
 
 TURNS = 2**32
-"""Upper bound of the number of switchback periods until the end of the calendar."""
+"""Upper bound of a switchback period's number; with the shortest period, a second, it is reached in the year 2106."""
 UNIT_DIGITS = 7
 """Hexadecimal digits of the hash of a switchback unit; a collision among a thousand units is unlikely."""
 
@@ -60,8 +61,9 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 def belongs(rows: Table, question: Question) -> BooleanValue:
     """Return whether each row belongs to an arm.
 
-    A connection has no arm for a reason of `without_arm`, or because a time lies beyond the calendar. It also has none
-    if `thalweg-agent tune` did not choose its algorithm, because the reason for that choice is unknown.
+    A connection has no arm for a reason of `without_arm`, because it used neither algorithm, or because a time lies
+    beyond the calendar. It also has none if `thalweg-agent tune` left its algorithm alone, because the reason for that
+    choice is unknown.
     """
     is_kept = (rows.end_us <= LATEST_US) & (began(rows) <= LATEST_US) & ~is_untouched(rows)
     is_kept &= rows.cc.isin([question.treatment, question.control])

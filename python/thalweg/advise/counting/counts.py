@@ -15,7 +15,7 @@ from thalweg.advise.counting.arms import CONTROL, TREATMENT, TURNS
 MINUTE_US = 60_000_000
 
 AWAY_US = 1
-"""Offset of round-trip times; 0 in the lowest class means unknown."""
+"""Offset of round-trip times, so that the lowest class contains only unknown ones and 0."""
 QUEUED_US = 2
 """Offset of queueing delays, which may be 0; the lowest class means unknown."""
 
@@ -192,7 +192,7 @@ def _parts(by_part: bool) -> tuple[str, ...]:
 
 
 def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Return the parts in which the treatment's share varies over the strata by a significant and relevant amount.
+    """Return whether the treatment's share varies over the strata by a significant and relevant amount, for each part.
 
     All connections of a cluster may have the same arm, so that shares vary more than with independent assignment.
     Subsamples share no cluster: an excess of the treatment in a stratum is independent between subsamples, unless it
@@ -234,8 +234,8 @@ def _pairs(value: pl.Expr) -> pl.Expr:
 
 
 def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Return the parts with uneven strata, if each stratum's samples are in one subsample. Each sample is assumed to be
-    assigned independently.
+    """Return whether the strata of each part are uneven, if each stratum's samples are in one subsample. Each sample is
+    assumed to be assigned independently.
     """
     n = pl.col("treatment_n") + pl.col("control_n")
     share = pl.col("treatment_n").sum() / n.sum()
@@ -246,7 +246,7 @@ def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
 
 
 def _both(counted: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Join the weights and sample counts of both arms, one column per arm."""
+    """Sum the weights and sample counts of both arms: columns treatment, control, treatment_n, control_n."""
     arms = (("treatment", TREATMENT), ("control", CONTROL))
     return counted.group_by(names).agg(
         pl.col(of).filter(pl.col("arm") == arm).sum().alias(f"{name}{suffix}")

@@ -35,7 +35,7 @@ class QueryFailed(Exception):
 
 
 class QueryEngine(Protocol):
-    """The interface of engines."""
+    """The interface of engines. A failed query raises `QueryFailed`, an interrupted one `KeyboardInterrupt`."""
 
     name: str
 
@@ -81,7 +81,10 @@ class DuckDb:
     name = "duckdb"
 
     def __init__(self, memory: str = MEMORY, threads: int | None = None) -> None:
-        """Open a database in the folder for temporary files."""
+        """Open a database in memory that spills to a temporary folder.
+
+        Raises `ThalwegError` if DuckDB cannot be started, for example because `memory` is not a size.
+        """
         self._scratch = Scratch(SCRATCH)
         folder = self._scratch.folder
         config: dict[str, str | int] = {"memory_limit": memory, "preserve_insertion_order": "false"}
@@ -141,7 +144,7 @@ class DuckDb:
         for file in files:
             with duckdb.connect() as alone:
                 try:
-                    # Capacity for the classes of a property, and for unknown values.
+                    # An aggregate of every column, so that every value is decoded.
                     alone.execute(f"SELECT max(COLUMNS(*)) FROM read_parquet({_quoted(str(file))})").fetchall()
                 except Exception as error:
                     yield file, _reason(error)

@@ -34,7 +34,7 @@ BINS = CLASSES * BUCKETS
 def cell(
     rtt: IntegerValue, retransmits: IntegerValue, metric: IntegerValue, arm: IntegerValue, group: IntegerValue
 ) -> IntegerValue:
-    """Pack a cell; no component exceeds 2^15."""
+    """Pack a cell; it is below 2^14, so that it fits into 16 bits."""
     of_place = place(rtt, retransmits) * METRICS + _wide(metric)
     return ((of_place * ARMS + _wide(arm)) * GROUPS + _wide(group)).cast("int16")
 

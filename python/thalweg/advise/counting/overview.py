@@ -28,9 +28,9 @@ class Overview:
 
     rows: int
     untouched: int
-    """Rows of connections whose algorithm was not chosen by `thalweg-agent tune`."""
+    """Rows of connections whose algorithm `thalweg-agent tune` left alone."""
     algorithms: Mapping[str, int]
-    """Number of closed connections and transfers per compared algorithm, in descending order."""
+    """Number of closed connections and transfers per algorithm, compared or not, in descending order."""
     with_transfers: Sequence[str]
     """Sources that mark transfers."""
     without_transfers: Sequence[str]

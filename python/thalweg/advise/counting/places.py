@@ -32,20 +32,21 @@ class Places:
     """Attributes of destinations."""
 
     table: Table
-    """One row per destination: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its
-    number), unit (number of the switchback unit, or 0).
+    """One row per destination and fold: `keys`, number (of its network), code, rtt, loss (numbers of classes), part
+    (its number), unit (number of the switchback unit, or 0).
     """
     keys: Sequence[str]
-    """Columns that identify the destination of a row."""
+    """Columns that identify the destination and the fold of a row."""
     parts: Table | None
-    """One row per part: its number, and `by_` plus the name of each dimension. None: no dimension depends on the
-    destination.
+    """One row per part: its number, and `by_` plus the name of each dimension that depends on the destination. None:
+    there is no such dimension.
     """
     n_parts: int
     """Number of parts; 1 if no dimension depends on the destination."""
     counted: Table
-    """One row per destination, arm, fold, metric and requested class of the transfer: `keys`, network, n, weight, and
-    level (the weighted sum of the numbers of the values' classes).
+    """One row per destination, arm, fold, metric and requested class of the transfer: these keys, network, n, weight,
+    level (the weighted sum of the numbers of the values' classes), and sums of round-trip times, retransmits and
+    segments.
     """
     n: int
     """Number of samples."""
@@ -60,7 +61,8 @@ def places(
 ) -> Places:
     """Return the attributes of all destinations of the rows that `samples.comparable_rows` returns.
 
-    `table` is the user's table of networks, `unit` the column of the switchback units.
+    `table` is the user's table of networks, `unit` the column of the switchback units. Raises `ThalwegError` if the
+    table is malformed, or has no value for any destination.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
     alone = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))
@@ -144,7 +146,9 @@ def network(address: StringValue) -> StringValue:
 
 
 def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Table:
-    """Count the samples of each destination, arm and fold, and sum their round-trip times, losses and rates."""
+    """Count the samples of each destination, arm, fold, metric and requested class of the transfer, and sum their
+    round-trip times, losses and levels.
+    """
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
     of_transfer = segments.of_transfer(rows, dimensions)

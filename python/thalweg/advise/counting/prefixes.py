@@ -35,7 +35,7 @@ def columns(file: Path) -> set[str]:
 
 
 def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
-    """Join the columns of a user's table to each address; they are empty if the table has no such network.
+    """Join the columns of a user's table to each address; they are null if the table has no such network.
 
     `addresses` has one row per address, in the column `net_address`. Raises `ThalwegError` if the file is not a table.
     """
@@ -70,7 +70,7 @@ def _keys(addresses: Table, length: int) -> Table:
 
 
 def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringValue:
-    """Return an address as its version and hexadecimal digits, for IPv6 at least `most` of them; empty if malformed."""
+    """Return an address as its version and hexadecimal digits, for IPv6 at least `most` of them; null if malformed."""
     text = address.lower()
     octets = (text.re_extract(V4, place).nullif("").cast("int64") for place in range(1, 5))
     v4 = _concatenated(["4", *(ibis.literal(HEX).substr(octet * 2, 2) for octet in octets)])
@@ -91,7 +91,7 @@ def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
 
 
 def _matched_bits(address: StringValue) -> IntegerValue:
-    """Return the maximum key length of an address: the number of bits that a possibly truncated address has."""
+    """Return the maximum key length of an address: its version, and the digits that a truncation leaves."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
     full_length = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
     return 1 + (ibis.coalesce(length, full_length) / DIGIT_BITS).floor().cast("int64")

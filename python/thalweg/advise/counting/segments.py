@@ -22,7 +22,7 @@ UNKNOWN_CLASS = -1
 """Class of unknown values."""
 
 RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
-"""A city, a country, a continent, an ocean, the other side of the world or a satellite."""
+"""Upper ends for a city, a country, a continent, an ocean and the other side of the world; a satellite is beyond."""
 
 LOSS_EDGES = (10, 50, 150, 500)
 """Retransmissions in 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; from 1.5 % on bpftune
@@ -34,7 +34,7 @@ MIN_SEGMENTS = 500
 """Minimum number of segments for a retransmission ratio; with fewer, one loss would be more than 0.2 %."""
 
 MISSED = 0.01
-"""Minimum samples of a network: enough that at most this share of networks has no control sample by chance."""
+"""Maximum share of networks without a control sample by chance, which sets the minimum samples of a network."""
 
 RTT_TITLES = ("below 10 ms", "10 to 30 ms", "30 to 60 ms", "60 to 100 ms", "100 to 200 ms", "200 ms and more")
 LOSS_TITLES = ("below 0.1 %", "0.1 to 0.5 %", "0.5 to 1.5 %", "1.5 to 5 %", "5 % and more")
@@ -133,7 +133,7 @@ def hour_of_day(time_us: IntegerValue) -> IntegerValue:
 
 
 def whole(value: IntegerValue, unit: int) -> IntegerValue:
-    """Divide and discard the remainder; exact in every engine, since both numbers are far below 2^53."""
+    """Divide and discard the remainder; exact in every engine below 2^53, which times reach in the year 2255."""
     return (value / unit).floor().cast("int64")
 
 

@@ -18,7 +18,9 @@ from thalweg.advise.statistics.balance import NOTABLE, TOO_MUCH
 from thalweg.advise.statistics.effects import Effect, adjusted
 
 OFTEN = 0.1
-"""Minimum fraction of samples with overlapping arms, or of rows that contradict the design, for a caution."""
+"""Minimum fraction, for a caution, of samples with overlapping arms and of rows that contradict the design. Also the
+maximum fraction of samples from hours or periods with both arms if the arms count as having run one at a time.
+"""
 
 MOSTLY_APART = 0.2
 """If a smaller fraction of samples comes from networks with both arms, the assignment was by network and not by
@@ -55,7 +57,7 @@ def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterab
 
 def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | None:
     """Return the common effect within parts, and half the width of its interval: the mean logarithm, weighted by n1 n0
-    / (n1 + n0) over the parts with comparable arms.
+    / (n1 + n0) over the parts with comparable arms. None: there is no such part.
     """
     total = weights = squares = 0.0
     for comparison in _of(metric, parts):
@@ -86,7 +88,7 @@ def _logs(effect: Effect) -> tuple[float, float]:
 
 
 def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
-    """Warn if the arms share bottlenecks; `found` is the row of `counts.meetings`."""
+    """Warn if the arms may share bottlenecks; `found` is the row of `counts.meetings`."""
     n = found["n"]
     if n and found["met"] / n >= OFTEN:
         yield Caution(
@@ -184,7 +186,7 @@ def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
 
 
 def _runs(strata: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs of strata with mostly the same arm, in order: stratum (the first), is_treatment, length."""
+    """Return the runs of strata with mostly the same arm, in order: run, stratum (the first), is_treatment, length."""
     is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
     in_order = strata.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
     run = pl.col("is_treatment").rle_id().alias("run")

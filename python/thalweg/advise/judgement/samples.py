@@ -124,9 +124,9 @@ def samples(
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
     since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with 24
-    bits, where checked), network (where overlaps are checked), and part (numbered by `parts`, where requested). The
-    stored columns are few and narrow, so that a hundred million rows just fit into memory. The others are derived from
-    them.
+    bits, where checked), network (only in A/B designs, where overlaps are checked), and part (numbered by `parts`,
+    where requested). The stored columns are few and narrow, so that a hundred million rows just fit into memory. The
+    others are derived from them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = comparable.inner_join(where, [comparable[name] == where[f"at_{name}"] for name in places.keys])

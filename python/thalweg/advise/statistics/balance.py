@@ -74,7 +74,7 @@ class Losses:
 
     @property
     def follow_queues(self) -> bool | None:
-        """Return whether losses coincide with queues; None: too few losses to decide."""
+        """Return whether losses coincide with queues; None: inconclusive, or too few samples with or without losses."""
         if min(self.n_lossy, self.n_clean) < MIN_LOSSY:
             return None
         if self.standardized > NOTABLE:
@@ -89,8 +89,9 @@ class _Compared:
     standardized: float
     """Difference of the means, in standard deviations."""
     half: float
-    """Compare means, with the same groups for uncertainty as for effects; None: one has no samples."""
+    """Half the width of its 95 % interval, in standard deviations; infinite: it has no interval."""
     log: float
+    """Difference of the means, in classes."""
     p: float
 
 

@@ -29,7 +29,7 @@ class Heavy:
     """Contribution to the logarithm of the effect; None: without it an arm has no samples."""
 
     def adds_to(self, log: float) -> float:
-        """Return its contribution in the direction of an effect, given as a logarithm."""
+        """Return its contribution in the direction of an effect, given as a logarithm; infinite if it is unknown."""
         return math.inf if self.log_added is None else math.copysign(self.log_added, self.log_added * log)
 
 

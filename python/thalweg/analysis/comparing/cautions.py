@@ -23,7 +23,7 @@ def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
 
 
 def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
-    """Return a sentence for each flow with starved connections: their number, and the sweep point with most of them."""
+    """Return a sentence for each flow with starved connections, on the sweep point with the largest share of them."""
     counts = summary(run, measures=COUNTS) if measured is None else measured.filter(pl.col("measure").is_in(COUNTS))
     wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
     share = pl.col("starved") / pl.col("connections")

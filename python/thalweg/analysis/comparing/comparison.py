@@ -82,7 +82,7 @@ class Compared:
 
     @property
     def size(self) -> float:
-        """Absolute size of the change; infinite if the first value is zero."""
+        """Absolute size of the change; infinite if a relative change starts at zero."""
         change = self.change[0]
         return abs(change) if change is not None else inf if self.difference.value else 0.0
 
@@ -128,7 +128,8 @@ def compare(
     """Compare two runs, or within one run the values of a key of its sweep.
 
     `tolerance` is the largest negligible change, as a fraction of the first value (for ratios: in points). Raises
-    `ThalwegError` if nothing can be compared, or a name is unknown.
+    `ThalwegError` if no points can be paired, or a name is unknown; `ValueError` unless exactly one of `second` and
+    `by` is set.
     """
     if (second is None) == (by is None):
         raise ValueError("a comparison needs either a second run or a key")

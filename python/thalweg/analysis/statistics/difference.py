@@ -1,9 +1,9 @@
 """Significance and size of the difference of two means.
 
 Both come from independent repetitions with possibly different variances, so the difference has Welch's interval and
-test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval with the same degrees of freedom (E. C.
-Fieller, J. Royal Statistical Society B 16, 1954). Holm's correction keeps the probability of any false alarm among many
-tests at 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval (E. C. Fieller, J. Royal Statistical Society B
+16, 1954) with degrees of freedom of the same formula. Holm's correction keeps the probability of any false alarm among
+many tests at 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
 If neither side varies, as with a measure of discrete values, the spread is not informative. The p-value is then the
 smallest possible one of a permutation test, and there is no interval.
@@ -28,7 +28,7 @@ class Difference:
 
     value: float
     low: float | None
-    """Lower end of the 95 % interval; None if a side has one repetition only, or neither varies and they differ."""
+    """Lower end of the 95 % interval; None if a side has no interval, or neither varies and they differ."""
     high: float | None
     p: float | None
     """p-value of the difference."""

@@ -42,7 +42,7 @@ def evenness(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rates(flows: pl.DataFrame) -> pl.DataFrame:
-    """Return the goodput of each copy over its own duration; null if the duration is zero."""
+    """Return the goodput of each copy over its own duration; copies without a duration are left out."""
     active_us = pl.col("end_us").max() - pl.col("start_us").min()
     goodput = pl.when(active_us > 0).then(pl.col("acked_bytes").sum() * BITS * MICROSECONDS / active_us)
     rates = flows.group_by(*EXPERIMENT, "flow", "copy", "direction", maintain_order=True).agg(goodput.alias("rate"))

@@ -36,7 +36,7 @@ class Pairing:
 def of_runs(first: Run, second: Run) -> Pairing:
     """Pair the points of two runs by the keys of their sweeps.
 
-    Raises `ThalwegError` if no points match.
+    Raises `ThalwegError` if no points match, or only one of the runs varies some key.
     """
     keys = [key for key in first.sweep_keys if key in second.sweep_keys]
     sides = [_points(run, keys) for run in (first, second)]

@@ -144,7 +144,7 @@ def _delay_changes(experiment: ExperimentDocument, plan: PlanDocument) -> list[l
 
 
 def _changes(link: LinkDocument, plan: PlanDocument, key: Literal["delay_ns", "loss"]) -> list[float]:
-    """Return the values that steps or a trace of a link give to a condition."""
+    """Return the values of a condition that steps or a trace of a link set."""
     profile = link.get("profile")
     points = [] if profile is None else plan["profiles"][profile]["points"]
     return [value for point in points if (value := point[key]) is not None]

@@ -84,7 +84,7 @@ class Series:
     lines: dict[str, list[Line]]
     """Curves of each requested quantity, in its unit; empty if it was not recorded."""
     drops_s: list[float]
-    """Times of drops at a full queue, thinned to one per bin."""
+    """Times of the samples at which the bottleneck's count of dropped packets had grown, thinned to one per bin."""
     connections: int
     """Number of connections that were sampled."""
     connections_drawn: int

@@ -51,7 +51,7 @@ def _axis(key: str, values: list[SweptValue]) -> Axis:
 
 
 def quantity(value: SweptValue) -> tuple[str, float] | None:
-    """Parse a text as a unit and a number, in base units (bit/s, B, s); None if it is not a quantity.
+    """Parse a text as a kind and a number, in base units (bit/s, B, s); None if it is not a quantity.
 
     >>> quantity("40Mbps"), quantity("0.5bdp"), quantity("cubic")
     (('rate', 40000000.0), ('bdp', 0.5), None)
