@@ -2,8 +2,8 @@
 //! DOCSIS.
 //!
 //! A packet without a pending opportunity schedules one, `interval` later. All packets that are ready by then depart at
-//! that instant, up to `max_bytes`; the others wait for another interval. netem's `slot interval interval bytes
-//! max_bytes` behaves the same.
+//! that instant, until `max_bytes` are reached; the others wait for another interval. netem's `slot interval interval
+//! bytes max_bytes` behaves the same.
 
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Span, Time};

@@ -7,8 +7,8 @@
 //! # Stages of a packet
 //!
 //! ```text
-//!  send ─► random loss ─► duplication ─► policer ─► queue ─► capacity ─► delay, jitter ─► aggregation ─► held ─► poll
-//!             lost                       policed   dropped
+//!  send ─► loss ─► duplication ─► thinning ─► policer ─► queue ─► capacity ─► delay ─► aggregation ─► held ─► poll
+//!          lost                   thinned     policed    dropped
 //! ```
 //!
 //! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
@@ -18,10 +18,10 @@
 //! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in
 //!    the queue, so that an idle link still works with a drop-tail buffer of zero.
 //! 6. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
-//! 7. **Delay**: propagation plus a uniform jitter that never reorders packets. A packet that is held back, or belongs
-//!    to a flow with extra delay, keeps its position in that order and then waits for an additional constant time. Only
-//!    these two cases reorder packets (module `delay`). Delay and loss may change over time (module `profile`); a
-//!    decreasing delay does not reorder packets.
+//! 7. **Delay**: propagation plus a uniform jitter. A packet that is held back, or belongs to a flow with extra delay,
+//!    keeps its position in the order of packets and then waits for an additional constant time. Only these two cases
+//!    reorder packets, unless the link sets `allow_reordering`: then jitter and a decreasing delay do so too (module
+//!    `delay`). Delay and loss may change over time (module `profile`).
 //! 8. **Aggregation**: packets wait for an opportunity and depart together (module `aggregation`).
 //!
 //! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by

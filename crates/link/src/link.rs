@@ -44,20 +44,20 @@ pub struct Link<P> {
     discarded: Option<P>,
     /// Time of the latest call.
     now: Time,
-    /// All counters except those in flight, which the parts count themselves.
+    /// The counters that the link itself keeps; [`Link::stats`] adds those of its parts.
     counters: Stats,
 }
 
 /// Outcome of offering a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It was queued.
+    /// It was queued, or is held by ACK thinning.
     Queued,
     /// It was lost at random.
     Lost,
     /// The queue discipline dropped it on arrival.
     Dropped,
-    /// The policer dropped it.
+    /// The policer before the queue dropped it.
     Policed,
 }
 
@@ -91,8 +91,8 @@ impl<P: Packet> Link<P> {
     ///
     /// # Errors
     /// If steps are empty, do not begin at 0 or do not increase; if the trace or the profile is missing, empty, not
-    /// sorted or has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline is
-    /// invalid.
+    /// sorted, too long or has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline
+    /// is invalid, or the discipline is cake, which only the kernel has.
     pub fn new(config: &plan::Link, traces: &plan::Traces, seed: u64) -> Result<Link<P>, LinkError> {
         let profile = Profile::new(config, traces)?;
         Ok(Link {
@@ -118,8 +118,8 @@ impl<P: Packet> Link<P> {
     /// Offers a packet of `size` bytes (IP header included) at `now`.
     ///
     /// `extra_delay` adds to the packet's propagation delay: flows with longer paths have more of it. Packets with the
-    /// same extra delay stay in order; those with less overtake those with more. Each distinct value in use has a small
-    /// cost, so it should be constant within a flow.
+    /// same extra delay stay in order unless the link itself reorders packets; those with less overtake those with
+    /// more. Each distinct value in use has a small cost, so it should be constant within a flow.
     ///
     /// If the packet is duplicated, the result is that of the original.
     ///
@@ -172,9 +172,9 @@ impl<P: Packet> Link<P> {
     /// Returns the time at which [`Link::poll`] may next return a packet; `None` if none will without a further
     /// [`Link::send`].
     ///
-    /// The time is exact, except for a packet with extra delay or one that may be overtaken: then `poll` may return
-    /// nothing yet, and this returns a later time. It is in the past if `poll` has not been called until it returned
-    /// nothing.
+    /// The time is exact unless the link has extra delays, reordering, aggregation, ACK thinning or a policer after the
+    /// capacity: then `poll` may return nothing yet, and this returns a later time. It is in the past if `poll` has not
+    /// been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
         // All packets in the queue are due after the packet being sent. A merged packet may have arrived before its
         // last segment has left.

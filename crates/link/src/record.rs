@@ -1,4 +1,5 @@
-//! Optional record of each packet's outcome, known when the packet leaves the queue or is dropped.
+//! Optional record of each packet's outcome, known when the packet leaves the queue or is dropped. Acknowledgements
+//! that ACK thinning drops have no outcome.
 
 use thalweg_units::Span;
 

@@ -33,7 +33,7 @@ pub struct Stats {
     pub backlog_packets: Packets,
     /// Bytes in the queue, excluding the packet being sent.
     pub backlog_bytes: Bytes,
-    /// Packets being sent, propagating, or waiting at the far end for `poll`.
+    /// Packets held by ACK thinning, being sent, propagating, or waiting at the far end for `poll`.
     pub in_flight: Packets,
 }
 

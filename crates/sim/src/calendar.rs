@@ -7,7 +7,7 @@ use thalweg_units::Time;
 /// A timed event. Links have no entries: they report their next event themselves, which saves an entry per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimEvent {
-    /// A series opens its next connection.
+    /// A series opens its next connection, or its application wakes up.
     Open { series: usize },
     /// A flow stops sending.
     Stop { flow: usize },

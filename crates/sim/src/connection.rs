@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     pub(crate) transfer: Option<Transfer>,
     /// Messages that the application has written after that transfer.
     pub(crate) behind: VecDeque<Message>,
-    /// Number of completed transfers.
+    /// Number of transfers that have ended, complete or not.
     pub(crate) transfers_ended: u64,
     /// Whether the application has stopped permanently.
     pub(crate) is_stopped: bool,
@@ -105,7 +105,7 @@ impl Connection {
         Transfer { start: due, size: Some(size), before, offset, rtts: Histogram::default(), item: Some(item) }
     }
 
-    /// Stops the application. Sent data is still acknowledged, but nothing more is sent.
+    /// Stops the application. Sent data is still acknowledged and retransmitted, but no new data is sent.
     pub(crate) fn stop(&mut self, now: Time) {
         self.is_stopped = true;
         self.sender.stop(now);

@@ -38,7 +38,7 @@ pub(crate) const APPLICATION: usize = 0;
 /// Work that a host does when it is on CPU.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    /// The application opens a connection.
+    /// The application opens a connection, or wakes up to send messages.
     Open { series: usize },
     /// The application sends its next request.
     Request { connection: usize },

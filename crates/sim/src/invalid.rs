@@ -185,7 +185,8 @@ fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     Err(Error::invalid(place, "an unlimited load on an unlimited link", expected))
 }
 
-/// Checks that unlimited UDP leaves a part of a constant rate to TCP, for experiments that end only when TCP completes.
+/// Checks that UDP without a stop time leaves a part of the link's last rate to TCP, for experiments that end only when
+/// TCP completes.
 fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
     let link = if up { &experiment.reverse } else { &experiment.forward };
     let Capacity::Steps { steps } = &link.capacity else { return Ok(()) };

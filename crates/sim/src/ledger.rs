@@ -9,7 +9,7 @@ pub struct Side {
     pub duplicated: u64,
     /// Packets delivered to the host at the other end.
     pub delivered: u64,
-    /// Packets dropped by the queue, or lost at random.
+    /// Packets dropped by the queue, the policer or ACK thinning, or lost at random.
     pub dropped: u64,
     /// Packets waiting in a host or in the queue, or propagating.
     pub in_flight: u64,
@@ -25,9 +25,9 @@ impl Side {
 /// Packet counts of both directions. The hosts count `sent` and `delivered`; the links count the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// From senders to receivers.
+    /// To the host `receiver`.
     pub forward: Side,
-    /// From receivers to senders.
+    /// From the host `receiver`.
     pub reverse: Side,
 }
 

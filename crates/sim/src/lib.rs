@@ -326,8 +326,9 @@ pub fn check(experiment: &Experiment, traces: &Traces) -> Result<(), Error> {
 /// Runs an experiment to its end. `traces` are the plan's; `is_cancelled` is polled periodically.
 ///
 /// # Errors
-/// [`Error::Invalid`] if the experiment is inconsistent or requests a feature that the simulator lacks,
-/// [`Error::Cancelled`] if `is_cancelled` returned true. The rows emitted so far are then incomplete.
+/// [`Error::Invalid`] if the experiment is inconsistent, requests a feature that the simulator lacks, or has too many
+/// connections open at once while it runs; [`Error::Cancelled`] if `is_cancelled` returned true. The rows emitted so
+/// far are then incomplete.
 pub fn run(
     experiment: &Experiment,
     traces: &Traces,

@@ -10,8 +10,8 @@
 //! then. With an interval of zero it handles packets that arrive at the same instant together. With receive offload,
 //! consecutive segments of a connection among these become one packet of at most 64 KiB, for which the receiver decides
 //! on one acknowledgement. Segments merge under the conditions of Linux: the next one in order, the same timestamps,
-//! the same ECN field, full-sized except the last one, and none after a PSH flag, which ends a sender's burst.
-//! Acknowledgements without data are handled together, one by one.
+//! the same ECN field, no CWR flag except on the first one, full-sized except the last one, and none after a PSH flag,
+//! which ends a sender's burst. Acknowledgements without data are handled together, one by one.
 //!
 //! A router with receive offload merges packets that its hosts send at the same instant. It queues, drops and sends
 //! merged packets as one, as in a Linux router, whose card splits them after the queue. A merged packet departs with

@@ -35,7 +35,8 @@ impl RunDirectory {
     /// Unfinished files of terminated processes are removed first.
     ///
     /// # Errors
-    /// If the directory belongs to another run, is being written by another process, or cannot be written.
+    /// If the directory belongs to another run, contains other files or an invalid `run.json`, is being written by
+    /// another process, or cannot be written.
     pub fn open(path: &Path, run: RunFile) -> Result<RunDirectory, Error> {
         fs::create_dir_all(path).map_err(|source| Error::io(path, path, source))?;
         // Checked before the lock creates a file, so that a foreign folder stays unchanged.
@@ -73,7 +74,7 @@ impl RunDirectory {
         self.present.contains(id)
     }
 
-    /// Starts the tables of an experiment. `unused` are columns that `flows` omits.
+    /// Starts the tables of an experiment. `unused` are columns that `flows` and `samples` omit.
     ///
     /// # Errors
     /// If a file cannot be written.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[error("{}: found {}, expected {}", self.place(), self.found(), self.expected())]
 #[non_exhaustive]
 pub enum Error {
-    /// Another engine is writing the directory.
+    /// Another process is writing the directory.
     Busy {
         /// The run directory.
         directory: PathBuf,

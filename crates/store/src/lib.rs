@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! run.json              the plan, the engine and the host: written once            run_file
-//! events.jsonl          events, one per line: append-only                    journal
+//! events.jsonl          events, one per line: append-only                          journal
 //! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, table_file, atomic
 //! samples/ state/ queue/
-//! packets/              recorded packets: a table and a capture per experiment       tables
-//! commands.log          commands that engines ran on the machine: append-only               directory
+//! packets/              recorded packets: a table and a capture per experiment     tables
+//! programs/<id>/        output of an experiment's programs                         directory
+//! commands.log          commands that engines ran on the machine: append-only      directory
 //! .lock                 held by the only engine that may write                     lock
 //! ```
 //!
@@ -14,8 +15,9 @@
 //! files have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that
 //! file is renamed into place last.
 //!
-//! The same plan on the same version of a deterministic engine yields the same bytes in every file: rows are in the
-//! order in which the engine emits them, and files contain neither times nor host names.
+//! The same plan on the same version of a deterministic engine yields the same bytes in every table: rows are sorted by
+//! their keys within a row group, groups are in the order in which the engine emits rows, and tables contain neither
+//! the time of the run nor the name of the machine.
 //!
 //! `docs/reference/run-directory.md` describes the format for readers of run directories.
 //!

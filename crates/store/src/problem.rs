@@ -19,7 +19,8 @@ pub enum Exit {
     NotWritable,
     /// A requirement is missing on this machine.
     Missing,
-    /// A resource is exhausted (open files, processes, memory): the same command may succeed later.
+    /// A resource is exhausted (open files, processes, memory; disk space, unless a write failed): the same command may
+    /// succeed later.
     Exhausted,
     /// The user requested a stop.
     Interrupted,
@@ -41,6 +42,9 @@ impl From<Exit> for ExitCode {
 }
 
 /// The reason why a command ended, as text for the user.
+///
+/// If `found` contains the number of a system error that indicates a shortage, the constructors replace the problem by
+/// that of the shortage, whose exit status is [`Exit::Exhausted`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Exit status of the process.

@@ -7,7 +7,8 @@ use crate::layout::{TABLES, recorded_paths, table_path};
 use std::fs;
 use std::path::Path;
 
-/// Renames the files of an experiment into place, in the order of [`TABLES`]. They are already synced to disk.
+/// Renames the files of an experiment into place, in the given order: that of [`TABLES`], after any recorded packets.
+/// They are already synced to disk.
 pub(crate) fn publish(directory: &Path, id: &Id, files: impl IntoIterator<Item = Pending>) -> Result<(), Error> {
     files.into_iter().try_for_each(|file| {
         let path = file.target().to_owned();

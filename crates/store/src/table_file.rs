@@ -10,7 +10,7 @@ use std::path::Path;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::Row;
 
-/// Number of rows in a row group, the maximum that a table keeps in memory. A group of the widest table takes several
+/// Number of rows in a row group, the maximum that a table keeps in memory. A group of the widest table takes tens of
 /// megabytes.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 

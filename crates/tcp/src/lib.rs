@@ -18,7 +18,7 @@
 //! The stream is split into segments once: every segment has a number and keeps its length. Windows and data in flight
 //! are counted in segments, as in Linux.
 //!
-//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025, with its backports. [`KernelGeneration`] lists
+//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025, with its backports. The module `kernel` lists
 //! the modelled differences of later generations. Not modelled: later kernels repeat the first four SYNs at intervals
 //! of a second.
 //!

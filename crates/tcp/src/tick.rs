@@ -3,7 +3,8 @@
 //!
 //! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires at the first advance of
 //! its level of the wheel after that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504,
-//! of 64 below 4032, of 512 below 32256, and so on. Timers never expire early, and expire late by up to an eighth.
+//! of 64 below 4032, of 512 below 32256, and so on. Timers never expire early, and expire late by up to two ticks or
+//! about an eighth of the wait.
 //!
 //! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Other kernels are built with `HZ` = 250, where
 //! the resolution is four times coarser. Pacing and compressed ACKs use high-resolution timers.

@@ -2,7 +2,7 @@
 //!
 //! Bits are sent as a fluid: a packet of `n` bits that begins at `t0` ends at the first instant `t1` at which the rate,
 //! integrated from `t0` to `t1`, has reached `n`. If the rate changes during a packet, the remaining bits are sent at
-//! the new rate; at rate 0 they wait for the next step, or forever after the last step.
+//! the new rate; at rate 0 they wait for the next step, or forever after the last step unless the steps repeat.
 //!
 //! Ends are rounded up to a nanosecond. The bits of that last nanosecond beyond the packet's end are credited to the
 //! next packet if it was waiting, so that ends of back-to-back packets are exact for any number of packets.

@@ -1,7 +1,7 @@
 //! Dual-queue coupled AQM with PI2 (RFC 9332, appendix A), as Linux 6.17 and later implement it.
 //!
 //! ```text
-//!   ECT(1), CE ─► L queue ─► step at 1 ms, or coupled probability k * p ─┐
+//!   ECT(1), CE ─► L queue ─► mark above step_thresh, or with k * p ──────┐
 //!                                                                        ├─► weighted round robin, L first
 //!   others ─────► C queue ─► drop or mark with probability p^2 ──────────┘
 //! ```

@@ -17,7 +17,7 @@ const SUB_QUEUES: u32 = 1024;
 /// Idle time after which the credit of a flow is refilled (tc-fq(8): `refill_delay`).
 const REFILL_DELAY: Span = Span::from_millis(40);
 
-/// Sub-queues without queue management except limits.
+/// Sub-queues without queue management except limits and a CE threshold.
 #[derive(Debug)]
 pub(crate) struct Fq<P> {
     flows: Vec<SubQueue<P>>,
@@ -35,7 +35,7 @@ pub(crate) struct Fq<P> {
 #[derive(Debug)]
 struct SubQueue<P> {
     items: Fifo<P>,
-    /// Time at which the sub-queue last became empty; `None` before its first packet.
+    /// Time of the latest departure, at which an empty sub-queue became idle; `None` before the first departure.
     idle_since: Option<Time>,
 }
 

@@ -15,7 +15,7 @@ use thalweg_units::{Bytes, Packets, Time};
 #[derive(Debug)]
 pub(crate) struct FqPie<P> {
     flows: Vec<SubQueue<P>>,
-    /// Sub-queues whose controller is not idle.
+    /// Sub-queues that have packets, or whose controller is not idle.
     busy: Vec<usize>,
     rounds: Rounds,
     hash: FlowHash,

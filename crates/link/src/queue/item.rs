@@ -14,7 +14,7 @@ pub(crate) struct Item<P> {
     pub is_marked: bool,
     /// Time at which the packet was offered to the queue.
     pub enqueued: Time,
-    /// Jitter added to the propagation delay; it does not reorder packets.
+    /// Jitter added to the propagation delay; it reorders packets only if the link allows that.
     pub jitter: Span,
     /// Additional delay that may reorder packets: that of the flow, or of a packet that is held back.
     pub offset: Span,

@@ -48,7 +48,7 @@ pub(crate) enum Discipline<P> {
     Dualpi2(Box<Dualpi2<P>>),
 }
 
-/// Calls a method of any discipline except `Fifo`.
+/// Evaluates one expression for `Fifo`, and another for any other discipline.
 macro_rules! of_discipline {
     ($self:expr, $fifo:pat => $of_fifo:expr, $queue:ident => $of_others:expr) => {
         match $self {
@@ -68,7 +68,7 @@ impl<P: Packet> Discipline<P> {
     /// Creates an empty queue. `seed` seeds its random decisions and its flow hash.
     ///
     /// # Errors
-    /// If a parameter is invalid.
+    /// If a parameter is invalid, or the discipline is cake, which only the kernel has.
     pub fn new(queue: &plan::Queue, buffer: Buffer, seed: u64) -> Result<Discipline<P>, LinkError> {
         Ok(match queue {
             plan::Queue::Fifo {} => Discipline::Fifo(Fifo::new(buffer)),

@@ -88,7 +88,8 @@ impl<P: Packet> Red<P> {
         item
     }
 
-    /// Updates the average with the queue size. After idle time, the average decays as if small packets had arrived.
+    /// Updates the average with the queue size. After idle time, the average decays as if packets of average size had
+    /// arrived at an empty queue.
     fn average_at(&mut self, now: Time) {
         match self.idle_since.take() {
             Some(since) => {

@@ -24,7 +24,7 @@ impl Receiver {
         }
     }
 
-    /// Handles the ECN field of a segment that is not a duplicate. If the segment is in order, the left edge has
+    /// Handles the ECN field of a segment that was not delivered before. If the segment is in order, the left edge has
     /// already advanced.
     pub(super) fn on_ecn_field(&mut self, now: Time, data: &Data) {
         let Some(feedback) = self.ecn.feedback else { return };

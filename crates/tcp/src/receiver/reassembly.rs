@@ -77,7 +77,8 @@ impl Reassembly {
         !self.islands.is_empty()
     }
 
-    /// Whether the segment would start a new block, or extend one that is not among the first.
+    /// Whether the segment would extend a block after the first [`EXPECTED_BLOCKS`], or start one in addition to at
+    /// least that many.
     pub fn would_open_block(&self, seq: Seq) -> bool {
         if seq.0 <= self.next {
             return false;

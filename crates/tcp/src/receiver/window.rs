@@ -67,7 +67,7 @@ pub(super) struct ReceiveWindow {
     read_from: u64,
     /// Start time of that measurement.
     read_at: Time,
-    /// Bytes read in the previous round trip.
+    /// Maximum number of bytes read in a round trip so far; at first, the initial window.
     read_before: u64,
 }
 
@@ -230,8 +230,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Makes the buffer large enough for `read` bytes per round trip. `before` is the number of bytes in the previous
-    /// round trip.
+    /// Makes the buffer large enough for `read` bytes per round trip. `before` is the previous maximum.
     fn expand(&mut self, read: u64, before: u64, span: u64) {
         let reserve = if self.kernel.grows_for_gaps() { 0 } else { 16 * self.mss };
         let needed = u128::from(2 * read + reserve);

@@ -1,9 +1,9 @@
 //! Handles an ACK, from arrival to the controller's decision. The order is that of Linux, since each step uses the
 //! results of the previous ones:
 //!
-//! 1. the receiver's window and the left edge
+//! 1. whether the left edge advances
 //! 2. SACK blocks (`sack`), marks (`marks`)
-//! 3. removal of acknowledged segments from the scoreboard; round-trip times
+//! 3. removal of acknowledged segments from the scoreboard; round-trip times; the receiver's window (in Linux: step 1)
 //! 4. RACK's window; an answer to a loss probe
 //! 5. the state of recovery: losses, undo (`recovery`), if the ACK is unusual
 //! 6. the timer
@@ -161,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// Detects reordering: a segment sent only once was selectively acknowledged after a higher one.
+    /// Detects reordering: a SACK block shows that the original of a segment arrived after a higher one.
     fn check_reordering(&mut self, facts: &AckFacts) {
         let counts = self.state != CaState::Loss || self.episode.undo_marker.is_some();
         if counts && facts.reordered_from != u64::MAX {
@@ -184,8 +184,8 @@ impl Sender {
                 self.rack.on_reordering(acked.reordered_from, self.board.sacked_end());
             }
         } else if let (Some(sacked), Some(head)) = (rtts.sacked, self.board.head()) {
-            // A segment sent after the latest copy of the first segment has arrived: the timeout of that copy may
-            // restart.
+            // A segment sent before the latest copy of the first segment has arrived: the timeout of that copy may
+            // restart. Those sent after it would postpone the timeout without end.
             facts.is_timer_due = sacked > now.since(head.sent_at);
         }
         if acked.segments > 0 || rtts.newest.is_some() {
@@ -261,7 +261,7 @@ impl Sender {
         }
         oldest = oldest.or(sacked);
         // Only this exact RTT is returned, since the kernel also reports no other. An RTT from a timestamp is used only
-        // for the timeout.
+        // by the estimators and the controller.
         let exact = oldest;
         if oldest.is_none() && facts.is_data_acked {
             oldest = Some(timestamp_rtt(now, facts.tsecr));

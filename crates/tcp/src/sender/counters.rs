@@ -17,7 +17,7 @@ pub struct Counters {
     pub tlp_probes: u64,
     /// Retransmitted SYNs.
     pub syn_retransmits: u64,
-    /// D-SACKs received.
+    /// Segments that D-SACKs have reported as duplicates.
     pub dsacks: u64,
     /// Segments delivered whose acknowledgement reported a mark (Linux: `tcpi_delivered_ce`).
     pub marked: u64,

@@ -40,7 +40,7 @@ pub(super) struct AckFacts {
     pub tsecr: Timestamp,
     /// Number of segments delivered out of order, including duplicates.
     pub out_of_order: u64,
-    /// Lowest segment that was sent only once and arrived after later ones.
+    /// Lowest segment whose original arrived after later segments, as shown by SACK blocks; `u64::MAX` without any.
     pub reordered_from: u64,
     /// Send times of the first and last newly selectively acknowledged segments, among those sent only once.
     pub first_sacked_at: Option<Time>,

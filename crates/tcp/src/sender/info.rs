@@ -16,7 +16,8 @@ pub struct Info {
     pub inflight: Packets,
     /// Pacing rate; `None` if the connection is not paced.
     pub pacing_rate: Option<Rate>,
-    /// Latest delivery-rate sample that was not application-limited, in payload bits per second.
+    /// Latest delivery-rate sample that was not application-limited, or a higher one that was, in payload bits per
+    /// second.
     pub delivery_rate: Option<Rate>,
     /// Smoothed round-trip time.
     pub srtt: Option<Span>,

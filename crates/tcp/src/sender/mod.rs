@@ -137,7 +137,7 @@ pub struct Sender {
     /// The SACK blocks of the latest ACK that had any; (0, 0): none.
     sack_blocks: [(u64, u64); 3],
     sndbuf: SendBuffer,
-    /// End of the receive window, as bytes from `una`.
+    /// End of the receive window, as an offset in the stream.
     window_end: Bytes,
     /// The largest window that the receiver has offered.
     window_max: Bytes,
@@ -176,7 +176,7 @@ enum Handshake {
 /// Purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
-    /// Retransmission timeout: everything in flight counts as lost.
+    /// Retransmission timeout: everything in flight counts as lost, except what was sent too recently for an ACK.
     Retransmission,
     /// Tail loss probe: elicits an ACK, because losses at the end of a burst are not reported.
     LossProbe,
@@ -273,7 +273,7 @@ impl Sender {
     }
 
     /// Handles a packet. Returns the round-trip time of the oldest segment that it acknowledges, if it is known to
-    /// better than a millisecond (not from timestamps alone). Poll afterwards.
+    /// better than a millisecond (not from timestamps alone, except for the answer to a repeated SYN). Poll afterwards.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
             ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),

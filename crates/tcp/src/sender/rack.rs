@@ -1,10 +1,10 @@
 //! RACK (RFC 8985, section 6): a segment is lost if a later transmission has arrived and the reordering window has
 //! passed.
 //!
-//! The window is zero if no reordering was observed on the path and three segments have arrived beyond the hole.
-//! Otherwise it is a quarter of the smallest round-trip time. It grows by a quarter for every round trip in which a
-//! D-SACK reported a spurious retransmission, up to the smoothed round-trip time. After 16 recoveries without such a
-//! D-SACK it is reset to a quarter.
+//! The window is zero if no reordering was observed on the path, and three segments have arrived beyond a hole or a
+//! recovery is in progress. Otherwise it is a quarter of the smallest round-trip time. It grows by a quarter for every
+//! round trip in which a D-SACK reported a spurious retransmission, up to the smoothed round-trip time. After 16
+//! recoveries without such a D-SACK it is reset to a quarter.
 //!
 //! Linux iterates over a list of segments in the order of their latest transmission. Here two queues replace the linked
 //! list: segments sent only once are in that order by number, and retransmissions are in a separate queue. Entries
@@ -30,7 +30,7 @@ pub(super) struct Rack {
     sent_at: Time,
     /// The number after that segment.
     end: u64,
-    /// Round-trip time of that segment.
+    /// Round-trip time of the segment delivered last, which may have been sent before that one.
     rtt: Span,
     /// Whether a segment was delivered since the last search for losses.
     has_advanced: bool,

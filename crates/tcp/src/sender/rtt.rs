@@ -1,6 +1,6 @@
 //! Estimates the smoothed round-trip time, the smallest of the last five minutes, and the retransmission timeout.
 //!
-//! Implements RFC 6298 with Linux's changes: the variation falls slowly when round-trip times fall, the largest
+//! Implements RFC 6298 with Linux's changes: the variation rises slowly when round-trip times fall, the largest
 //! variation of each round trip counts, and the variation, not the timeout, has a lower bound of 200 ms.
 //!
 //! The smallest round-trip time is a windowed minimum that keeps the best, second best and third best of staggered

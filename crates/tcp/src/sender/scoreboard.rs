@@ -252,7 +252,8 @@ impl Scoreboard {
                 take(seq, segment, self.counts.get((seq - self.una) as usize).copied().unwrap_or_default());
                 let flags = &mut segment.flags;
                 let was_lost = flags.has(Flags::LOST);
-                // A retransmission of a segment that was never deemed lost stays in flight, since both copies may be.
+                // A retransmission of a segment that is no longer deemed lost (after an undo) stays in flight, since
+                // both copies may be.
                 if was_lost && flags.has(Flags::RETRANSMITTED) {
                     flags.clear(Flags::RETRANSMITTED);
                     self.retrans_out -= 1;

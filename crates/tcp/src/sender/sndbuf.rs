@@ -1,8 +1,9 @@
 //! The send buffer, and the application's writes to it.
 //!
-//! The buffer starts at 45 or 85 KiB ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)) and grows to a
-//! multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An
-//! application that waits for space is woken by an ACK after which a third of the buffer is free.
+//! The buffer starts with space for [`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor) times ten segments
+//! ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)), 45 to 128 KiB, and grows to the same multiple
+//! of cwnd, up to its limit (`tcp_wmem`). An application that waits for space is woken by an ACK after which a third of
+//! the buffer is free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has
 //! offered, in whole segments. A piece and each burst in flight take memory for their payload and the overhead of
@@ -25,7 +26,8 @@
 //!
 //! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines
 //! does. If the buffer has reached `sndbuf_max`, a write takes time for the packets sent during it, except on 6.1.
-//! Whether the application limits the rate is decided at the beginning of every such write.
+//! Whether the application limits the rate is decided at the beginning of every such write; for a controller that
+//! watches losses, also at every ACK and timer.
 //!
 //! Not modelled: Linux merges pieces that were selectively acknowledged, and splits those that are retransmitted in
 //! parts.
@@ -89,7 +91,7 @@ impl Sender {
     }
 
     /// Continues the application's writes until a segment can be sent, and returns that transmission. Returns
-    /// [`Push::Nothing`] once the application has nothing more to write or waits for memory.
+    /// [`Push::Nothing`] if the application is held or busy, has nothing more to write, or waits for memory.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;
@@ -170,7 +172,7 @@ impl Sender {
     }
 
     /// Marks the next rate samples if only the application prevents the pipe from being full. Called when the
-    /// application starts to write.
+    /// application starts to write; for a controller that watches losses, also at every ACK and timer.
     pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;

@@ -1,8 +1,8 @@
 //! Selects the next packet to send.
 //!
-//! The order is: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. Each is
-//! subject to cwnd, the receiver's window and pacing. If there was new data to send, the connection updates its state
-//! once no more of it can be sent: whether cwnd is the limit, and the timer.
+//! The order is: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. Lost and
+//! new segments are subject to cwnd and pacing, new data also to the receiver's window. If there was new data to send,
+//! the connection updates its state once no more of it can be sent: whether cwnd is the limit, and the timer.
 //!
 //! Not modelled: Linux limits the data in the host's own queues (TSQ) and keeps a retransmission from overtaking its
 //! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
