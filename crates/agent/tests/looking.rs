@@ -1,4 +1,4 @@
-//! Tests `status` and `top` as a user sees them, with a fake agent behind the socket.
+//! Tests `status`, `top` and `check` as a user sees them, with a fake agent behind the socket.
 
 #[path = "common/waiting.rs"]
 mod waiting;

@@ -72,8 +72,8 @@ fn model(prefix: &str, words: &Values) -> String {
     members.map(|(member, word)| format!("{prefix}.{member} {}\n", words.get(word).unwrap_or(&0))).concat()
 }
 
-/// Formats the inputs of the decisions at a call. `before` is the state of BBR before the call; `given` and `after` are
-/// from the vectors.
+/// Formats the inputs of the decisions at a call. `before` is the state of BBR before the call; `arguments` and `after`
+/// are from the vectors.
 fn input(before: &Values, arguments: &Values, after: &Values) -> String {
     let time = |name: &str| arguments.get(name).filter(|value| **value != NONE).map_or(0, |value| value / 1000);
     let get = |name: &str| arguments.get(name).copied().unwrap_or(0);

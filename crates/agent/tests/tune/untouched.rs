@@ -22,7 +22,7 @@ fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     ["in", "out"].map(|direction| choice(closed(&rows, direction)).map(str::to_owned))
 }
 
-/// A connection for which each end's application has chosen bbr, the server's on its listener.
+/// A connection for which each end's application has chosen this algorithm, the server's on its listener.
 fn connect_with_algorithm(hosts: &(Namespace, Namespace), name: &str) -> Pair {
     let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let listener = inside(&hosts.0, || {

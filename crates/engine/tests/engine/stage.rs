@@ -147,7 +147,7 @@ pub fn acked_bytes(rows: &[BTreeMap<String, Field>]) -> f64 {
     rows.iter().map(|row| number(&row["acked_bytes"])).sum()
 }
 
-/// Waits until `what` returns a value.
+/// Waits until `look` returns a value; `what` describes it in the message of a timeout.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;
     loop {
@@ -206,7 +206,8 @@ fn is_zombie(pid: u32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
 }
 
-/// Returns `thalweg-engine run` of the plan into `run` as an unprivileged user; `None` if there is no such user.
+/// Returns `thalweg-engine run` of the plan into `run` as an unprivileged user; `None` if that is impossible, because
+/// this user is root and `setpriv` is missing.
 pub fn as_ordinary_user(bench: &Bench) -> Option<Command> {
     if !rustix::process::geteuid().is_root() {
         return Some(bench.run("run", &[]));

@@ -88,7 +88,7 @@ fn metered(count: &FlowCount, served: &Served, client: SocketAddr, is_data: bool
         retransmits: count.retransmits,
         lost_packets: count.lost_packets,
         max_payload_bytes: count.max_payload_bytes,
-        delayed_packets: count.delivered_packets,
+        delayed_packets: count.delays.count(),
         delay_min_us: count.delays.min_us(),
         delay_mean_us: count.delays.mean_us(),
         delay_p95_us: count.delays.quantile_us(950),

@@ -83,10 +83,9 @@ impl<P: Packet> FqCodel<P> {
         if self.packets <= self.limit && memory <= self.memory_limit {
             return true;
         }
-        // The new packet is at the tail: it is dropped only if it is the only one in its sub-queue.
-        let is_alone = self.flows[index].items.packets() == Packets(1);
-        let dropped_from = self.drop_from_largest(tally);
-        !(is_alone && dropped_from == index)
+        // The new packet is at the tail: it is dropped only if nothing remains in its sub-queue.
+        self.drop_from_largest(tally);
+        self.flows[index].items.packets() > Packets(0)
     }
 
     pub fn pop(&mut self, now: Time, tally: &mut Tally) -> Option<Item<P>> {
@@ -117,8 +116,8 @@ impl<P: Packet> FqCodel<P> {
         self.bytes
     }
 
-    /// Drops packets from the head of the sub-queue with the most bytes. Returns its index.
-    fn drop_from_largest(&mut self, tally: &mut Tally) -> usize {
+    /// Drops packets from the head of the sub-queue with the most bytes.
+    fn drop_from_largest(&mut self, tally: &mut Tally) {
         let sizes = self.flows.iter().map(|flow| flow.items.bytes()).enumerate();
         let (index, size) = sizes.fold((0, Bytes::ZERO), |most, next| if next.1 > most.1 { next } else { most });
         let SubQueue { items, state } = &mut self.flows[index];
@@ -132,6 +131,5 @@ impl<P: Packet> FqCodel<P> {
             tally.drop_at_limit(item.number);
         }
         state.count_overflow(count);
-        index
     }
 }

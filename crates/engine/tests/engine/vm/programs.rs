@@ -22,7 +22,7 @@ fn kernel_with_9p() -> Option<PathBuf> {
 
 fn of_flows(flows: Vec<Value>) -> Value {
     let mut experiment = experiment();
-    experiment["duration_ns"] = json!(20_000_000_000_u64);
+    experiment["duration_ns"] = json!(300_000_000_000_u64);
     experiment["flows"] = json!(flows);
     experiment
 }
@@ -70,7 +70,7 @@ fn programs_run_in_the_guest_and_are_measured_and_reported() {
     assert!((300_000.0..301_000.0).contains(&bytes), "the file and the header: {bytes}");
     // 300 kB takes 0.24 s at 10 Mbit/s, and slow start takes several round trips of 20 ms.
     let fct_s = number(&row["fct_us"]) / 1e6;
-    assert!((0.24..20.0).contains(&fct_s), "{fct_s} s");
+    assert!((0.24..300.0).contains(&fct_s), "{fct_s} s");
     let delays = ["delay_min_us", "delay_mean_us", "delay_p95_us"].map(|name| number(&row[name]) / 1e3);
     assert!(delays.is_sorted() && delays[0] >= 10.0 && delays[2] < 60.0, "of 10 ms and a queue of 30: {delays:?}");
     let id = fs::read_dir(outcome.bench.path("run/programs")).unwrap().next().unwrap().unwrap().path();

@@ -8,8 +8,8 @@ pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 pub(super) const INTERFACE: u32 = 1;
 pub(super) const ENHANCED_PACKET: u32 = 6;
-/// Link type of raw IPv4 packets (LINKTYPE_IPV4 of the tcpdump group's list).
-const LINK_TYPE: u16 = 228;
+/// Link type of packets that begin with an IPv4 or IPv6 header (LINKTYPE_RAW of the tcpdump group's list).
+const LINK_TYPE: u16 = 101;
 /// Number of stored bytes per packet: IP and TCP headers with all their options.
 pub(super) const SNAP_LEN: usize = 128;
 
