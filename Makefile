@@ -108,7 +108,7 @@ test-all: setup
 fuzz: setup ## try random and hostile input for ten minutes, on every parser (FUZZ_SECONDS=60 for each driver)
 	@tools/bootstrap bpf
 	THALWEG_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(RELEASE) fuzz
-	THALWEG_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -k fuzz
+	THALWEG_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) tests/python/scenario/test_mutated_scenarios.py
 
 .PHONY: studies
 studies: setup ## run every study's quick set on the simulator: fails if a claim that held no longer holds (minutes)

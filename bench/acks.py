@@ -2,11 +2,11 @@
 """Measures the cost per ACK of `bbr_cpu`, `bbr3`, `bbr_tuned` and `bbr_auto`, with the kernel's own statistics.
 
     make bench                              with the others, as root
-    .venv/bin/python bench/acks.py          a quarter of a minute
+    .venv/bin/python bench/acks.py          a minute
     ... --transfers 2 --out FILE
 
 A sender paces 400 Mbit/s over loopback in a separate network namespace. The algorithms alternate, a transfer each, so
-that all run under the same load; medians are reported. All numbers except that of `bbr3` include the kernel's BBR, and
+that all run under the same load; medians are reported. All numbers except those of `bbr3` include the kernel's BBR, and
 all include the two clock reads of the kernel's measurement. `bbr_tuned` with its defaults only calls the kernel's BBR,
 so it is the reference for the others. "All hooks" adds the programs that TCP calls before it sends.
 """

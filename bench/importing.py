@@ -11,7 +11,7 @@ The logs are synthetic, from a seed; one row in a thousand is malformed (bench/m
 those of the entire process, including its start. goaccess counts the requests of the same nginx log and writes JSON; it
 stores sums, while `thalweg import` stores every request.
 
-The last output is the table of docs/reference/performance.md, in Markdown.
+The last output before the goal is the table of docs/reference/performance.md, in Markdown.
 """
 
 import argparse

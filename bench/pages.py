@@ -2,8 +2,8 @@
 """Measures the opening time of a large report, and of the page that Vega-Altair writes for one of its figures.
 
     make bench                               with the others: a minute
-    .venv/bin/python bench/pages.py --quick  a smoke test: four points, once
-    ... --json FILE                          all measurements, for programs
+    .venv/bin/python bench/pages.py --quick  a smoke test: two points, once
+    ... --out FILE                           all measurements, for programs
 
 The report covers 640 experiments with 100 samples per second (bench/pages/grid.toml). The peer is a chart of the
 congestion window over time with one line per experiment, written by `Chart.to_html(inline=True)`. Both are opened in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the cost of `thalweg-agent record` with thousands of short connections per second, and with many open ones.
 
-    make bench                                         with the simulator's: half an hour, as root
+    make bench                                         with the others: a quarter of an hour, as root
     .venv/bin/python bench/recording.py --quick        a smoke test
     ... --only slowdown                                a quarter of an hour: the slowdown of connections
     ... --only kernel                                  a minute: the cost of the program in the kernel

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the speed of the simulator, and of ns-3 if installed.
 
-    make bench                            everything: some minutes
+    make bench                            with the others: some minutes
     .venv/bin/python bench/run.py --quick a smoke test: half a second of two cases
     ... --out FILE                       all measurements, for programs
 

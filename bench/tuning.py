@@ -50,7 +50,7 @@ class Case:
     wanted: str | None
     """Algorithm that most connections should use; None: no algorithm is better."""
     turns: Road | None = None
-    """Path after the change, half-way through the connections; None: no change."""
+    """Path after the change, half-way through the connections; only its loss applies. None: no change."""
 
 
 CASES = (

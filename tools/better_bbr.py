@@ -6,9 +6,8 @@
 Each question has 200 paths, of which every second one is held out: the search uses `NAME-seen.csv`, the study evaluates
 `NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths.
 
-The winner of a search is the candidate of its Pareto front that is best in the first objective among those that are not
-worse than the default (Linux's BBR) in the second by more than `SLACK`. If there is no such candidate, the winner is
-the default.
+The winner of a search is the best in the first objective among the candidates of its Pareto front and the default
+(Linux's BBR), without those that are worse than the default in the second objective by more than `SLACK`.
 """
 
 import argparse

@@ -5,8 +5,8 @@
     python tools/cpu_bars.py --engine kernel --only whole     a dedicated CPU with this machine's own kernel
     ... --only 10/20 --out FILE
 
-Runs scenarios/cpu with each slice and period, three times each (nine times on a dedicated CPU, where a difference of a
-tenth must be detected), takes medians, and reports which of these limits are met:
+Runs scenarios/cpu with each slice and period, three times each (nine times alone on a dedicated CPU, where a difference
+of a tenth must be detected), takes medians, and reports which of these limits are met:
 
 - bbr gets less than a third of cubic's goodput at 10/20 ms;
 - bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;

@@ -115,7 +115,7 @@ def _brief(sentence: str) -> str:
 
 
 def _confirmed(confirmed: Mapping[str, Any] | None) -> str:
-    """Return whether a real engine reproduces a finding, as text; empty if it cannot run."""
+    """Return whether a real engine reproduces a finding, as text; empty if none was tried or it cannot run."""
     if confirmed is None or confirmed["why_not"]:
         return ""
     failing, repetitions = confirmed["failing"], confirmed["repetitions"]

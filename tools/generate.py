@@ -55,7 +55,7 @@ def _json(schema: dict[str, Any]) -> str:
 
 
 def _formatted(file: Path, code: str) -> tuple[Path, str]:
-    """Return the code after formatting and sorting imports as `make format` does."""
+    """Return the file, and the code after formatting and sorting imports as `make format` does."""
     for command in (["check", "--quiet", "--fix", "--select=I"], ["format"]):
         ruff = [sys.executable, "-m", "ruff", *command, f"--stdin-filename={file}", "-"]
         code = subprocess.run(ruff, cwd=ROOT, input=code, capture_output=True, text=True, check=True).stdout

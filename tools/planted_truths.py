@@ -42,7 +42,7 @@ FORMAT = 1
 
 SEEDS = 100
 TOGETHER = 4_000_000
-"""Maximum number of rows that are counted together: those of about thirty seeds."""
+"""Maximum number of rows that are counted together: those of 12 to 100 seeds, depending on the truth."""
 ROWS = {
     "none": 40_000,
     "none-by-path": 40_000,

@@ -39,8 +39,6 @@ MIN_US = 10e6
 """Minimum duration of an incomplete object for its rate to count."""
 DUEL_S = 30
 DUELS = 3
-TOLERANCE = 1e-9
-"""Relative tolerance of --check, although the simulator is deterministic."""
 COLUMNS = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_p95_us")
 
 Document = dict[str, Any]

@@ -19,8 +19,8 @@ class Import:
 
 
 def between_layers(package: Path) -> Iterator[Import]:
-    """Yield the imports between layers in all files of `package`, including those for type checkers and inside
-    functions.
+    """Yield the imports between layers in all files of `package` except its own `__init__`, including those for type
+    checkers and inside functions.
     """
     for file in sorted(package.rglob("*.py")):
         inside = file.relative_to(package).with_suffix("").parts

@@ -89,7 +89,7 @@ static void take(struct way *way, uint64_t delay_ns)
 	}
 }
 
-/* Returns the time at which the next packet is due; 0 if the queue is empty. */
+/* Sends the packets that are due. Returns the time at which the next one is due; 0 if the queue is empty. */
 static uint64_t give(struct way *way)
 {
 	while (way->first != way->next) {

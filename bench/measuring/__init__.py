@@ -1,4 +1,4 @@
-"""Measurements of `bench/run.py`.
+"""Measurements of `bench/run.py`, and of other benchmarks of commands.
 
 | topic | file |
 | --- | --- |
@@ -7,4 +7,6 @@
 | running a case on thalweg's engine | `ours` |
 | running a case on ns-3 | `peer` |
 | results as text and numbers | `table` |
+| synthetic logs for `bench/importing.py` | `logs` |
+| measurements and page of `bench/scaling.py` | `growth`, `growth_page` |
 """

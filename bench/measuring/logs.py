@@ -44,7 +44,7 @@ class _Traffic:
         self.at_s = float(START_S)
 
     def client(self) -> str:
-        """Return a client's address: one in eight is IPv6, and few networks send most requests."""
+        """Return a client's address: one network in eight is IPv6, and few networks send most requests."""
         network = int(self.random.paretovariate(0.3)) % 40_000
         if network % 8 == 7:
             return f"2001:db8:{network:x}:{self.random.randrange(256):x}::{self.random.randrange(1, 65_536):x}"

@@ -5,9 +5,9 @@
 //   group 2 ─┘
 //
 // A group is a node with flows of one congestion control and one round-trip time. Its access link has a practically
-// unlimited rate and the additional delay of its round-trip time over the path's. A group without additional delay
-// sends from `left` itself, which saves ns-3 a hop. The bottleneck's drop-tail queue is the only queue discipline, and
-// there are no traces and no samples, so that ns-3 computes nothing but the flows.
+// unlimited rate and the additional delay of its round-trip time over the path's. A single group without additional
+// delay sends from `left` itself, which saves ns-3 a hop. The bottleneck's drop-tail queue is the only queue
+// discipline, and there are no traces and no samples, so that ns-3 computes nothing but the flows.
 //
 // usage: dumbbell RATE_BPS DELAY_NS BUFFER_BYTES LOSS_RATIO SECONDS CC:FLOWS:EXTRA_RTT_NS...
 // Prints one line of JSON: the packets that the bottleneck sent in both directions, and the payload bytes received.

@@ -153,7 +153,7 @@ def run(*words: str) -> str:
 
 @contextmanager
 def ended(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
-    """Terminate a process at the end of the context."""
+    """Kill a process at the end of the context."""
     try:
         yield process
     finally:

@@ -198,7 +198,7 @@ def accounts() -> Iterator[None]:
 
 @contextmanager
 def nothing(machine: Machine, watched: Path) -> Iterator[Callable[[], Account] | None]:
-    """Attach an empty program after the recorder; yield None if it cannot be compiled or loaded."""
+    """Attach an empty program after the recorder; yield None if clang or bpftool is missing."""
     clang = next(filter(None, map(shutil.which, CLANGS)), None)
     if clang is None or shutil.which("bpftool") is None:
         yield None

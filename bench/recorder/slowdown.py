@@ -47,7 +47,7 @@ TURN = 32
 """Number of connections in a batch, and the order of batches, as in connections.c."""
 ORDER = (0, 1, 1, 0)
 PAUSE = 2.0
-"""Multiple of the median duration above which a batch counts as interrupted."""
+"""Multiple of the median CPU time above which a batch counts as interrupted."""
 MERGES = ("--rotate-size", "8MB")
 """Agent options with which files are merged several times during the measurement."""
 

@@ -25,7 +25,7 @@ class Road:
     """Impairments of a path for data packets."""
 
     loss: float = 0.0
-    """Random loss ratio of the server's packets."""
+    """Random loss ratio of the server's packets of more than 1000 bytes."""
     delay_ms: float = 0.0
     """Delay of both directions together."""
     rate_mbps: int = 0
@@ -141,7 +141,7 @@ class Programs:
         self.served, self.ask, self.fetched = served, ask, fetched
 
     def fetch(self) -> Fetched:
-        """Make a connection, and return its bytes and duration."""
+        """Make a connection, and return its port, algorithm and goodput."""
         self.ask.write("\n")
         self.ask.flush()
         port, size, took = self.fetched.readline().split()

@@ -14,7 +14,7 @@ TCP_CONGESTION = 13
 
 
 def send(connection: socket.socket, port: int, size: int) -> None:
-    """Send all data, wait until the peer closes, and return the algorithm that the kernel used."""
+    """Send all data, wait until the peer closes, and print its port and the algorithm that the kernel used."""
     with connection:
         for at in range(0, size, len(PIECE)):
             connection.sendall(PIECE[: size - at])

@@ -159,7 +159,7 @@ static __always_inline u32 reason_of_address(const struct tune_key *peer)
 	return 0;
 }
 
-/* Keeps the first `length` bits of eight bytes in network order. */
+/* Keeps the first `bits` bits of eight bytes in network order. */
 static __always_inline u64 first_bits(u64 word, s32 bits)
 {
 	if (bits <= 0)

@@ -210,7 +210,7 @@ static __always_inline void sample(struct flow *flow, struct tcp_sock *tp, const
 	flow->covered_bytes = now->acked_bytes + (u32)(tp->snd_nxt - tp->snd_una);
 }
 
-/* Returns how long the send queue was empty since the last sample: the time that was not busy, in whole jiffies. */
+/* Returns for how many microseconds the send queue was empty since the last sample, with the resolution of a jiffy. */
 static __always_inline u64 idle_us(const struct flow *flow, const struct sums *now)
 {
 	u32 passed = now->jiffies - flow->last.jiffies;

@@ -334,7 +334,7 @@ static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 	return !bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &calls, sizeof(calls));
 }
 
-/* Starts to record a connection that was open before recording began. */
+/* Starts to record a connection that is not in the table, usually because it was open before recording began. */
 static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 state, u64 now_us)
 {
 	struct flow *flow;

@@ -63,7 +63,7 @@ struct lockstep_event {
 	u64 pacing_rate;
 	u64 cwnd_cnt;
 
-	/* Arguments of the call, which depend on the callback. `arg` is the next state, or the event. */
+	/* Arguments of the call, which depend on the callback. `arg` is the next state, the event or the flags. */
 	u64 arg;
 	u64 acked;
 	u64 rtt_us;
@@ -75,7 +75,7 @@ struct lockstep_event {
 	u64 rs_is_app_limited;
 	u64 rs_is_ack_delayed;
 
-	/* State after the call. `result` is the return value of the callback. */
+	/* State after the call. `result` is the return value of the callback; at BBR's start, that of sndbuf_expand. */
 	u64 result;
 	u64 min_tso_segs;
 	u64 app_limited_after;

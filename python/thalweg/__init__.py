@@ -1,6 +1,6 @@
 """thalweg measures TCP congestion control and explains what it measured.
 
-The layers, each of which imports only earlier ones:
+The main layers, each of which imports only earlier ones:
 
 - `thalweg.scenario`: the TOML file, checked; imports no other layer;
 - `thalweg.plan`: the resolved experiments of a scenario;
@@ -11,7 +11,7 @@ The layers, each of which imports only earlier ones:
 - `thalweg.api`: the Python API, whose names are also available in `thalweg`: `load_scenario`, `open_run`;
 - `thalweg.cli`: the command line.
 
-`thalweg.errors` and `thalweg.engine` may be imported by all.
+All may import `thalweg.errors`, `thalweg.engine` and the other shared modules. tools/check_layers.py lists all layers.
 """
 
 from typing import TYPE_CHECKING, Any

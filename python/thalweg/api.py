@@ -81,6 +81,9 @@ class Result:
         Args:
             name: `flows` (a row per transfer), `samples` (per connection and moment), `state` (values of an
                 algorithm), `queue` (per direction and moment) or `packets` (only with `engine.record`).
+
+        Raises:
+            ThalwegError: The table is unknown, or a file is damaged.
         """
         if name not in get_args(Table):
             raise ThalwegError(
@@ -107,7 +110,11 @@ class Result:
         return analysis.summary(self._run, measures=_known(measures))
 
     def repetitions(self, measures: Sequence[str] | None = None) -> "pl.DataFrame":
-        """Return every measure of every repetition: the values behind `summary`."""
+        """Return every measure of every repetition: the values behind `summary`.
+
+        Raises:
+            ThalwegError: A measure is unknown.
+        """
         from thalweg import analysis
 
         return analysis.repetitions(self._run, measures=_known(measures))
@@ -231,7 +238,7 @@ def open_run(directory: str | PathLike[str]) -> Result:
     """Open a run directory.
 
     Raises:
-        ThalwegError: It is not a run directory, or nothing in it is complete.
+        ThalwegError: It is not a run directory that this version can read, or nothing in it is complete.
     """
     return Result(results.open_run(directory))
 
@@ -248,6 +255,8 @@ def _explained() -> Iterator[None]:
 
 def _plain(key: str, value: Any) -> Any:
     """Return a value of TOML: scalars and arrays of NumPy and polars become numbers and lists.
+
+    Raises `ThalwegError` for values of other types.
 
     >>> _plain("path.loss", (0, 0.01))
     [0, 0.01]

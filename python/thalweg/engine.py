@@ -1,4 +1,4 @@
-"""Finds `thalweg-engine` and queries the capabilities of its engines on this machine.
+"""Finds `thalweg-engine` and queries it: capabilities of its engines, refused plans, live connections, policies.
 
 The default is the only engine that this module knows by name; `thalweg-engine capabilities --json` lists what each
 supports.
@@ -29,12 +29,12 @@ FORMAT = 1
 """Supported format version of the output of `capabilities`."""
 
 ANSWER_WITHIN_S = 300
-"""Timeout for the binary's answers. It probes the machine, for which it may boot a guest: on a busy machine without
-hardware virtualization, this takes a minute or more.
+"""Timeout for the binary's answers, except for `play_policies`. It probes the machine, for which it may boot a guest:
+on a busy machine without hardware virtualization, this takes a minute or more.
 """
 
 PLAYED = "thalweg-engine policy simulate: "
-"""Prefix of the binary's messages about policies that it cannot simulate."""
+"""Prefix of the binary's messages about invalid options of `policy simulate`."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Capabilities:
 def find() -> Path:
     """Find the binary: `THALWEG_ENGINE`, then beside this Python, then the PATH.
 
-    Raises `ThalwegError` if it is missing.
+    Raises `ThalwegError` if it is missing, or the variable is set but names no program.
     """
     configured = os.environ.get(VARIABLE)
     if configured:
@@ -215,7 +215,8 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 
     With a price of 1, retransmitting a tenth of all segments costs as much as a completion time that is a tenth longer.
 
-    Raises `ThalwegError` if there is no binary, its answer is invalid, or there is no such policy.
+    Raises `ThalwegError` if there is no binary, its answer is invalid, or it rejects an option, such as an unknown
+    policy.
     """
     binary = find()
     policy_options = [word for name in names for word in ("--policy", name)]

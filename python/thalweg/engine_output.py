@@ -1,6 +1,6 @@
 """JSON output of `thalweg-engine`, limited to the keys that are used here.
 
-The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in crates/lab/src/live, `Summary` in
+The Rust types are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in crates/lab/src/live, `Summary` in
 crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
 """
 

@@ -16,7 +16,8 @@ class Exit(IntEnum):
     FINE = 0
     """Everything requested was done."""
     FAILED = 1
-    """Something ran and failed, `compare` found a real difference, or `reproduce --check` a claim that no longer holds.
+    """Something ran and failed, `compare` found a real difference, `--check` of `reproduce` or `validate` failed, or
+    `doctor --live` found connections short of CPU.
     """
     USAGE = 2
     """The command line or the scenario is wrong."""
@@ -59,7 +60,7 @@ class Source:
 class ThalwegError(Exception):
     """One mistake.
 
-    `code` is a stable slug; `place` is the affected key (`flow.medium.rtt`) or path.
+    `code` is a stable slug; `place` is the affected key (`flow.medium.rtt`), option or path.
 
     >>> error = ThalwegError("no-file", "there is no file `itc.toml`", hint="see `ls`")
     >>> print(error.text())
@@ -67,8 +68,8 @@ class ThalwegError(Exception):
       hint: see `ls`
     """
 
-    # There are eight parameters because each is a part of the output; all are passed by name, and few errors use all of
-    # them.
+    # There are eight parameters because each is a part of the output; all but the first two are passed by name, and few
+    # errors use all of them.
     def __init__(
         self,
         code: str,

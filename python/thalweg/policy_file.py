@@ -23,7 +23,7 @@ class Between:
 
 
 Condition = Between | Sequence[str]
-"""A condition on a number, or a list of accepted names."""
+"""A condition on a number, or a list of accepted names or prefixes."""
 
 
 @dataclass(frozen=True)
@@ -83,5 +83,5 @@ def _condition(condition: Condition) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a string in TOML; JSON's escapes are valid in TOML."""
+    """Return a text as a string in TOML, with single spaces; JSON's escapes are valid in TOML."""
     return json.dumps(" ".join(value.split()), ensure_ascii=False)

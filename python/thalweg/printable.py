@@ -53,7 +53,7 @@ def csv_cell(text: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value of a scenario as it is written there.
+    """Return a value of a scenario as it is written there; a float has at most six significant digits.
 
     >>> [plain(value) for value in ("1bdp", 0.01, 2.0, True)]
     ['1bdp', '0.01', '2', 'true']

@@ -13,7 +13,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def ends_with_parent() -> Callable[[], None]:
-    """Return a function for new processes that requests SIGTERM when this process dies, even from SIGKILL.
+    """Return a function for new processes that requests SIGTERM when this process dies, even from SIGKILL, or when the
+    thread that started them ends.
 
     Without it an engine or a compiler would continue in the background and keep its folder locked.
     """

@@ -35,7 +35,7 @@ class Watched:
         return self
 
     def ready(self) -> "Watched":
-        """Wait until figures are drawn after scrolling them into view."""
+        """Wait until the page draws figures that are scrolled into view."""
         self.page.wait_for_selector("html[data-figures]", state="attached")
         return self
 

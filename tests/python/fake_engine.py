@@ -1,8 +1,8 @@
 """A fake thalweg-engine, configured by environment variables, for tests of the Python side.
 
-FAKE_ENGINE selects its behaviour in a run: finish, fail, fail-alike (both experiments, with a message of two lines),
-wait (for a signal), ignore (the signal), refuse, full (disk), die, abort (out of memory) or babble. A plan always has
-two experiments.
+FAKE_ENGINE selects its behaviour in a run: finish (the second experiment is untrustworthy), finish-deaf (it then
+ignores SIGINT), fail, fail-alike (both experiments, with a message of two lines), wait (for a signal), ignore (the
+signal), refuse, full (disk), die, abort (out of memory) or babble. A plan always has two experiments.
 """
 
 import json

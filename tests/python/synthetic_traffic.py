@@ -13,7 +13,7 @@ from thalweg.records.schema import SCHEMA
 HOUR_US = 3600 * SECOND
 
 Effect = Callable[[Mapping[str, np.ndarray]], np.ndarray | float]
-"""Factor on the duration of transfers with the treatment, per row."""
+"""A number per row: the factor on the duration of transfers with the treatment, or a probability."""
 
 
 @dataclass(frozen=True)

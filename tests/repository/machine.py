@@ -46,7 +46,7 @@ class Machine:
         return done.stdout
 
     def changed(self) -> set[str]:
-        """Return the files that differ from the machine's, except dpkg's own records."""
+        """Return the files that differ from the machine's, except dpkg's records, logs and caches."""
         files = self.enter("find", f"{self.folder}/upper", "-not", "-type", "d", "-printf", "/%P\n").splitlines()
         return {file for file in files if not file.startswith(("/var/lib/dpkg/", "/var/log/", "/var/cache/"))}
 

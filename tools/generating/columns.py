@@ -91,6 +91,9 @@ def _section(table: dict[str, Any], shared: list[dict[str, Any]]) -> str:
 def records_page(written: str, schema: dict[str, Any]) -> str:
     """Return the page of records with the columns filled in; the part before the mark is written by hand and
     unchanged.
+
+    Raises:
+        ValueError: The page lacks the mark.
     """
     by_hand, mark, _ = written.partition(MARK)
     if not mark:

@@ -2,8 +2,8 @@
 
 Only the features of the two schemas are supported: objects that forbid unknown keys, maps, arrays, scalars with bounds,
 enumerations (`oneOf` of constants), tagged variants (`oneOf` of objects with a constant `kind`), and a value or a table
-(`anyOf`). Anything else raises an exception, so that a schema with unsupported features is not generated partially. A
-property with `x-left-out` is omitted if it has its default, as in Rust.
+(`anyOf`). Any other kind of schema raises an exception, so that it is not generated partially; other keywords, such as
+`minLength`, are ignored. A property with `x-left-out` is omitted if it has its default, as in Rust.
 
 datamodel-code-generator is not used: it confuses these formats with its own (`"format": "time"` becomes
 `datetime.time`), makes a root model of every enumeration, and loses the tags of variants.

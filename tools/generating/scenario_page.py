@@ -58,7 +58,11 @@ FORMATS = {"time-or-rtt": "time or rtt", "size-or-unlimited": "size or unlimited
 
 
 def page(schema: Schema) -> str:
-    """Return the page."""
+    """Return the page.
+
+    Raises:
+        ValueError: A table of the schema is missing from `SECTIONS`.
+    """
     defs = {**schema["$defs"], "Scenario": schema}
     missing = {name for name, definition in defs.items() if "properties" in definition} - {
         name for _, _, name in SECTIONS

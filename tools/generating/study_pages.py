@@ -26,7 +26,7 @@ COLUMNS = ("holds", "does not hold", "not settled", "cannot run here")
 """Verdicts that are counted, from the full set if it was recorded, otherwise from the quick set."""
 
 Found = Mapping[str, Mapping[str, Any]]
-"""Results of one engine by set, then by claim."""
+"""Results of one engine by set, `full` or `quick`: the claims by id, and the cost and version of the run."""
 
 
 def front(studies: Sequence[Study]) -> str:
@@ -57,7 +57,7 @@ def page(study: Study) -> str:
 
 
 def _story(study: Study) -> list[str]:
-    """Return the link to the study's README.md, which the site replaces with its text."""
+    """Return the link to the study's README.md, which the site replaces with its text; empty without one."""
     return [f"[Background, method and findings](../../studies/{study.name}/README.md)", ""] if study.story else []
 
 

@@ -139,7 +139,7 @@ static __always_inline void read_sample(struct sock *sk, const struct rate_sampl
 	ack->unbounded_cwnd = 0;
 }
 
-/* Reads the number of packets in flight when the last acknowledged packet was sent. */
+/* Reads the state of the connection when the last acknowledged packet was sent. */
 static __always_inline void read_ring(struct sock *sk, struct flow *flow, struct bbr3_ack *ack)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
@@ -168,8 +168,8 @@ static __always_inline void write_socket(struct sock *sk, const struct bbr3_ack 
 }
 
 /*
- * Called when a connection starts, or returns to this algorithm. Not inlined, so that the code of an ACK is compact,
- * and the caller provides the stack for `ack`.
+ * Called when a connection starts, or returns to this algorithm, and at ACKs while it has no state. Not inlined, so
+ * that the code of an ACK is compact, and the caller provides the stack for `ack`.
  */
 static __noinline void begin(struct sock *sk, struct bbr3_ack *ack)
 {

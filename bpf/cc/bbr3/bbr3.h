@@ -35,7 +35,7 @@ enum bbr3_state {
 
 /* Position of the acknowledged packets relative to the last bandwidth probe. */
 enum bbr3_ack_phase {
-	BBR3_ACKS_INIT,            /* no probe yet */
+	BBR3_ACKS_INIT,            /* no probe yet, or all packets of the last one are acknowledged */
 	BBR3_ACKS_REFILLING,       /* the pipe is being filled */
 	BBR3_ACKS_PROBE_STARTING,  /* a probe has started; the acknowledged packets were sent before it */
 	BBR3_ACKS_PROBE_FEEDBACK,  /* the acknowledged packets were sent in the probe */
@@ -155,7 +155,7 @@ struct bbr3_ack {
 	uint32_t tx_lost;      /* packets lost before its transmission */
 	uint32_t tx_is_app_limited;
 
-	/* Results. */
+	/* Results; the first two are inputs as well. */
 	uint64_t pacing_rate;
 	uint32_t cwnd;
 	uint32_t ssthresh; /* 0: unchanged */

@@ -77,7 +77,7 @@ BBR3_INLINE uint32_t bbr3_reprobe_rounds(const struct bbr3 *it)
 	return bbr3_min(bbr3_log2(bbr3_scale(it->inflight_longterm, BBR3_ECN_REPROBE)), BBR3_MAX_UP_ROUNDS);
 }
 
-/* Called at the end of an ACK: updates the counts of this cycle of PROBE_BW. */
+/* Called at the end of an ACK: notes losses and marks in this cycle of PROBE_BW. */
 BBR3_INLINE void bbr3_note_cycle(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->has_loss_in_cycle |= ack->lost != ack->tx_lost;

@@ -41,7 +41,10 @@ BBR3_INLINE void bbr3_on_restart(struct bbr3 *it, struct bbr3_ack *ack)
 		bbr3_check_probe_rtt_done(it, ack);
 }
 
-/* Called when loss recovery begins (draft: SaveStateUponLoss). */
+/*
+ * Called when loss recovery begins, or when TCP reduces the window for an ECN mark or a full local queue (draft:
+ * SaveStateUponLoss).
+ */
 BBR3_INLINE void bbr3_on_recovery(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	bbr3_save_cwnd(it, ack);
@@ -62,8 +65,8 @@ BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 }
 
 /*
- * Called when a retransmission timeout occurs, or when the recovery that it started ends (section "Modulating cwnd in
- * Loss Recovery").
+ * Called when the state of loss recovery changes. Handles a retransmission timeout, and the end of the recovery that it
+ * started (section "Modulating cwnd in Loss Recovery").
  */
 BBR3_INLINE void bbr3_on_ca_state(struct bbr3 *it, struct bbr3_ack *ack, uint32_t ca_state)
 {

@@ -91,8 +91,9 @@ BBR3_RARE void bbr3_raise_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
 }
 
 /*
- * Called at most once per probe, when the probe has caused too much loss: sets inflight_longterm to `inflight`, the
- * number of packets in flight that the path supports (draft: HandleInflightTooHigh).
+ * Called at most once per probe, when the probe has caused too much loss or too many ECN marks: ends the probe. Unless
+ * app-limited, sets inflight_longterm to `inflight`, the number of packets in flight that the path supports, but to no
+ * less than 0.7 times the target (draft: HandleInflightTooHigh).
  */
 BBR3_RARE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight,
 				      uint32_t is_app_limited)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * min_rtt, and PROBE_RTT, which empties the path so that min_rtt can be measured (section "ProbeRTT"). There are two
- * filters, as in Linux: PROBE_RTT starts if the minimum has not been measured again for 5 s, and min_rtt is the
- * minimum of 10 s. Included by bbr3.h.
+ * filters, as in Linux: PROBE_RTT starts if no smaller RTT has been measured for 5 s, and min_rtt is the minimum of
+ * 10 s. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_PROBE_RTT_H
 #define THALWEG_BBR3_PROBE_RTT_H
@@ -16,7 +16,7 @@ BBR3_INLINE uint32_t bbr3_has_passed(uint64_t now_us, uint64_t since_us, uint32_
 	return (int64_t)(now_us - since_us) > (int64_t)interval_us;
 }
 
-/* Returns to probing for bandwidth (section "Exiting ProbeRTT"). */
+/* Returns to PROBE_BW, or to STARTUP if the pipe was never full (section "Exiting ProbeRTT"). */
 BBR3_RARE void bbr3_exit_probe_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	bbr3_reset_shortterm(it);

@@ -9,7 +9,7 @@
 #define BBR3_CWND_GAIN_PROBE_RTT (BBR3_UNIT / 2)
 
 /*
- * Number of bursts that may be in flight in addition to the BDP: in the sender's queue, in segmentation, at the
+ * Minimum number of bursts that may be in flight if the BDP is smaller: in the sender's queue, in segmentation, at the
  * receiver.
  */
 #define BBR3_OFFLOAD_BURSTS 3

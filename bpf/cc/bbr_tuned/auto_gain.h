@@ -44,7 +44,7 @@ TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uin
 	return tuned_min(tuned_max(gain, least), TUNED_MAX_PROBE_GAIN);
 }
 
-/* Called when a probe begins: sets the gains of the probe and of the drain. */
+/* Called when a probe begins: sets the gains of the probe and, if probe_drain_gain has its default, of the drain. */
 TUNED_FUNCTION void tuned_set_probe_gain(struct tuned_state *it, const struct tuned_params *params,
 					 const struct tuned_ack *ack)
 {
@@ -87,8 +87,8 @@ TUNED_FUNCTION void tuned_measure(struct tuned_auto *rule, const struct tuned_ac
 }
 
 /*
- * Called after the cycle has advanced: counts the ACK, and sets the gain of a probe that begins with it. The end of
- * PROBE_RTT is too late for a measurement.
+ * Called after the cycle has advanced: counts the ACK, and sets the gain of a probe that begins with it. Ignores ACKs
+ * outside of PROBE_BW, including the one that ends PROBE_RTT.
  */
 TUNED_FUNCTION void tuned_adapt_gain(struct tuned_state *it, const struct tuned_params *params,
 				     const struct tuned_ack *ack, uint32_t was_probing)

@@ -6,7 +6,7 @@
  * losses.
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The
- * simulator's bbr implements the same decisions in Rust (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt verifies
+ * simulator's bbr implements the same decisions in Rust (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt.gz verifies
  * that they agree. There are no loops and no signed divisions, so that kernels from 6.1 on accept the program.
  */
 #ifndef THALWEG_BBR_TUNED_H
@@ -87,8 +87,8 @@ struct tuned_model {
 };
 
 /*
- * The connection and BBR at an ACK. `before` is the state before the kernel's BBR handles the ACK, the other members
- * are the state after it.
+ * The connection and BBR at an ACK. `before` and the state of the connection are read before the kernel's BBR handles
+ * the ACK, `after` and the state of BBR after that.
  */
 struct tuned_ack {
 	struct tuned_model before;
@@ -189,7 +189,7 @@ TUNED_FUNCTION uint32_t tuned_complement(uint32_t gain)
 	return gain < 2 * TUNED_UNIT ? 2 * TUNED_UNIT - gain : 0;
 }
 
-/* Returns `gain` times the bandwidth-delay product in packets, rounded up. */
+/* Returns `gain` times the bandwidth-delay product in packets, rounded up; without an RTT, the initial window. */
 TUNED_FUNCTION uint64_t tuned_bdp(uint64_t bw, uint32_t min_rtt_us, uint32_t gain)
 {
 	if (min_rtt_us == TUNED_NO_RTT)
@@ -197,7 +197,7 @@ TUNED_FUNCTION uint64_t tuned_bdp(uint64_t bw, uint32_t min_rtt_us, uint32_t gai
 	return (bw * min_rtt_us * gain / TUNED_UNIT + (1ULL << TUNED_BW_SHIFT) - 1) >> TUNED_BW_SHIFT;
 }
 
-/* Returns `gain` times `bw` in bytes per second, with the kernel's rounding. */
+/* Returns `gain` times `bw`, less 1 %, in bytes per second, with the kernel's rounding; at most max_pacing_rate. */
 TUNED_FUNCTION uint64_t tuned_rate(const struct tuned_ack *ack, uint64_t bw, uint32_t gain)
 {
 	uint64_t rate = bw * ack->mss * gain / TUNED_UNIT;
@@ -208,7 +208,7 @@ TUNED_FUNCTION uint64_t tuned_rate(const struct tuned_ack *ack, uint64_t bw, uin
 
 /*
  * Returns the rate before the first bandwidth sample: a window per round-trip time, or per millisecond if that is
- * unknown.
+ * unknown, times the gain of STARTUP.
  */
 TUNED_FUNCTION uint64_t tuned_initial_rate(const struct tuned_params *params, const struct tuned_ack *ack)
 {

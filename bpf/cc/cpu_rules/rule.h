@@ -37,7 +37,7 @@ enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 struct rule_version {
 	uint32_t startup_gain;     /* pacing gain of STARTUP */
 	uint32_t expected_percent; /* expected data in flight, in percent of a BDP */
-	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
+	uint32_t missed_ratio;     /* stalls that cost at most 1/missed_ratio of the time are left to BBR's probing */
 	uint32_t missed_us;        /* a silence counts as a stall if it missed more than this of the schedule */
 };
 
@@ -100,7 +100,7 @@ struct rule_paper {
 	uint32_t smoothed_inflight_packets;
 	uint32_t has_smoothed;      /* whether there is a smoothed value yet */
 	uint32_t has_probed_rtt;    /* whether the connection has been in PROBE_RTT */
-	uint64_t probe_rtt_seen_us; /* time of its last change */
+	uint64_t probe_rtt_seen_us; /* time of the last ACK in PROBE_RTT */
 };
 
 /* The state of a connection for `schedule`: zero at its start. */
@@ -167,7 +167,7 @@ struct rule_output {
 	uint32_t snd_cwnd;
 	uint32_t is_startup_over; /* the pipe is full: STARTUP ends */
 	uint32_t full_bw_count;   /* BBR's count of round trips without growth */
-	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: no PROBE_RTT for 10 s */
+	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: no PROBE_RTT for 10 s (version 3: 5 s) */
 	uint32_t boosted; /* whether this ACK counts as one at which the sender was short of CPU */
 };
 

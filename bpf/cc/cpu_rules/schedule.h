@@ -162,7 +162,10 @@ RULE_FUNCTION void rule_schedule_stall(struct rule_schedule *it, const struct ru
 	it->stalled_at_us = in->now_us;
 }
 
-/* Updates the debt of pacing with this ACK. Returns whether the sender was off CPU before it. */
+/*
+ * Updates the debt of pacing with this ACK. Returns whether the sender was off CPU before it and stalls are frequent
+ * enough to be compensated.
+ */
 RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_version *version,
 					     const struct rule_input *in, uint64_t free_us)
 {

@@ -56,7 +56,7 @@ LOCKSTEP_REPORT_ARG(lock_bbr_set_state, LOCKSTEP_SET_STATE, u8, bbr_set_state)
 LOCKSTEP_REPORT_ARG(lock_bbr_cwnd_event, LOCKSTEP_CWND_EVENT, enum tcp_ca_event, bbr_cwnd_event)
 LOCKSTEP_REPORT_RESULT(lock_bbr_undo_cwnd, LOCKSTEP_UNDO_CWND, bbr_undo_cwnd)
 
-/* These results depend only on the pacing rate. They are reported with the calls above. */
+/* The results depend on the pacing rate, or are constant. They are reported with the calls above. */
 SEC("struct_ops")
 u32 BPF_PROG(lock_bbr_min_tso_segs, struct sock *sk)
 {

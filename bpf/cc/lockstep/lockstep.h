@@ -33,7 +33,10 @@ struct {
 	__uint(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/* Number of connections, and number of events that were lost because the buffer was full. The recorder reads them. */
+/*
+ * Number of connections, and number of events that were lost because the buffer was full or memory was short. The
+ * recorder reads them.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2);

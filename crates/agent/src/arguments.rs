@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Records and tunes the congestion control of a server.
+/// Records the TCP connections of a server, and tunes their congestion control.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-agent", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -61,7 +61,7 @@ pub enum Command {
                        thalweg-agent tune --arms cubic,bbr\n  sudo thalweg-agent tune status"
     )]
     Tune(Box<tune::Options>),
-    /// Show the state of recording: connections, rows, files, losses, cost
+    /// Show the state of recording: connections, rows, files, lost records, CPU and memory
     Status {
         /// Print JSON
         #[arg(long)]
@@ -87,7 +87,7 @@ pub enum Command {
 /// Commands for congestion controllers.
 #[derive(Debug, Subcommand)]
 pub enum Cc {
-    /// Register an algorithm with the kernel until interrupted (Ctrl-C), or until it is unloaded with --keep
+    /// Register an algorithm with the kernel until interrupted (Ctrl-C) or, with --keep, until `cc unload`
     #[command(after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load bbr3 --set \
                       rule=schedule\n  sudo thalweg-agent cc load bbr_tuned --set probe_gain=1.5 --set \
                       probe_clock=time\n  sudo thalweg-agent cc load mine.bpf.o --keep")]
@@ -95,8 +95,9 @@ pub enum Cc {
         /// bbr_cpu, bbr3, bbr_tuned, bbr_auto, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
-        /// Parameter: `rule` for bbr_cpu (schedule, paper) and bbr3 (none, schedule, paper); for bbr_tuned and bbr_auto
-        /// a parameter of BBR, such as probe_gain
+        /// Parameter; can be repeated. `rule`, the reaction to a shared CPU: for bbr_cpu schedule (the default) or
+        /// paper, for bbr3 none (the default), schedule or paper. For bbr_tuned and bbr_auto a parameter of BBR, such
+        /// as probe_gain
         #[arg(long, value_name = "PARAM=VALUE")]
         set: Vec<String>,
         /// Same as --set rule=NAME
@@ -106,7 +107,8 @@ pub enum Cc {
         #[arg(long)]
         keep: bool,
     },
-    /// Unregister an algorithm; connections that use it keep it until they close
+    /// Unregister an eBPF algorithm; if it is the default, bbr, cubic or reno becomes the default. Connections that use
+    /// it keep it until they close
     Unload {
         /// Name, as shown by `cc list`
         name: String,
@@ -117,7 +119,7 @@ pub enum Cc {
         #[arg(long)]
         json: bool,
     },
-    /// Show the counters of eBPF algorithms: connections, ACKs, ACKs changed by a rule
+    /// Show the state of eBPF algorithms: parameters, connections, ACKs, and at how many ACKs a rule overrode BBR
     Status {
         /// Print JSON
         #[arg(long)]

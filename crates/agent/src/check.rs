@@ -38,7 +38,7 @@ struct Need {
     state: State,
     found: String,
     expected: String,
-    /// Command that fixes it, if there is one.
+    /// How to meet it; `None` if it is met.
     todo: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Need {
 /// Prints every requirement.
 ///
 /// # Errors
-/// If a requirement is not met; the error selects the exit code of the process.
+/// If a requirement is missing, except permissions that root has; the error selects the exit code of the process.
 pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let needs = needs();
     if json {

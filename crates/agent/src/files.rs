@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Size limit of settings, policies and keys, in bytes.
+/// Size limit of settings, policies and BPF objects, in bytes.
 pub const SMALL: u64 = 16 << 20;
 
 /// Size limit of network tables and of learned state, in bytes.
@@ -65,7 +65,7 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 /// has created them.
 ///
 /// # Errors
-/// If another user has created a link, or a parent folder cannot be searched.
+/// If another user has created a link, the path does not exist, or a parent folder cannot be searched.
 pub fn check_links(path: &Path) -> io::Result<bool> {
     let own = rustix::process::geteuid().as_raw();
     let mut is_link = false;

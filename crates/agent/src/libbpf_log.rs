@@ -36,7 +36,7 @@ pub fn keep() {
     }
 }
 
-/// Returns the last lines of the log; `None` if the log was not captured.
+/// Returns the last lines of the log; `None` if nothing was captured.
 pub fn last(lines: usize) -> Option<String> {
     let text = messages().concat();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -74,7 +74,8 @@ fn write(level: Level, text: &str) {
     }
 }
 
-/// Writes an event to standard output regardless of its level. Used for the events that a command exists to report.
+/// Writes an event to standard output, even a warning or an error, if its level is written at all. Used for the events
+/// that a command exists to report.
 pub fn output(level: Level, text: &str) {
     let mut to = std::io::stdout().lock();
     if is_shown(level) {

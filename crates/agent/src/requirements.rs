@@ -89,7 +89,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 /// Checks that this process has one of the capabilities in each list.
 ///
 /// # Errors
-/// If a capability is missing; the error names it.
+/// If a capability is missing (for root, the error names it), or if the process is in a user namespace of its own.
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
     let missing =
         |found: &str, expected: &str, hint: &str| Problem::missing("no-right", "this process", found, expected, hint);

@@ -28,7 +28,7 @@ const SOCKET: &str = "--socket";
 /// Message that the daemon sends when it exits normally.
 const WORD: &[u8] = b"end";
 
-/// Timeout for a watchdog to exit after the message.
+/// Timeout for a watchdog to exit after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Handle of a running watchdog.
@@ -72,7 +72,7 @@ impl Watchdog {
     }
 }
 
-/// Dropped when the daemon exits normally; the watchdog then exits too.
+/// Dropped when the daemon exits normally or detaches the programs; the watchdog then exits too.
 impl Drop for Watchdog {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
@@ -98,7 +98,7 @@ pub fn run(grace: Duration) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Terminates the watchdogs of a link that is held by no daemon. Returns whether there was one.
+/// Terminates the watchdogs of a link that is held by no daemon. Returns whether there was one that released the link.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
     if holders.is_empty() || !holders.iter().all(is_watchdog) {

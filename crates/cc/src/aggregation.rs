@@ -78,7 +78,8 @@ impl Aggregation {
         self.excess[0].max(self.excess[1])
     }
 
-    /// Returns the extension of cwnd at a bandwidth of `bw`: `gain` times the largest excess.
+    /// Returns the extension of cwnd at a bandwidth of `bw`: `gain` times the largest excess, at most 100 ms' worth at
+    /// `bw`.
     pub fn room(&self, bw: Bandwidth, gain: Gain) -> Packets {
         Packets((self.largest().0 * gain.raw()) >> 8).min(bw.packets_in(MAX_ROOM))
     }

@@ -24,14 +24,14 @@
 //!   smooth_part and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
 //! - The growth is converted to a whole number of acknowledged segments per step, which is reused for up to 1/32 s
 //!   while cwnd does not change.
-//! - Before the first congestion cwnd grows by at least 5 % per round trip.
+//! - Without a W_max (before the first congestion and after a timeout) cwnd grows by at least 5 % per round trip.
 //! - An ACK of several segments counts as several segments, in addition to the factor. The average starts at 2, and
 //!   integer rounding keeps it at 31/16 if every segment has its own ACK. So with most receivers growth is about twice
 //!   as fast as in the table.
 //! - A timeout resets W_max.
 //!
-//! Reported: `w_max_packets` (0 before the first congestion), `acks_per_step` (acknowledged segments that raise cwnd by
-//! one), `packets_per_ack`.
+//! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `acks_per_step` (acknowledged
+//! segments that raise cwnd by one), `packets_per_ack`.
 
 use crate::growth::{self, AdditiveIncrease, UNIT};
 use crate::jiffies::{Hz, Jiffies};
@@ -48,7 +48,7 @@ const RATIO_UNIT: u64 = 16;
 /// While cwnd does not change, a result is reused for 1/N s, in whole ticks.
 const REFRESHES_PER_SECOND: u64 = 32;
 
-/// Maximum number of segments per step before the first congestion: 5 % per round trip.
+/// Maximum number of segments per step without a W_max: 5 % per round trip.
 const MAX_FIRST_STEP: u64 = 20;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -126,7 +126,8 @@ pub(crate) struct Bic {
 /// State that a timeout resets.
 #[derive(Debug)]
 struct Search {
-    /// The window at the last congestion, reduced by fast convergence; zero before the first congestion.
+    /// The window at the last congestion, reduced by fast convergence; zero before the first congestion and after a
+    /// timeout.
     w_max: u64,
     /// cwnd and time of the latest result.
     answered_cwnd: u64,

@@ -169,7 +169,7 @@ pub enum BuildError {
         /// The unknown parameter.
         param: String,
     },
-    /// The value of the parameter is out of range.
+    /// The value of the parameter is out of range, or a fraction where only whole numbers are valid.
     OutOfRange {
         /// The controller.
         name: &'static str,
@@ -234,7 +234,7 @@ const FORMER_NAMES: &[(&str, &str)] = &[("pacing_gain", "probe_gain")];
 /// Creates the controller `name` with `params` in place of its defaults.
 ///
 /// # Errors
-/// If the controller or a parameter is unknown, or a value is out of range.
+/// If the controller or a parameter is unknown, or a value is invalid.
 pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Controller>, BuildError> {
     let entry = find(name)?;
     check(entry, params)?;
@@ -245,7 +245,7 @@ pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Contr
 /// `bbr_auto`: the members of `struct tuned_params`, in order.
 ///
 /// # Errors
-/// If the controller or a parameter is unknown, or a value is out of range.
+/// If the controller or a parameter is unknown, or a value is invalid.
 pub fn bbr_words(name: &str, params: &BTreeMap<String, f64>) -> Result<Vec<bbr::Word>, BuildError> {
     let entry = find(name)?;
     check(entry, params)?;

@@ -13,9 +13,11 @@ pub enum CaState {
     Open,
     /// Segments were acknowledged out of order; none counts as lost yet.
     Disorder,
-    /// Congestion was signalled without a loss (ECN); cwnd is being reduced.
+    /// cwnd is being reduced without retransmissions: after an ECN mark, or after a loss that a loss probe (TLP)
+    /// repaired.
     Cwr,
-    /// A loss was detected by acknowledgements; lost segments are being retransmitted (fast recovery).
+    /// A loss was detected by acknowledgements or by RACK's reordering timer; lost segments are being retransmitted
+    /// (fast recovery).
     Recovery,
     /// The retransmission timer has expired.
     Loss,
@@ -85,11 +87,14 @@ pub struct Conn {
     /// Smallest round-trip time within the window of the minimum filter (Linux: 5 minutes); `None` before the first
     /// sample.
     pub min_rtt: Option<Span>,
-    /// Segments sent that are neither acknowledged, selectively acknowledged nor deemed lost; retransmissions count.
+    /// Segments sent that are neither acknowledged, selectively acknowledged nor deemed lost; retransmissions count,
+    /// except that of a loss probe.
     pub inflight: Packets,
-    /// Segments delivered so far, by cumulative or selective acknowledgement.
+    /// Segments delivered so far, by cumulative or selective acknowledgement. The SYN and duplicates reported by
+    /// D-SACKs count, as in Linux.
     pub delivered: Packets,
-    /// Time at which the latest delivered segment was acknowledged.
+    /// Time at which the latest delivered segment was acknowledged, or at which data was last sent with nothing
+    /// outstanding, if that is later.
     pub delivered_at: Time,
     /// Delivered segments whose acknowledgement reported a mark; with [`EcnFeedback::Accurate`], segments that were
     /// marked.
@@ -128,16 +133,16 @@ pub struct RateSample {
     pub prior_delivered: Packets,
     /// Segments delivered since that segment was sent.
     pub delivered: Packets,
-    /// Segments deemed lost since that segment was sent. This and the next two fields are counted only for a controller
-    /// that [watches losses](Controller::watches_losses), and are zero for others.
+    /// Segments deemed lost since that segment was sent. This and the next two fields are valid only for a controller
+    /// that [watches losses](Controller::watches_losses).
     pub lost: Packets,
     /// Segments delivered since that segment was sent whose acknowledgement reported a mark, as in
     /// [`Conn::delivered_ce`].
     pub delivered_ce: Packets,
     /// [`Conn::inflight`] when that segment was sent, including that segment.
     pub inflight_at_send: Packets,
-    /// The longer of the send interval and the ACK interval. `None` if the sample is not usable: its interval is
-    /// shorter than the connection's smallest round-trip time, or has no start.
+    /// The longer of the send interval and the ACK interval. `None` if the sample is not usable: its interval is zero,
+    /// or shorter than the connection's smallest round-trip time.
     pub interval: Option<Span>,
     /// Whether the sender was application-limited when that segment was sent.
     pub is_app_limited: bool,
@@ -164,13 +169,14 @@ pub struct LostSegment {
 /// An ACK that the controller may act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Segments newly delivered by this ACK, cumulatively or selectively.
+    /// Segments newly delivered by this ACK, cumulatively or selectively; duplicates reported by D-SACKs count.
     pub acked: Packets,
     /// Segments newly deemed lost on this ACK.
     pub lost: Packets,
     /// Segments in flight before this ACK.
     pub prior_inflight: Packets,
-    /// Round-trip time of a newly acknowledged segment that was sent only once.
+    /// Round-trip time of the newest newly delivered segment: by its send time if it was sent only once, else by the
+    /// echoed timestamp, in whole milliseconds. `None` if neither shows it.
     pub rtt: Option<Span>,
     /// Whether the receiver has probably delayed this ACK: it covers a single segment that is not full-sized, and
     /// nothing else was delivered since that segment was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
@@ -180,7 +186,7 @@ pub struct Ack {
     /// Whether the ACK answers the retransmission of a loss probe, and it is not yet known whether the probe has
     /// repaired a loss.
     pub is_probe_answer: bool,
-    /// The delivery-rate sample, if this ACK newly delivers anything.
+    /// The delivery-rate sample; `None` if this ACK delivers no segment for the first time.
     pub rate: Option<RateSample>,
 }
 
@@ -220,8 +226,8 @@ pub trait Controller: Debug + Send {
     /// Called when the handshake is complete. [`Conn::srtt`] may hold its round-trip time.
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// Called when `packets` segments were acknowledged, in any state. `rtt` is the round-trip time of the newest, if
-    /// known. Precedes [`Controller::on_ack`] for the same ACK.
+    /// Called when `packets` segments were acknowledged cumulatively, in any state; 0 for an ACK that acknowledges only
+    /// selectively. `rtt` is [`Ack::rtt`]. Precedes [`Controller::on_ack`] for the same ACK.
     fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
 
     /// Called for an ACK on which cwnd may be raised. If the controller governs recovery, called for every ACK that
@@ -239,12 +245,13 @@ pub trait Controller: Debug + Send {
         self.ssthresh(conn, window)
     }
 
-    /// Called when the retransmission timer has expired, after [`Controller::ssthresh`]. May change
-    /// [`Window::ssthresh`]; cwnd still has the value before the timeout.
+    /// Called when the retransmission timer has expired, after [`Controller::ssthresh`]. Neither is called if the timer
+    /// expires again without progress, or in Cwr or Recovery before the data of that reduction is acknowledged. May
+    /// change [`Window::ssthresh`]; cwnd still has the value before the timeout.
     fn on_timeout(&mut self, _conn: &Conn, _window: &mut Window) {}
 
-    /// Called for each segment that an ACK causes to be deemed lost, before [`Controller::ssthresh`] and
-    /// [`Controller::on_ack`].
+    /// Called for each segment that is deemed lost, on an ACK or the expiry of a timer, before [`Controller::ssthresh`]
+    /// and [`Controller::on_ack`]; only if [`Controller::watches_losses`] is true.
     fn on_lost(&mut self, _conn: &Conn, _segment: &LostSegment, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Called when the retransmission of a loss probe has repaired a loss that nothing else had reported.
@@ -254,7 +261,8 @@ pub trait Controller: Debug + Send {
     /// Called before the state of recovery becomes `next`; [`Conn::state`] is still the previous state.
     fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// Called before the first segment after a pause is sent, with nothing in flight.
+    /// Called before a segment is sent with nothing in flight: the first one, one after a pause, or a retransmission
+    /// when everything outstanding is deemed lost.
     fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Returns the new cwnd when the reduction since the last [`Controller::ssthresh`] was spurious. `prior_cwnd` is
@@ -263,8 +271,8 @@ pub trait Controller: Debug + Send {
         window.cwnd.max(prior_cwnd)
     }
 
-    /// Returns the minimum number of segments in a burst, applied before the connection's own rule (one millisecond's
-    /// worth at the pacing rate).
+    /// Returns the minimum number of segments in a burst; it applies where the connection's own rule (about a
+    /// millisecond's worth at the pacing rate) yields fewer.
     fn min_burst(&self, _window: &Window) -> Packets {
         Packets(2)
     }

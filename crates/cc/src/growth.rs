@@ -20,7 +20,7 @@ pub(crate) fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// Returns ssthresh after a loss (RFC 5681, equation 4).
+/// Returns ssthresh after a loss (RFC 5681, equation 4, with cwnd in place of FlightSize, as in Linux).
 pub(crate) fn half(cwnd: Packets) -> Packets {
     Packets(cwnd.0 / 2).max(Packets(2))
 }

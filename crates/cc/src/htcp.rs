@@ -21,11 +21,11 @@
 //! - Time is counted in jiffies, round-trip times included. alpha and beta are integers in 128ths; f(D) and the scaled
 //!   f(D) are whole numbers, the latter at least 1. So alpha is never below 2 (1 - beta).
 //! - beta is adaptive only from the second congestion on after a reset, and only where RTT_min is above 10 ms.
-//! - RTT_max rises by at most 20 ms per sample, and only outside of recovery. Every congestion reduces its distance
-//!   from RTT_min by 5 %.
+//! - RTT_max rises only in state Open, and ignores samples that exceed it by more than 20 ms. Every congestion reduces
+//!   its distance from RTT_min by 5 %.
 //! - D is measured from the end of recovery; during recovery, from its start.
-//! - cwnd grows by one per ACK at most, and alpha changes only when it does. Segments acknowledged by the ACK that
-//!   raises cwnd do not count towards the next step.
+//! - cwnd grows by one per ACK at most, and alpha changes only when it does, and at congestion. Segments acknowledged
+//!   by the ACK that raises cwnd do not count towards the next step.
 //!
 //! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 131 s after the latest congestion
 //! with a tick of 1 ms. The first throughput measurement has no start time and counts as 0; Linux uses time 0 of its
@@ -50,7 +50,7 @@ const BETA_MAX: u64 = 102;
 /// Maximum RTT_min at which beta stays at its minimum.
 const SHORT_RTT: Span = Span::from_millis(10);
 
-/// Maximum increase of RTT_max per sample.
+/// Samples that exceed RTT_max by more than this do not raise it.
 const MAX_RTT_STEP: Span = Span::from_millis(20);
 
 /// Number of round trips after congestion during which the largest throughput of the epoch restarts.
@@ -101,7 +101,8 @@ pub(crate) struct Htcp {
     throughput: Throughput,
 }
 
-/// The state before a congestion.
+/// The state that an undo restores. As in Linux, it is saved after `ssthresh`, which has already changed `max_rtt` and
+/// `previous_max`.
 #[derive(Debug)]
 struct Before {
     epoch_start: Jiffies,

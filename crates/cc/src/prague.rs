@@ -6,9 +6,9 @@
 //!   once per rtt_virt    alpha += (F - alpha) / 16       F = marked / delivered segments           2.3.2
 //!   loss                 cwnd /= 2, and a reduction for a mark in that rtt_virt is undone      2.4.1
 //!   mark                 cwnd *= 1 - alpha / 2, at most once per round trip and per rtt_virt       2.4.2
-//!   each unmarked ACK    cwnd += acked / cwnd * min(srtt / rtt_virt, 1)^2, also after a reduction  2.4.3, 2.4.4
+//!   unmarked segments    cwnd += acked / cwnd * min(srtt / rtt_virt, 1)^2, also after a reduction  2.4.3, 2.4.4
 //!   slow start           cwnd += acked, up to the first mark, which halves cwnd                    2.4.5
-//!   pacing               cwnd / srtt, twice that in slow start                                     2.5.1
+//!   pacing               cwnd / srtt, twice that below ssthresh / 2                                2.5.1
 //!   burst                data sent in 250 us, at least a segment                                 2.5.2
 //! ```
 //!

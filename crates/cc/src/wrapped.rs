@@ -13,9 +13,10 @@ pub(crate) struct Model {
     pub mode: u8,
     /// Number of Startup rounds without growth.
     pub full_bw_count: u32,
-    /// Short-term bound of the packets in flight; `None` for version 1.
+    /// Short-term bound of the packets in flight; `None` without a bound, and for version 1.
     pub inflight_bound: Option<u64>,
-    /// cwnd in packets before the bounds of the model; `None` for version 1, which has no such bounds.
+    /// cwnd in packets before the bounds of the model; `None` outside ProbeBW, and for version 1, which has no such
+    /// bounds.
     pub unbounded_cwnd: Option<u64>,
 }
 
@@ -27,8 +28,8 @@ pub(crate) trait Wrapped: Controller {
     /// Pacing gain of Startup in 256ths, with this version's rounding.
     const STARTUP_GAIN: u32;
 
-    /// Share of a BDP, in hundredths, below which few packets count as in flight: lower than the lowest pacing gain of
-    /// an undisturbed flow.
+    /// Share of a BDP, in hundredths, below which the rule `paper` considers too few packets to be in flight. For
+    /// version 3 it is lower than the lowest pacing gain of an undisturbed flow.
     const EXPECTED_PERCENT: u64;
 
     /// Stalls that cost at most 1/N of the time are left to BBR, whose probing compensates for them.

@@ -54,7 +54,7 @@ pub enum Command {
     /// Measure whether this machine gets its CPUs, and whether BBR is slower on its connections if it does not.
     /// Prints JSON.
     Live {
-        /// Duration.
+        /// Duration in seconds, from 1 to 600.
         #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u16).range(1..=600))]
         seconds: u16,
     },
@@ -107,7 +107,7 @@ pub struct Simulate {
     pub retransmit_price: f64,
 }
 
-/// A part in a guest.
+/// A process in a guest, or the one that starts a guest.
 #[derive(Debug, Subcommand)]
 pub enum Guest {
     /// Start a kernel in virtual time, and exit with it or at the end of standard input.

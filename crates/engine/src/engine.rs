@@ -16,7 +16,7 @@ pub enum Records {
     Capture,
 }
 
-/// Programs of the user that can run on the paths of an engine.
+/// Programs that `thalweg-engine shell` can run on the paths of an engine. Flows of programs are independent of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programs {
     /// No programs.
@@ -76,7 +76,7 @@ pub trait Engine: Sync {
         Records::Nothing
     }
 
-    /// Returns which programs of the user can run on its paths.
+    /// Returns which programs `thalweg-engine shell` can run on its paths.
     fn carries(&self) -> Programs {
         Programs::None
     }

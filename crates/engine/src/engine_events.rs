@@ -56,7 +56,7 @@ pub enum EngineEvent<'a> {
         /// The reason.
         message: &'a str,
     },
-    /// The user requested a stop before all experiments had run.
+    /// The run stopped, because of a signal or because the reader of the events has closed the pipe.
     Interrupted,
     /// Every requested experiment was run or has failed.
     Done {
@@ -125,7 +125,7 @@ impl Output {
     /// Writes and flushes an event.
     ///
     /// # Errors
-    /// If the reader has closed the pipe.
+    /// If the writer fails, for example because the reader has closed the pipe.
     pub fn emit(&self, event: &EngineEvent<'_>) -> io::Result<()> {
         let mut line = serde_json::to_vec(event).expect("events are plain data");
         line.push(b'\n');
@@ -135,7 +135,7 @@ impl Output {
     }
 }
 
-/// Converts a duration to seconds, rounded to milliseconds as in all events.
+/// Converts a duration to seconds, rounded down to milliseconds, as in the `seconds` of events.
 pub fn seconds(duration: std::time::Duration) -> f64 {
     duration.as_millis() as f64 / 1000.0
 }

@@ -109,8 +109,8 @@ fn check_traces(experiment: &Experiment, plan: &Plan, key: &str, source: &str) -
     Ok(())
 }
 
-/// Checks a sweep key. Sweep keys become columns: every file must have the same ones with the same types, and they must
-/// not collide with the other columns of flows.
+/// Checks the sweep keys of an experiment. They become columns: every file must have the same ones with the same types,
+/// and they must not collide with the other columns of flows.
 fn check_sweep(experiment: &Experiment, first: &Experiment, key: &str, source: &str) -> Result<(), Problem> {
     fn kinds(experiment: &Experiment) -> Vec<(&str, &str)> {
         let kind = |value: &SweepValue| match value {

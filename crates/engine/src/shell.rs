@@ -183,7 +183,7 @@ fn exit_code(outcome: &Outcome) -> Option<f64> {
     outcome.performance.measured.get(EXIT_CODE).copied()
 }
 
-/// Working directory and run directory of a session.
+/// Engine, run directory and outputs of a session.
 struct Place<'a> {
     engine: &'static dyn Engine,
     directory: &'a RunDirectory,
@@ -261,7 +261,7 @@ impl Place<'_> {
         })
     }
 
-    /// Records a session that failed to start, and returns the problem.
+    /// Records a session that failed, and returns the problem.
     fn fail(&self, error: &thalweg_lab::Error) -> Result<Problem, Problem> {
         let message = error.sentence();
         self.report(&EngineEvent::Failed { id: self.id(), code: &error.code, message: &message })?;

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! It builds the network of an experiment, offloads off, with 5 ms in each direction and a buffer of 1000 packets, and
-//! lets iperf3 send through it for that long. With two processors the endpoints run on the first and the relay on the
-//! last; `fifo` gives the relay SCHED_FIFO, which needs root. The result is one line of figures: goodput as iperf3 has
-//! it, and what the relay measured of itself.
+//! lets iperf3 send through it for SECONDS, after a warm-up of one second. With several processors the endpoints run on
+//! the first and the relay on the last; `fifo` gives the relay SCHED_FIFO, which needs root. It prints the relay's
+//! event `configured`, goodput and retransmits as iperf3 has them, and what the relay measured of itself.
 
 use serde_json::{Value, json};
 use std::error::Error;

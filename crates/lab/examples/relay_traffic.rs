@@ -1,12 +1,12 @@
-//! Numbered packets for the tests of the relay: each says when it was sent, on the clock that all namespaces share.
+//! Numbered packets for the tests of the relay: each carries its send time on the clock that all namespaces share.
 //!
 //! ```text
 //! relay_traffic receive PORT                     prints number and nanoseconds on the way of each
 //! relay_traffic echo PORT                        sends each back
 //! relay_traffic send TO COUNT SIZE GAP_US        sends IP packets of this size
 //! relay_traffic ping TO COUNT                    sends one after another, prints the nanoseconds until each is back;
-//!                                                 one that does not come back is `lost`, and sent again
-//! relay_traffic sink PORT                        takes one TCP connection, prints how many bytes it brought
+//!                                                 one that does not come back is `lost`, and sent again up to 3 times
+//! relay_traffic sink PORT                        accepts one TCP connection, prints the number of bytes received
 //! relay_traffic source TO BYTES                  sends bytes over TCP
 //! ```
 
@@ -45,8 +45,8 @@ fn say(text: &str) -> Outcome {
 
 fn receive(port: u16, is_echo: bool) -> Outcome {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
-    // The largest buffer that the system allows, so that no packet is dropped here while this process waits for the
-    // CPU.
+    // 8 MiB, or the largest buffer that the system allows, so that no packet is dropped here while this process waits
+    // for the CPU.
     rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 8 << 20)?;
     // The parent stops this program by closing its standard input.
     std::thread::spawn(|| {

@@ -135,7 +135,7 @@ pub const LINKS: [&str; 2] = ["forward", "reverse"];
 pub struct Outgoing {
     /// Index of the flow in the plan.
     pub flow: usize,
-    /// Address of the host that receives the data.
+    /// Address of the host that receives the data; for programs, of the host that runs the flow's server.
     pub to: IpAddr,
 }
 
@@ -217,7 +217,7 @@ pub enum HostEvent {
         sysctls: BTreeMap<String, String>,
         /// Congestion controls that the host's kernel has.
         cc: Vec<String>,
-        /// Name and release of the host's kernel.
+        /// Release of the host's kernel.
         kernel: String,
     },
     /// Time of the host's clock.
@@ -388,7 +388,7 @@ pub struct ProgramRun {
     pub start_us: u64,
     /// Time of its exit or of SIGTERM.
     pub end_us: u64,
-    /// Whether the client exited with status 0 before SIGTERM.
+    /// Whether the client exited with status 0 before SIGTERM, and left no process running.
     pub completed: bool,
     /// Whether the client received SIGTERM, at the flow's stop or the experiment's end.
     pub is_interrupted: bool,

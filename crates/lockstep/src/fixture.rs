@@ -91,7 +91,7 @@ impl Origin {
 /// Formats a recording.
 ///
 /// # Errors
-/// If the recording is incomplete, as text for the user.
+/// If the recording is incomplete or cannot be compared call by call, as text for the user.
 pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
     // The kernel passes the response to the SYN to a controller that is not initialized yet. State that outlasts the
     // initialization is part of the inputs. Older kernels also release the controller of a socket that never connected.

@@ -60,7 +60,7 @@ impl Registered {
     /// Runs `scene` on `engine`, and returns the inputs and decisions of the controller.
     ///
     /// # Errors
-    /// If the engine fails, or events were lost, as text for the user.
+    /// If the engine fails, events were lost, or `is_stopped` was set, as text for the user.
     pub fn record(
         &self,
         engine: &Path,

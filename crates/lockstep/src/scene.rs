@@ -1,4 +1,4 @@
-//! The recorded scenes: one flow each, chosen so that they cover all inputs of its controller.
+//! The recorded scenes: one recorded flow each, chosen so that they cover all inputs of its controller.
 //!
 //! Rates are low, so that a recording of several seconds has at most a few thousand ACKs: BBR's must include a
 //! ProbeRTT, which starts after 10 s.

@@ -65,7 +65,7 @@ pub fn others() -> Others {
 /// Returns the default congestion control of a network namespace.
 ///
 /// # Errors
-/// If the namespace no longer contains a process, or cannot be entered.
+/// If the namespace is neither that of this process nor among [`others`], or cannot be entered.
 pub fn default_cc(number: u64) -> io::Result<String> {
     if own()? == number {
         return read_default();

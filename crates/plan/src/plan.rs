@@ -380,13 +380,15 @@ impl Kernel {
         }
     }
 
-    /// The generation of a kernel by its release, such as `6.18.44-cloud`.
+    /// Returns the generation of a kernel by its release, such as `6.18.44-cloud`; `None` if no generation has its
+    /// major and minor number.
     pub fn of_release(release: &str) -> Option<Kernel> {
         let numbers = numbers(release)?;
         Kernel::ALL.into_iter().find(|kernel| self::numbers(kernel.name()) == Some(numbers))
     }
 
-    /// The newest generation that is not newer than a kernel, by its release; the oldest one for older kernels.
+    /// Returns the newest generation that is not newer than a kernel, by its release; the oldest one for older kernels.
+    /// `None` if the release is malformed.
     ///
     /// ```
     /// use thalweg_plan::plan::Kernel;

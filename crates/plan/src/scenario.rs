@@ -26,7 +26,7 @@ pub struct Scenario {
     /// Source of the scenario: paper, section, figure.
     #[serde(default)]
     pub source: String,
-    /// Time limit of each experiment. Optional if every flow has a size.
+    /// Time limit of each experiment. Optional if every flow ends without it, through a size, a count or a stop.
     #[schemars(extend("format" = "time"))]
     pub duration: Option<String>,
     /// Number of repetitions of each point of the sweep, each with a different seed.
@@ -79,7 +79,7 @@ pub enum SweepValue {
 }
 
 /// The bottleneck and the reverse path. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may
-/// be combined with steps without rates.
+/// be combined with steps or a trace without rates.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
@@ -148,7 +148,7 @@ pub struct Path {
 #[serde(deny_unknown_fields)]
 pub struct Reverse {
     /// Constant rate. Without `rate`, `steps` and `trace` the reverse path is unlimited; an unlimited flow that goes up
-    /// needs one of the three.
+    /// needs one of the three, or a limited socket buffer of its hosts.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
     /// Conditions that change in steps. The first step is at `"0s"`; `rtt` is set in path.steps.
@@ -580,7 +580,8 @@ pub struct CcTable {
     pub module: Option<String>,
 }
 
-/// Further connections of a flow: either `gap` (with `until` or `count`), or `arrivals` with `rate` and `sizes`.
+/// Further connections of a flow: either `gap`, or `arrivals` with `rate` and optionally `sizes`. Both may have `until`
+/// and `count`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {

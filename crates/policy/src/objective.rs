@@ -50,9 +50,9 @@ impl Objective {
         }
     }
 
-    /// Returns the reward of an outcome; more is better. `None` if it does not depend on the path: the connection was
-    /// too small, or the application determined its duration. Idle times between transfers are ignored if the
-    /// completion time of the transfer is known.
+    /// Returns the reward of an outcome; more is better. `None` if it does not depend on the path, or is unknown: the
+    /// connection was too small, or has no duration. The duration is the completion time, or without one the busy time,
+    /// unless the application limited the connection.
     pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
         if outcome.acked < self.least {
             return None;

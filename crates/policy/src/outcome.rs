@@ -74,9 +74,10 @@ pub struct Outcome {
     pub direction: Direction,
     /// Acknowledged payload.
     pub acked: Bytes,
-    /// Time from the first byte queued to the last one acknowledged, if the connection carried a single transfer.
+    /// Time from the first byte queued to the last one acknowledged, if the connection carried a single transfer whose
+    /// rate the network determined.
     pub completion: Option<Span>,
-    /// Time during which data was unacknowledged.
+    /// Time during which data was unacknowledged; 0 if unknown.
     pub busy: Span,
     /// Whether the application limited the connection for most of that time.
     pub is_app_limited: bool,
@@ -90,7 +91,7 @@ pub struct Outcome {
     pub rtt_min: Option<Span>,
     /// Largest round-trip time.
     pub rtt_max: Option<Span>,
-    /// Delivery rate at the end, or the largest one that was not application-limited.
+    /// Largest delivery rate that was not application-limited; without one, the latest.
     pub delivery_rate: Option<Rate>,
 }
 

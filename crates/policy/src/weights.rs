@@ -13,8 +13,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Creates probabilities proportional to `wishes`, one per arm, without a hold-out. Negative values and NaN count
-    /// as zero. If all are zero, all arms are equally likely.
+    /// Creates probabilities proportional to `wishes`, one per arm, without a hold-out. Negative and non-finite values
+    /// count as zero. If all are zero, all arms are equally likely.
     pub fn of(wishes: &[f64]) -> Weights {
         let clean = |&wish: &f64| if wish.is_finite() && wish > 0.0 { wish } else { 0.0 };
         // Divided by the largest value first, so that the sum does not overflow.

@@ -142,7 +142,7 @@ table! {
         /// (rtt_max_us - rtt_min_us) / rtt_min_us: a lower bound of the depth of the path's queue, in BDP.
         : buffer_bdp: Option<f64>,
         /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: the row is
-        /// not a transfer, or the transfer did not end.
+        /// not a transfer, the transfer did not end, or the application set its pace.
         : fct_us: Option<u64>,
         /// 8 acked_bytes / fct_us, in bits per second; empty if fct_us is empty.
         : goodput_bps: Option<f64>,

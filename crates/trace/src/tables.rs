@@ -112,12 +112,13 @@ table! {
         : inflight_packets: Option<u64>,
         /// Pacing rate; empty: not paced.
         : pacing_rate_bps: Option<u64>,
-        /// Latest delivery-rate sample that was not limited by the application; for programs, payload delivered since
-        /// the previous sample.
+        /// Latest delivery-rate sample that was not limited by the application, or a higher one that was; for programs,
+        /// payload delivered since the previous sample.
         : delivery_rate_bps: Option<u64>,
         /// Smoothed round-trip time.
         : srtt_us: Option<u64>,
-        /// Smallest round-trip time so far on this connection.
+        /// Smallest round-trip time on this connection in the last five minutes; for programs, as their qlog reports
+        /// it.
         : min_rtt_us: Option<u64>,
         /// Payload bytes acknowledged so far on this connection; for programs, as in flows.
         : acked_bytes: u64,

@@ -23,7 +23,7 @@ pub struct Agenda {
     unfinished: Vec<u64>,
     /// The number of flows with at least one such series.
     unfinished_flows: usize,
-    /// Flows that are over since the last call of `next_over`.
+    /// Flows that are over and that `next_over` has not returned yet.
     over: Vec<usize>,
     /// Running applications, by the index of their series.
     apps: BTreeMap<usize, RunningApp>,
@@ -67,7 +67,8 @@ impl Agenda {
         }
     }
 
-    /// Whether all flows of the experiment are over; false if the experiment has no flows.
+    /// Whether all flows of the experiment are over; false if the experiment has no flows. Valid only for an agenda of
+    /// all flows.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.unfinished_flows == 0 && !self.unfinished.is_empty()

@@ -23,7 +23,8 @@ impl Source {
         Source { config: config.clone(), planned: 0, stream }
     }
 
-    /// Returns the departure of the next packet; `None` if the source has stopped. Each call advances by one packet.
+    /// Returns the departure of the next packet; `None` if the source has stopped or its rate is zero. Each call
+    /// advances by one packet.
     pub fn next_departure(&mut self) -> Option<Time> {
         let begin = self.interval_start(self.planned)?;
         let end = self.interval_start(self.planned + 1)?;

@@ -17,13 +17,14 @@ pub struct Randomness {
     pub reverse: Stream,
     /// Stream for the delays of packets that leave the receiver.
     pub receiver: Stream,
-    /// Streams for the delays of packets that leave the senders: one per host, in the order of their names.
+    /// Streams for the delays of packets that leave the senders: one per host of the plan, `receiver` included, in the
+    /// order of their names.
     pub hosts: Vec<Stream>,
     /// Streams of the copies of flows, in the order of the plan.
     pub series: Vec<Stream>,
     /// Streams of the background sources, in the order of the plan.
     pub sources: Vec<Stream>,
-    /// Streams of the senders' CPUs: one per host, in the order of their names.
+    /// Streams of the senders' CPUs: one per host of the plan, as in `hosts`.
     pub cpus: Vec<Stream>,
     /// Seeds of the queue disciplines of the forward and the reverse link.
     pub queues: [u64; 2],

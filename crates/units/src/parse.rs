@@ -15,8 +15,8 @@ pub struct ParseError {
 /// Parses a non-negative decimal number and one of `units` (name, value in the base unit).
 ///
 /// # Errors
-/// If the text has another form, a fraction is finer than the base unit, or the value exceeds 2^64 - 1. Nothing is
-/// rounded.
+/// If the text has another form, a fraction is finer than the base unit or has more than 18 digits, or the value
+/// exceeds 2^64 - 1. Nothing is rounded.
 pub(crate) fn quantity(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, ParseError> {
     let error = || ParseError { found: text.to_owned(), expected };
     let trimmed = text.trim();
@@ -37,8 +37,8 @@ pub(crate) fn quantity(text: &str, units: &[(&str, u64)], expected: &'static str
     u64::try_from(scaled / denominator).map_err(|_| error())
 }
 
-/// Writes `value` in the largest of `units` (largest first) that it reaches, with as many decimals as needed: parsing
-/// the text yields the same value.
+/// Writes `value` in the largest of `units` (powers of ten, largest first) that it reaches, with as many decimals as
+/// needed: parsing the text yields the same value.
 pub(crate) fn write(out: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let (name, factor) =
         units.iter().find(|(_, factor)| value >= *factor).or(units.last()).expect("units are not empty");

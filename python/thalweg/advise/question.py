@@ -102,7 +102,7 @@ class Question:
     false_share: float = 0.05
     """Expected fraction of false verdicts among those for an algorithm (Benjamini and Hochberg 1995)."""
     margin: float = 0.05
-    """A difference counts as zero if its interval shows that it is smaller than this."""
+    """A difference that is not significant counts as zero if its interval shows that it is smaller than this."""
     without_receiver_limited: bool = False
     """Whether receiver-limited samples are excluded."""
     replicates: int = 1000

@@ -9,7 +9,11 @@ from thalweg.errors import Exit, ThalwegError
 
 Kernel = Annotated[
     str | None,
-    option("--kernel", "IMAGE", "Guest kernel: an image (bzImage), or a name from `thalweg kernel list`."),
+    option(
+        "--kernel",
+        "IMAGE",
+        "vm: guest kernel, an image (bzImage) or a name from `thalweg kernel list`. [default: the one in use]",
+    ),
 ]
 Modules = Annotated[
     Path | None,
@@ -20,7 +24,8 @@ Modules = Annotated[
 def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
     """Make the engine use a kernel; None: its default.
 
-    Raises `ThalwegError` if the kernel does not exist, or the engine has no guests.
+    Raises `ThalwegError` if the kernel or the folder of modules does not exist, there are modules without a kernel, or
+    the engine has no guests.
     """
     from thalweg.kernel import guests
 

@@ -22,10 +22,12 @@ signal.signal(signal.SIGINT, interrupt)
 
 EPILOG = (
     "Begin with: thalweg run scenarios/quickstart.toml\n\n"
-    "Exit codes: 0 success; 1 something ran and failed, or runs differ; 2 invalid usage or scenario; "
+    "Exit codes: 0 success; 1 something ran and failed, runs differ, `--check` of validate or reproduce failed, or "
+    "`doctor --live` found connections short of CPU; "
+    "2 invalid usage or scenario; "
     "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing was compared, or no experiment can "
     "be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
-    "7 a check does not hold; 8 a check is not settled; "
+    "7 a bound of `--check` (run, results) does not hold; 8 a bound, or a row of `compare --strict`, is not settled; "
     "75 a resource of this machine is exhausted; 130 interrupted."
 )
 
@@ -48,7 +50,7 @@ COMMANDS = (
     Lazy("doctor", "thalweg.cli.commands.doctor", "Check whether this machine meets the requirements."),
     Lazy("kernel", "thalweg.cli.commands.kernel",
          "Build, fetch and select Linux kernels for uml and vm."),
-    Lazy("synth", "thalweg.cli.live.synth", "Write synthetic records of servers, with the true effects."),
+    Lazy("synth", "thalweg.cli.live.synth", "Write synthetic records of servers, with known true effects."),
     Lazy("policy", "thalweg.cli.live.policy_command",
          "Compare policies that choose an algorithm for each destination."),
 )  # fmt: skip

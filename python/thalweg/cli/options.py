@@ -13,15 +13,28 @@ def option(flag: str, metavar: str, text: str, *, min: float | None = None, max:
     return declared
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario.", show_default=False)]
-EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine: sim, kernel, uml or vm.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).", show_default=False)]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Engine: sim (simulator), kernel (this machine's TCP), uml (user-mode Linux) or vm (virtual machines).",
+    ),
+]
 Executor = Annotated[
     str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm. [default: local]")
 ]
-Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, such as path.buffer=2bdp.")]
+Overrides = Annotated[
+    list[str] | None,
+    option("--set", "KEY=VALUE", "Override a scenario key, such as path.buffer=2bdp; can be repeated."),
+]
 CheckTexts = Annotated[
     list[str] | None,
     option(
-        "--check", "BOUND", "Condition that must hold, as in 'goodput(ours) > 0.9 * goodput(base)'. Can be repeated."
+        "--check",
+        "BOUND",
+        "Condition that must hold at every point, such as 'goodput(ours) > 0.9 * goodput(base)' for the flows ours and"
+        " base; can be repeated.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Creates a plan from a file and options, for `check` and `run`."""
+"""Creates a plan from a file and options, for the commands that take a scenario."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,8 @@ def load(
 ) -> scenario.Document:
     """Read and check a scenario, with the overrides of the command line.
 
-    Raises `ThalwegErrors` with all mistakes, including congestion controls that the engine lacks.
+    Raises `ThalwegErrors` with all mistakes, including congestion controls that the engine lacks. If these are the only
+    mistakes, they are left to `plan_for`.
     """
     values = settings.parse(overrides)
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}

@@ -11,7 +11,7 @@ from thalweg.errors import ThalwegError
 
 FLAG = "--retry-untrustworthy"
 
-Retry = Annotated[bool, typer.Option(FLAG, help="Run untrustworthy experiments again instead of keeping them.")]
+Retry = Annotated[bool, typer.Option(FLAG, help="Run experiments again that this machine disturbed (untrustworthy).")]
 
 
 def forget_untrustworthy(directory: Path) -> None:

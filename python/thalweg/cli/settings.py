@@ -10,6 +10,8 @@ from thalweg.scenario.document import Value
 def parse(settings: Sequence[str]) -> dict[str, Value]:
     """Parse settings.
 
+    Raises `ThalwegError` if one is not KEY=VALUE, or its value is a list or a table.
+
     >>> parse(["path.buffer=2bdp", "path.loss=0.01", 'name="x"'])
     {'path.buffer': '2bdp', 'path.loss': 0.01, 'name': 'x'}
     """

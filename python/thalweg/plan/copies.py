@@ -16,11 +16,11 @@ from thalweg.plan.models import (
 )
 
 RANDOM_CC = ("bbr", "cdg")
-"""Prefixes of the algorithms that draw random numbers: BBR for its initial probing phase, CDG for its backoff."""
+"""Prefixes of the algorithms that draw random numbers: BBR for the times of its probes, CDG for its backoff."""
 
 
 def warning(plan: Plan, engine: Engine) -> str | None:
-    """Return a sentence on the points whose repetitions will be copies; None without copies."""
+    """Return a sentence on the points whose repetitions will be copies; None without copies, or in real time."""
     if engine.is_real_time:
         return None
     points = {experiment.experiment: experiment for experiment in plan.experiments}

@@ -40,7 +40,8 @@ def resolve(
         queue: The discipline in the scenario.
         buffer: The link's buffer: the limit of fifo and red.
         rate_bps: The rate at which red's average decays while the queue is idle.
-        is_buffer_set: Whether the scenario sets the buffer, which then also limits the other disciplines.
+        is_buffer_set: Whether the scenario sets the buffer, which then also limits the other disciplines, unless they
+            set a limit.
     """
     table = queue if isinstance(queue, models.QueueTable) else models.QueueTable(name=queue)
     if table.name == "fifo":

@@ -66,7 +66,7 @@ class Resolver:
     """Resolves the points of one sweep; values that several points share are resolved once."""
 
     def __init__(self, folder: Path, traces: Traces) -> None:
-        """Resolve relative paths of traces in `folder`; `traces` collects the traces that are used."""
+        """Resolve relative paths of files in `folder`; `traces` collects the traces that are used."""
         self._folder = folder
         self._traces = traces
         self._parts = self._resolvers()

@@ -7,10 +7,10 @@ from thalweg.engine_output import EngineEvent, is_event
 
 
 def read(run: Path) -> list[EngineEvent]:
-    """Read the events in order.
+    """Read the events in order; none without a journal.
 
     A killed engine may leave an incomplete line, to which a resumed run appends its first event. Lines that are not
-    JSON objects are skipped.
+    events are skipped.
     """
     try:
         text = (run / "events.jsonl").read_text(encoding="utf-8", errors="replace")

@@ -31,9 +31,10 @@ class Unreadable(Exception):
 def reading() -> Iterator[None]:
     """Convert every failure of the library calls inside to `Unreadable`, without a panic's stack trace.
 
-    Ctrl-C, process exit, missing files and missing permissions are not converted.
+    Ctrl-C, process exit, exhausted memory, missing files and missing permissions are not converted.
 
-    Raises `Unreadable`, `FileNotFoundError` or `PermissionError`; `ThalwegError` if a resource is exhausted.
+    Raises `Unreadable`, `FileNotFoundError`, `PermissionError` or `MemoryError`; `ThalwegError` if another resource is
+    exhausted.
     """
     try:
         with _without_panic_messages():

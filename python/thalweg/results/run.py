@@ -102,7 +102,7 @@ class Run:
 
     @cached_property
     def sweep_keys(self) -> Sequence[str]:
-        """Keys that the sweep varies, in the order of the scenario; the last one changes fastest."""
+        """Keys that the sweep sets, from the slowest to the fastest changing one."""
         points = self._points
         first_change = {
             key: next((i for i, point in enumerate(points) if point[key] != points[0][key]), len(points))
@@ -139,7 +139,8 @@ class Run:
     def scan(self, table: str, ids: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan one of the tables of `thalweg.results.columns` lazily, for tables that are too large for memory.
 
-        With `ids`, only the files of these experiments are read. Raises `ThalwegError` if one of them is damaged.
+        With `ids`, only the files of these experiments are read. Raises `ThalwegError` if one of them is damaged or
+        cannot be read.
         """
         try:
             return tables.scan(self.path, table, self.finished_ids if ids is None else ids)

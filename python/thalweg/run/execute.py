@@ -46,8 +46,8 @@ class Outcome:
                 self.untrustworthy.append(event)
 
 
-# There are seven parameters because this is the engine's complete input; they are passed by name, and most callers omit
-# most of them.
+# There are seven parameters because this is the engine's complete input; all but the first two are passed by name, and
+# most callers omit most of them.
 def execute(
     plan: Plan | bytes,
     out: Path,
@@ -63,8 +63,8 @@ def execute(
 
     Ctrl-C and similar signals are forwarded to the engine, which stops cleanly; the listener then receives an
     additional event `stopping`. `command` is the user's command; the run directory stores it. `due` lists the
-    experiments and repetitions to run; None: all. Raises `ThalwegError` if the engine refuses the plan, cannot write
-    the run directory, or dies.
+    experiments and repetitions to run; None: all. Raises `ThalwegError` if the engine cannot be started, refuses the
+    plan, cannot write the run directory, or dies.
     """
     arguments = [str(binary), "run", "--plan", "-", "--out", str(out)]
     if threads is not None:
@@ -119,8 +119,8 @@ def _execute(
 
 
 def real_time_s(plan: Plan, engine: Engine) -> float | None:
-    """Return the total time of the experiments on a real-time engine; None if unknown. An experiment without a duration
-    ends when its flows complete, at an unknown time.
+    """Return the total time of the experiments on a real-time engine, in seconds; None on other engines, or if unknown.
+    An experiment without a duration ends when its flows complete, at an unknown time.
     """
     durations = [experiment.duration_ns for experiment in plan.experiments]
     if not engine.is_real_time or None in durations:

@@ -17,7 +17,7 @@ LINE_EVERY_S = 10.0
 """Interval of lines without a terminal, so that the log of a long run stays readable."""
 
 MAX_LISTED = 5
-"""Maximum number of failures and untrustworthy experiments that are listed; the others are counted at the end."""
+"""Maximum number of listed failures, and of listed untrustworthy experiments; the others are counted at the end."""
 
 
 class Progress:

@@ -1,4 +1,4 @@
-"""Handling of SIGINT and SIGTERM while an engine runs.
+"""Handling of SIGINT, SIGTERM and SIGHUP while an engine runs.
 
 The first signal is forwarded: the engine stops running experiments, keeps finished ones, and exits. A second signal or
 a timeout kills the engine; finished experiments are still kept.

@@ -2,7 +2,7 @@
 
     document = scenario.load("itc.toml")
 
-This layer imports no other layer except the errors.
+This layer imports no other layer except shared modules, such as the errors.
 """
 
 from os import PathLike
@@ -27,7 +27,7 @@ def load(file: str | PathLike[str], settings: Replacements | None = None) -> Doc
 def unchecked(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
     """Read a scenario as `load` does, without checking it.
 
-    Raises `ThalwegError` if the file is not TOML or a setting names an unknown key.
+    Raises `ThalwegError` if the file cannot be read or is not TOML, or a setting names an unknown key.
     """
     return overridden(set_searches_aside(read(Path(file))), settings or {})
 

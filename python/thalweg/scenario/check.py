@@ -27,7 +27,7 @@ from thalweg.scenario.rules import (
 from thalweg.scenario.sweep import Assignment
 
 MAX_MISTAKES = 20
-"""Maximum number of listed mistakes at single points of a sweep."""
+"""Maximum number of listed mistakes between keys; a sweep can cause many."""
 
 MAX_EXPERIMENTS = 1_000_000
 """Maximum number of experiments; a larger number is assumed to be a mistake. At ten per second on each of two cores, a
@@ -87,7 +87,7 @@ def _sweep(
     """Check the keys and values of the sweep one by one.
 
     Returns:
-        The valid axes, the rows of its files, the key paths that the sweep sets, and its mistakes.
+        The valid axes, the rows of its files, the addresses that the sweep sets, and its mistakes.
     """
     raw = document.raw
     rest = {
@@ -311,7 +311,7 @@ def extract(raw: Raw, keys: Sequence[str]) -> Raw:
 
 
 def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[int]:
-    """Return the indices of the swept addresses that set a key that a rule reads, or a key below it.
+    """Return the indices of the swept addresses that set a key that a rule reads, or one below or around it.
 
     >>> _indices(["path.rtt", "path.rate"], {}, ["flow", "path.rate"])
     [1]
@@ -410,7 +410,7 @@ SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
 def overridden(document: Document, settings: Replacements) -> Document:
     """Return the document with settings applied; each replaces the value of a key and its sweep.
 
-    A list becomes the key's sweep. Raises `ThalwegErrors` if a key is unknown.
+    A list becomes the key's sweep. Raises `ThalwegErrors` if a key is unknown or cannot be set.
     """
     raw: Raw = document.raw
     base = structure.sound(raw, structure.check(document, raw))

@@ -44,7 +44,7 @@ class Document:
     text: str
     raw: Raw
     not_in_file: frozenset[KeyPath] = field(default=frozenset())
-    """Key paths that the command line has set."""
+    """Key paths that settings have set, of the command line or the Python API."""
     searches: Raw = field(default_factory=dict)
     """The tables of searches, unchecked; they are not part of `raw`."""
 
@@ -85,7 +85,7 @@ class Document:
         return positions.lines(self.text)
 
     def source(self, key_path: KeyPath) -> Source:
-        """Return the line of a key path in the file."""
+        """Return the position of a key path: its line in the file, or `--set` if a setting has set it."""
         if any(key_path[: len(other)] == other for other in self.not_in_file):
             return Source("--set")
         return Source(str(self.file), positions.line_of(key_path, self._lines))

@@ -7,7 +7,7 @@ from importlib.resources import files
 from thalweg.scenario.document import Raw, TomlValue
 
 CAPACITIES = ("rate", "steps", "trace")
-"""Keys of a link's capacity; one that sets a rate replaces that of the preset."""
+"""Keys of a link's capacity; any of them replaces the preset's capacity, except steps without a rate."""
 
 
 @cache

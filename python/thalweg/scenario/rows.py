@@ -51,7 +51,8 @@ def read(names: Sequence[str], folder: Path) -> Rows:
     """Read the files, whose names are relative to `folder`.
 
     Raises:
-        ThalwegError: If a file cannot be read, has no rows, or a row or header does not fit the first file's header.
+        ThalwegError: If a file cannot be read, has no rows or a key twice, a row or header does not fit the first
+            file's header, or two rows are the same.
     """
     header, first, rows = _file(folder / names[0])
     for name in names[1:]:

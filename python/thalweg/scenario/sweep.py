@@ -24,7 +24,7 @@ NOT_SWEPT = {"name", "about", "source", "repetitions", "seed", "sweep"}
 
 
 def locate(address: str, raw: Raw) -> KeyPath:
-    """Resolve an address to its key path; it need not be set in `raw`, but the flow must exist.
+    """Resolve an address to its key path; it need not be set in `raw`, but its flow or list entry must exist.
 
     Raises `ThalwegError` if the key is unknown or cannot be swept.
 
@@ -105,7 +105,7 @@ def _addresses(axes: Sequence[Axis]) -> list[str]:
 
 
 def scenarios(raw: Raw, axes: Sequence[Axis]) -> Iterator[tuple[Assignment, Raw]]:
-    """Yield every point: the values that it sets, and its scenario without the sweep.
+    """Yield every point: the values that it sets, and its scenario without the sweep and with expanded presets.
 
     Scenarios share equal values: the value of a top-level key is the same object in all scenarios with the same sweep
     values below that key.

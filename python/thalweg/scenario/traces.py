@@ -147,7 +147,7 @@ def read(file: Path) -> Trace:
     """Read a trace.
 
     Raises:
-        ThalwegError: The file is missing, or a line is malformed; the error's `place` is the file.
+        ThalwegError: The file cannot be read, or is malformed; the error's `place` is the file.
     """
     text = _text(file)
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]

@@ -100,7 +100,8 @@ def dominates(first: Sequence[float], second: Sequence[float], search: Search) -
 
 
 def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
-    """Return the feasible candidates that no other one dominates; with one objective, the best one.
+    """Return the feasible candidates, except stopped ones, that no other one dominates; with one objective, the best
+    one, or several equal ones.
 
     Of candidates with the same settings, only the first one is returned.
     """

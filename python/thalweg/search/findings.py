@@ -49,7 +49,7 @@ class Finding:
     candidate: int | None
     """Number of the candidate that was shrunk; None: the scenario fails as written."""
     tried: int
-    """Number of experiments that shrinking ran."""
+    """Number of evaluations by shrinking, including those whose result was known."""
     confirmed: Confirmed | None = None
 
     @property

@@ -133,7 +133,7 @@ def _rows(side: str, curves: Sequence[analysis.Line]) -> Iterator[dict[str, obje
 
 
 def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[analysis.Line]]:
-    """Run the scenario under conditions, and return its curves; empty if it cannot run."""
+    """Run the scenario under conditions, and return its curves; empty if it cannot be planned."""
     try:
         planned = fuzzing.plan(conditions, settings={"sample_interval": _interval(fuzzing), "repetitions": 1})
     except ThalwegError:

@@ -93,7 +93,7 @@ class Fuzz:
         return cls(document, failures, searched, ranges, table.budget, quantities.time(duration) / 1e9)
 
     def check(self, engine: Engine) -> None:
-        """Raise `ThalwegErrors` if the engine lacks an algorithm of another flow."""
+        """Raise `ThalwegErrors` if the engine lacks an algorithm of the cross traffic."""
         of_cross = self.ranges.get("cross", {}).get("cc")
         names = [str(name) for name in of_cross.choices] if of_cross else []
         known = sorted(engine.algorithms)

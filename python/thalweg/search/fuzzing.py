@@ -67,7 +67,12 @@ class Fuzzing:
         return plan.make(document, engine or self.engine, self.known.engines)
 
     def confirm(self, finding: Finding, engine: Engine) -> Finding:
-        """Run a finding on another engine."""
+        """Run a finding on another engine.
+
+        Raises:
+            Interrupted: The user requested a stop; the same call resumes.
+            ThalwegError: The engine cannot run, or a file cannot be written.
+        """
         try:
             planned = self.plan(finding.conditions, engine)
         except ThalwegError as error:
@@ -159,7 +164,7 @@ class _Tries:
         self.exclusive = self.store.exclusive
         self._known: dict[str, Scores] = {}
         self.count = 0
-        """Number of conditions that were run, including those of earlier processes."""
+        """Number of evaluations, including those whose result was known."""
 
     def scores(self, conditions: Conditions) -> Scores:
         """Return the scores under conditions; empty if they cannot be run."""

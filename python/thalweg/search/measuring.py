@@ -49,7 +49,7 @@ class Lab:
     def run(self, plan: Plan, directory: Path, repetitions: int | None = None) -> Outcome:
         """Run the missing experiments among the first repetitions of every point; None: all repetitions.
 
-        Raises `Interrupted` if the user requested a stop.
+        Raises `Interrupted` if the user requested a stop, `ThalwegError` if the engine cannot run the plan.
         """
         due = None
         if repetitions is not None:

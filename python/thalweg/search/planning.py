@@ -43,7 +43,8 @@ class Planner:
 
         If nothing is held out, the held-out points are those of the search with other seeds.
 
-        Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not support them.
+        Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not support them;
+        `ThalwegError` if the side has no points.
         """
         values = self.search.expanded(settings)
         if side == "held out" and not self.search.held_out:

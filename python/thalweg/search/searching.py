@@ -87,7 +87,7 @@ class Searching:
 
 
 def unmeasured(candidate: Candidate, search: Search) -> str:
-    """Return the quantity of a candidate that has no value in any repetition, as text; empty if all have values."""
+    """Return which quantities of a candidate have no value in any repetition, as text; empty if all have values."""
     lacking = [
         quantity.name
         for quantity, estimate in zip(search.quantities, candidate.estimates, strict=True)

@@ -21,7 +21,7 @@ MAX_HALVINGS = 5
 
 
 def shrink(conditions: Conditions, fails: Callable[[Conditions], bool]) -> list[Element]:
-    """Return failing conditions from which no single element can be removed.
+    """Return failing conditions from which no single element can be removed, with milder and rounder numbers.
 
     `conditions` must fail; `fails` evaluates others.
     """

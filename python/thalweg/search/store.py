@@ -235,7 +235,7 @@ MIN_FOR_IMPORTANCE = 8
 
 
 class _Proposals(BaseSampler):
-    """TPE for one objective, NSGA-II for several; the random numbers depend only on the candidate's number."""
+    """TPE for one objective, NSGA-II for several; random numbers depend only on the seed and the candidate's number."""
 
     def __init__(self, seed: int, *, is_single: bool) -> None:
         self._seed, self._is_single, self._number = seed, is_single, 0

@@ -85,7 +85,7 @@ class Search:
     """A search, checked against its scenario."""
 
     document: Document
-    """The scenario without the held-out values and the parameters."""
+    """The scenario; its sweep includes the held-out values."""
     parameters: Sequence[Parameter]
     objectives: Sequence[Objective]
     constraints: Sequence[Constraint]
@@ -172,7 +172,7 @@ class Search:
 def shaped(document: Document, name: str, model: type[Model]) -> Model:
     """Parse a table of searches as its model.
 
-    Raises `ThalwegErrors` about unknown, missing or invalid values.
+    Raises `ThalwegErrors` about unknown, missing or invalid values; `ThalwegError` if it is not a table.
     """
     table = document.searches[name]
     if not isinstance(table, dict):

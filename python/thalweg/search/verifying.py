@@ -36,7 +36,7 @@ Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Comparison of a candidate's objective with the default's, at one point or over all points."""
+    """Comparison of a candidate's objective or constraint with the default's, at one point or over all points."""
 
     candidate: str
     quantity: str

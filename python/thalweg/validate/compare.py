@@ -15,7 +15,9 @@ from thalweg.validate.part import EngineSide, GridPart
 State = Literal["compared", "lacking", "failed", "untrustworthy", "not run"]
 
 PointKind = Literal["solo", "pair", "many", "transfers"]
-"""Flows at a point: a single unlimited flow, two of them, more of them, or flows that include sized ones."""
+"""Flows at a point: a single unlimited connection, two of them, more of them (or repeated ones, or background
+traffic), or flows that include limited ones.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class ComparedMeasure:
 
     @property
     def within_noise(self) -> bool:
-        """Return whether the difference is within the uncertainty of the repetitions."""
+        """Return whether the values differ, but within the uncertainty of the repetitions."""
         if self.first is None or self.second is None or self.noise is None:
             return False
         return 0 < abs(self.first - self.second) <= self.noise
@@ -85,7 +87,9 @@ def kind_of(point: Experiment) -> PointKind:
 
 
 def _measure_names(flow: Flow, *, has_share: bool) -> list[str]:
-    """Return the main measures of a flow: its rate if it is unlimited, otherwise its completion time."""
+    """Return the measures of a flow: goodput if it is unlimited, otherwise completion time; retransmit ratio and RTT;
+    its share if it has one.
+    """
     is_endless = isinstance(flow.load, LoadUnlimited)
     measure_names = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
     return [*measure_names, "share"] if has_share else measure_names
@@ -107,8 +111,8 @@ def _measures(
 
 
 def _without_value(part: GridPart, flow: str | None, measures: dict[str, ComparedMeasure]) -> list[str]:
-    """Return notes on values that only one engine has, such as the completion time of a flow that the other one
-    aborted.
+    """Return notes on values that cannot be compared: only one engine has them, such as the completion time of a flow
+    that the other one aborted, or only the reference is 0.
     """
     notes = []
     for name, compared in measures.items():

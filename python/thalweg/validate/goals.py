@@ -27,7 +27,9 @@ LARGE = {
     "share": 0.07,
     "completion_time": 0.15,
 }
-"""Minimum magnitude of an error that counts as a disagreement: the goal's limit, if the measure has a goal."""
+"""Magnitude above which an error counts as a disagreement: the limit of the measure's goal, if it has one (for goodput,
+that of the 90th percentile).
+"""
 
 
 @dataclass(frozen=True)

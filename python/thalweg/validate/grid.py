@@ -34,7 +34,7 @@ class Grid:
 
     documents: list[Document]
     left_out: int = 0
-    """Number of cells that a quick comparison omits."""
+    """Number of sweep points that a quick comparison omits."""
 
     @property
     def cells(self) -> int:
@@ -50,8 +50,9 @@ def ready_made() -> dict[str, Path]:
 def load_grid(names: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
     """Load scenarios by file or by the names of bundled ones; an empty list selects all bundled ones.
 
-    `quick` keeps the ends of each swept range, and runs one repetition of at most `QUICK_DURATION`; `repetitions` takes
-    precedence. Raises `ThalwegError` if a scenario does not exist or has mistakes.
+    `quick` keeps the ends of each swept list and all rows of files, and runs one repetition of at most
+    `QUICK_DURATION`; `repetitions` takes precedence. Raises `ThalwegError` if a scenario does not exist or has
+    mistakes, or two have the same name.
     """
     files = [_file(name) for name in dict.fromkeys(names)] or list(ready_made().values())
     full_documents = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]

@@ -40,9 +40,9 @@ def rows_csv(comparison: EngineComparison) -> str:
 
     Columns: `part`; `point`, the swept keys and their values; `flow`, empty for the whole path; `cc`; `measure`; `unit`
     of the two values, empty for fractions of 1; `value` of the first engine; `reference`, the value of the second;
-    `error`, whose kind is `error_kind` (`relative` and `points` are fractions of 1, `factor` is a ratio), empty where
-    the reference leaves nothing to compare with; `within_noise`, 1 if the error is within the uncertainty of the
-    repetitions, else 0.
+    `error`, whose kind is `error_kind` (`relative` and `points` are fractions of 1, `factor` is a ratio), empty if a
+    value is missing or only the reference is 0; `within_noise`, 1 if the values differ, but within the uncertainty of
+    the repetitions, else 0.
     """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")

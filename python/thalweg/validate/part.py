@@ -40,7 +40,7 @@ class EngineSide:
 
     @property
     def real_time_s(self) -> float:
-        """Total duration of its experiments, if known."""
+        """Total duration of its experiments in seconds; 0 if unknown, or if the engine does not run in real time."""
         return (real_time_s(self.plan, self.engine) or 0.0) if self.plan else 0.0
 
     def place(self, folder: Path) -> Path:
@@ -76,7 +76,7 @@ class GridPart:
         """Plan a scenario for both engines.
 
         Simulated hosts without a `kernel` get the generation nearest to the other engine's, because a simulated 6.18
-        and a real 6.1 differ in any case. Raises `ThalwegErrors` if neither engine can run any point.
+        and a real 6.1 differ in any case. Raises `ThalwegErrors` if both engines refuse the scenario.
         """
         first, second = engines
         documents = (_with_generation(document, first, second), _with_generation(document, second, first))

@@ -100,7 +100,8 @@ def stale(
 ) -> list[KnownReason]:
     """Return the entries that no longer explain a disagreement.
 
-    Only compared parts are considered: an entry is stale only if its entire part was compared.
+    An entry is stale only if a cell that it covers was compared or, with `is_whole` (no point was omitted), if its part
+    has cells, but none that it covers.
     """
     parts = {cell.scenario for cell in cells}
     compared = [cell for cell in cells if cell.state == "compared"]

@@ -170,8 +170,8 @@ def test_verdicts_are_decided_by_intervals(tmp_path: Path, ours: list[float], ve
 
 
 def test_too_few_repetitions_are_reported_with_the_required_number(tmp_path: Path) -> None:
-    """The interval of three values is 0.2 + 4.30 s / sqrt(3), so (1.74 / 0.2)^2 times as many repetitions are
-    needed.
+    """The interval of three values is 0.2 ± 4.30 s / sqrt(3) = 0.2 ± 1.74, so (1.74 / 0.2)^2 times as many repetitions
+    are needed; 20 % are added.
     """
     reason = judged(tmp_path, ABOVE, [[8.5, 9.2, 9.9]]).finding.reason
     assert reason == "too few repetitions; about 273 would suffice"

@@ -1,4 +1,4 @@
-"""Structural mutations of a scenario: values are replaced by arbitrary ones, keys are moved, and sweeps set any key."""
+"""Structural mutations of a scenario: values are replaced by others, keys are renamed, and sweeps set any key."""
 
 import copy
 import datetime
@@ -100,7 +100,7 @@ def mutated(draw: st.DrawFn, originals: Originals) -> Raw:
 
 
 def _change(draw: st.DrawFn, raw: Raw) -> None:
-    """Replace, wrap, unwrap, double, move, remove or rename a value."""
+    """Replace, wrap, unwrap, double, remove or rename a value, or add one beside it."""
     listed = paths(raw)
     if not listed:
         return

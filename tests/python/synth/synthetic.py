@@ -44,7 +44,7 @@ def classes(frame: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of medians, and its maximum random deviation."""
+    """A ratio of medians, and its standard error."""
 
     value: float
     error: float

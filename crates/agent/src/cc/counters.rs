@@ -16,7 +16,7 @@ pub struct Counters {
     pub flows_ended: u64,
     /// ACKs that it has handled.
     pub acks: u64,
-    /// ACKs at which a rule changed BBR's behaviour; `None` for algorithms without a rule.
+    /// ACKs at which a rule changed BBR's behaviour; `None` if the algorithm was loaded without a rule.
     pub boosted_acks: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ pub struct Counters {
 const MEMBERS: [usize; 2] = [4, 3];
 
 impl Counters {
-    /// Reads the counters of an algorithm; `None` if it is not a built-in one.
+    /// Reads the counters of an algorithm; `None` without a readable map `counters` of one of these layouts.
     pub fn of(algorithm: &Registered) -> Option<Counters> {
         let (members, map) = MEMBERS.into_iter().find_map(|members| {
             let size = u32::try_from(8 * members).expect("a small structure");
@@ -47,8 +47,8 @@ impl Counters {
     }
 }
 
-/// Reads the settings with which a built-in algorithm was loaded: its rule, and the parameters that differ from their
-/// defaults.
+/// Reads the settings with which a built-in algorithm was loaded: its rule, unless it is `none`, and the parameters
+/// that differ from their defaults. Empty for other algorithms.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

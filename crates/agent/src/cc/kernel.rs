@@ -91,10 +91,10 @@ fn no_bbr(found: String) -> Problem {
     )
 }
 
-/// Finds BBR, either loaded or available as a module. Does not load it.
+/// Finds BBR, either loaded or available as a module, and returns which as text. Does not load it.
 ///
 /// # Errors
-/// If the kernel has no BBR.
+/// If the kernel has no BBR, or its list of modules cannot be read.
 pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     if has_bbr(btf) {
         return Ok("built in or loaded".to_owned());
@@ -125,11 +125,11 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     Ok("supported".to_owned())
 }
 
-/// Checks that this process may register algorithms. This requires CAP_SYS_ADMIN, to read the types of modules and to
-/// find the registrations of other processes.
+/// Checks that this process may register algorithms. This requires CAP_NET_ADMIN, and CAP_SYS_ADMIN to read the types
+/// of modules and to find the registrations of other processes.
 ///
 /// # Errors
-/// If the process lacks a capability; the error names it.
+/// The same as [`requirements::check_rights`].
 pub fn check_rights() -> Result<(), Problem> {
     requirements::check_rights(&[&[NET_ADMIN], &[SYS_ADMIN]])
 }

@@ -21,7 +21,8 @@ use thalweg_store::Problem;
 /// waits for SIGINT or SIGTERM, then unregisters the algorithm.
 ///
 /// # Errors
-/// If the machine lacks a feature, the file does not define an algorithm, the name is taken, or the kernel rejects it.
+/// If a setting is invalid, the machine lacks a feature, the file does not define an algorithm, the name is taken, or
+/// the kernel rejects it.
 pub fn load(
     what: &OsStr,
     settings: &Settings,
@@ -46,7 +47,7 @@ pub fn load(
         print(&format!("{name}: removed the registration that an earlier `cc load` had left\n"))?;
     }
     let mut link = register(&mut object, &name)?;
-    // The default may name an algorithm whose earlier loader has exited: the name then refers to the new registration.
+    // The default may still refer to an earlier registration of this name. Setting it again selects the new one.
     if default_before.as_deref() == Some(name.as_str()) {
         let _ = settings::set_default(&name);
     }
@@ -125,10 +126,10 @@ fn wait_for_end(signals: &mut Signals, name: &str) {
     }
 }
 
-/// Opens a user's program, after another process has shown that it can be opened.
+/// Opens a user's program, after another process has opened and loaded it without a crash.
 ///
 /// # Errors
-/// If the file does not exist, or does not contain exactly one congestion controller.
+/// If the file cannot be read, is damaged, or does not contain exactly one congestion controller.
 fn open_file(path: &Path) -> Result<Algorithm, Problem> {
     let place = path.display().to_string();
     let bytes = files::read(path, files::SMALL).map_err(|error| {

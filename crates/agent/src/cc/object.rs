@@ -14,7 +14,7 @@ pub struct Algorithm {
     pub(super) open: OpenObject,
     /// Name of the object in error messages.
     pub(super) place: String,
-    /// Whether the algorithm calls the kernel's own BBR.
+    /// Whether it is a built-in algorithm that calls the kernel's own BBR.
     pub(super) calls_bbr: bool,
 }
 
@@ -22,7 +22,7 @@ impl Algorithm {
     /// Opens a program from its bytes; `place` names it in errors.
     ///
     /// # Errors
-    /// If it does not contain exactly one congestion controller.
+    /// If it cannot be opened, or does not contain exactly one congestion controller.
     pub fn read(bytes: &[u8], place: &str) -> Result<Algorithm, Problem> {
         let open = object::open(bytes, place)?;
         let wrong = |found: String| {
@@ -89,7 +89,7 @@ fn name_in(object: &[u8], value: &[u8]) -> Option<String> {
     text(value.get(offset as usize / 8..)?)
 }
 
-/// Returns the text up to the first NUL.
+/// Returns the text up to the first NUL; `None` without a NUL, or if the text is empty or not UTF-8.
 pub fn text(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(&bytes[..end]).ok()?;

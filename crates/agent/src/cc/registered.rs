@@ -17,7 +17,7 @@ pub enum State {
         /// Id of the link.
         link: u32,
     },
-    /// Registered until its loader exits or a user unregisters it.
+    /// Registered without a link, until its loader or a user unregisters it.
     Kept,
     /// Unregistered; connections that started with it still use it.
     Leaving,
@@ -89,7 +89,7 @@ impl Registered {
         self.state != State::Leaving
     }
 
-    /// Returns the processes whose exit unregisters it.
+    /// Returns the processes whose exit unregisters it. Without a link, it stays registered if they are killed.
     pub fn holders(&self) -> Vec<Holder> {
         match self.state {
             State::Linked { link } => holders::holders(Held::Link(link)),

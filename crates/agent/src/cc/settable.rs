@@ -57,7 +57,7 @@ impl Settable {
             Settable::Rule { names, default } => vec![rule(names, default, settings, name)?],
             Settable::Bbr { of } => {
                 let words = bbr_words(of, settings, name)?;
-                // These parameters derive from the kernel's BBR, which has no rule.
+                // Compared with the kernel's BBR: the parameters of bbr_auto differ from it even by default.
                 let is_changed = words != default_words("bbr");
                 words.into_iter().map(|word| word.value).chain([u32::from(is_changed)]).collect()
             }

@@ -1,4 +1,4 @@
-//! `cc unload`: unregisters an algorithm, whichever process registered it.
+//! `cc unload`: unregisters an algorithm, also if another agent process holds its registration.
 
 use super::counters::Counters;
 use super::holders::Holder;
@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Unregisters an algorithm. New connections no longer use it; open connections keep it.
 ///
 /// # Errors
-/// If no eBPF algorithm of this name is registered, or another process holds it.
+/// If no eBPF algorithm of this name is registered, or a process other than an agent, or a pinned link, holds it.
 pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::probe()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
@@ -45,7 +45,8 @@ fn not_registered(name: &str) -> Problem {
 }
 
 /// Replaces the default algorithm of this network namespace if it is `name`. The kernel's setting keeps a reference, so
-/// new connections would use `name` even after it was unregistered. The replacement is the earlier default, if known.
+/// new connections would use `name` even after it was unregistered. The replacement is the first available one of the
+/// earlier default (`before`), bbr, cubic and reno.
 pub fn leave_default(
     name: &str,
     before: Option<&str>,

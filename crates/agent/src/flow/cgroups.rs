@@ -13,7 +13,7 @@ use thalweg_store::Problem;
 /// Minimum time between two scans for an unknown cgroup id.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of cgroups in memory; above it, removed cgroups are dropped.
+/// Number of cgroups in memory above which the next scan drops those that were removed.
 const MAX_CGROUPS: usize = 20_000;
 
 /// The cgroup whose connections are recorded.
@@ -78,8 +78,9 @@ impl Recorded {
     /// root.
     ///
     /// # Errors
-    /// If the cgroup does not exist. Since a service has one only while it runs, and the agent may start before it, a
-    /// missing one is a failure, after which systemd starts the agent again, and not an invalid option.
+    /// If the cgroup does not exist, is not a folder of cgroup v2, or cannot be opened. Since a service has one only
+    /// while it runs, and the agent may start before it, a missing one is a failure, after which systemd starts the
+    /// agent again, and not an invalid option.
     pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
         let path = match wanted {
             None => mount.to_owned(),
@@ -118,7 +119,7 @@ pub enum CgroupState {
     Same,
     /// The path now belongs to another cgroup.
     Replaced(Recorded),
-    /// The path cannot be opened, for this reason.
+    /// The cgroup no longer exists, and no other one is at its path, for this reason.
     Removed(String),
 }
 
@@ -166,7 +167,8 @@ impl Paths {
         Paths { mount, known: HashMap::new(), read: None }
     }
 
-    /// Returns the path of a cgroup below the root; `None` if it was removed before a scan.
+    /// Returns the path of a cgroup below the root; `None` if no scan has found it. Scans run at most once per
+    /// `MIN_RESCAN_INTERVAL`.
     pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
         if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= MIN_RESCAN_INTERVAL) {
             self.read = Some(Instant::now());

@@ -17,8 +17,8 @@ const MIN_BBR_SAMPLES: u32 = 10;
 /// Maximum off-CPU share for which BBR's probing gain of 1.25 compensates: 1 - 1/1.25. As in `doctor --live`.
 const AWAY_SHARE: f64 = 0.2;
 
-/// With at least this off-CPU share, and less than a BDP in flight in half of the samples, the connection counts as
-/// short of CPU. As in `doctor --live`.
+/// With at least this off-CPU share, and too little in flight in at least half of the samples (`look_at_bbr` in
+/// bpf/flow/flow.h), the connection counts as short of CPU. As in `doctor --live`.
 const SOME_AWAY_SHARE: f64 = 0.05;
 
 /// Minimum number of rounds after the first for deciding whether the application paces itself.
@@ -67,7 +67,8 @@ pub fn is_measured(jiffies: u32) -> bool {
     jiffies >= 2
 }
 
-/// Returns the 95th percentile of the round-trip times, in microseconds.
+/// Returns the 95th percentile of the round-trip times, in microseconds; `None` without samples, or if the programs
+/// keep no histograms.
 pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
     // Below this count, the 95th percentile is the maximum.
@@ -93,7 +94,7 @@ pub fn is_paced_by_application(event: &RecordEvent) -> bool {
 
 /// Returns whether a BBR connection was short of CPU, by the criteria of `thalweg doctor --live`: the machine was off
 /// CPU for a larger share of time than BBR can compensate, or for a smaller share while too little was in flight.
-/// `None` with too few samples in PROBE_BW, or if the connection was too short for an off-CPU share.
+/// `None` with too few samples in PROBE_BW, or if the off-CPU share is unknown, as for short connections.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_samples < MIN_BBR_SAMPLES {
         return None;

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// A timer that is later than this counts as late. Shorter delays are interrupts, and pacing makes up for them: it
-/// compensates half a burst, which is half of 2^-10 s.
+/// A timer that is later than this counts as late. Shorter delays are interrupts, and pacing makes up for most of them:
+/// it compensates up to half a burst, which is half of 2^-10 s.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Number of timers on one CPU before the next CPU is sampled.

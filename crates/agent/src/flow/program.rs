@@ -21,7 +21,7 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// Name of the object in error messages.
 const PLACE: &str = "record";
 
-/// Names of the program called for connections, the iterator over connections, and the iterator over the table.
+/// Names of the program called for connections, the iterator over connections, and the program that searches the table.
 const FLOWS: &str = "record_flows";
 const SCAN: &str = "record_scan";
 const SEARCH: &str = "record_search";
@@ -176,7 +176,7 @@ fn field(description: &str, name: &str) -> Option<u64> {
     description.lines().find_map(value)
 }
 
-/// Checks that no other recorder records the same connections.
+/// Checks that no other recorder records the same connections. Terminates the watchdog of a recorder that was killed.
 ///
 /// # Errors
 /// If another recorder does.

@@ -2,7 +2,7 @@
 
 use super::reason::{self, Reason};
 
-/// Number of transfer sizes at which the acknowledged bytes are recorded.
+/// Number of times after the opening (1, 3, 10 and 30 s) at which the acknowledged bytes are recorded.
 pub const MARKS: usize = 4;
 
 /// The lowest octave of the RTT histogram, as an exponent of two in microseconds.
@@ -21,7 +21,7 @@ pub enum Kind {
     Close,
     /// An open connection, for an interim row.
     Interim,
-    /// A sample of an open connection, for display.
+    /// A sample of an open connection: for display, or because only scans observe it ([`flag::BLIND`]).
     Snapshot,
     /// A transfer on a connection that stays open.
     Transfer,
@@ -249,7 +249,7 @@ impl RecordEvent {
     /// Length of a transfer event in bytes: the remaining members are zero.
     pub const TRANSFER_BYTES: usize = std::mem::offset_of!(RecordEvent, received_bytes);
 
-    /// Length of the event of a connection with few round trips, in bytes: it has no RTT histogram.
+    /// Length of an event without RTT histogram, in bytes: the connection had few round trips, or histograms are off.
     pub const SHORT_BYTES: usize = std::mem::offset_of!(RecordEvent, rtt_histogram);
 
     /// Parses an event; `None` if the length is not one of the three valid ones.
@@ -269,7 +269,8 @@ impl RecordEvent {
         Kind::ALL.get(usize::try_from(self.kind).ok()?).copied()
     }
 
-    /// Splits off the last transfer of a closed connection as a separate event.
+    /// Returns the last transfer of a closed connection as a separate event; `None` for events of another kind, or if
+    /// that transfer sent no data.
     pub fn last_transfer(&self) -> Option<RecordEvent> {
         if self.kind() != Some(Kind::Close) || self.last_sent_bytes == 0 {
             return None;

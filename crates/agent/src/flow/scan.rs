@@ -1,5 +1,5 @@
 //! Scans all open connections: to join those that were open before recording began, to write interim rows, and to show
-//! them. A connection that a scan no longer finds is looked up in the table of the BPF programs.
+//! them. Then the table of the BPF programs is searched for connections that scans no longer find.
 
 use super::program::Program;
 use super::record_event::RecordEvent;
@@ -17,7 +17,8 @@ const SHOWS_ALL: u32 = 1;
 /// Size of the buffer for one read from the iterator, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Maximum number of scans while the event queue is too small for the results, and the pause between them.
+/// Maximum number of searches of the table while the event queue is too small for the results, and the pause between
+/// them.
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
@@ -84,9 +85,9 @@ impl Scanner {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
 
-    /// Scans the connections of all network namespaces. New ones are joined. Those whose interim row is due, and those
-    /// that only scans observe, are returned. Closed connections that were not reported are emitted as events. With
-    /// `shows_all`, all open connections are returned instead.
+    /// Scans the connections of all network namespaces. New ones are joined. `take` receives those whose interim row is
+    /// due, and those that only scans observe. Closed connections that were not reported are written to the event
+    /// queue. With `shows_all`, `take` receives all open connections, and closed ones are not searched for.
     ///
     /// # Errors
     /// If the agent's own network namespace cannot be scanned.

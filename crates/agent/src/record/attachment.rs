@@ -31,7 +31,7 @@ pub struct Attachment<'a> {
     cgroup: Recorded,
     /// `None` while nothing is recorded.
     link: Option<Link>,
-    /// Notifications of new folders around the cgroup; `None` if the kernel's limit of watches is reached.
+    /// Notifications of new folders around the cgroup; `None` if the limit of inotify instances is reached.
     changes: Option<OwnedFd>,
     checked: Instant,
 }
@@ -57,12 +57,13 @@ impl<'a> Attachment<'a> {
         Ok(new)
     }
 
-    /// Returns a descriptor that becomes readable when a folder on the cgroup's path is created.
+    /// Returns a descriptor that becomes readable when a folder is created in one of the folders above the cgroup.
     pub fn changes(&self) -> Option<BorrowedFd<'_>> {
         self.changes.as_ref().map(AsFd::as_fd)
     }
 
-    /// Attaches the program again if that is necessary and possible. Returns whether it did.
+    /// Attaches the program again if that is necessary and possible. Returns whether it did. Lets the extension start a
+    /// new watchdog if that has exited.
     pub fn check(&mut self, extension: &mut dyn Extension) -> bool {
         if !self.has_changed() && self.checked.elapsed() < CHECK {
             return false;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All checks precede the attachment. The kernel unloads the programs when this process exits for any reason, because
-//! nothing is pinned.
+//! nothing is pinned. With `tune`, a watchdog may keep them for its grace time.
 
 use super::attachment::Attachment;
 use super::detail::Detail;
@@ -231,7 +231,8 @@ impl Reload<'_> {
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }
 
-    /// Reloads the settings: either all of them change, or none.
+    /// Reloads the settings: either all of them change, or none. If the kernel rejects an override of `tune`, other
+    /// overrides may have changed.
     fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
         let addresses = addresses(self.options)?;
         let lines = recorder.extension.reload()?;
@@ -262,7 +263,7 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
     format!("{word} {which}{sampled}{detail}, {place}; {joined} were already open{metrics}")
 }
 
-/// Logs after the first scan which values the records will lack.
+/// Logs after the first scan which connections the records will lack.
 fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, .. }) => {}

@@ -49,18 +49,18 @@ pub trait Extension {
         Ok(())
     }
 
-    /// Called when the programs are attached by a link.
+    /// Called when the programs are attached by a link, and again if [`holds`](Extension::holds) returns false.
     ///
     /// # Errors
-    /// If the recorder must stop.
+    /// If the extension cannot use the link. At the start, the recorder then stops; later, it logs the error.
     fn attached(&mut self, _link: &Link) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// Called before the link is dropped.
+    /// Called before the link is dropped, except when recording ends.
     fn detached(&mut self) {}
 
-    /// Returns whether everything that the extension attached together with the link is still attached.
+    /// Returns whether the process that the extension started to hold the link, if any, still runs.
     fn holds(&mut self) -> bool {
         true
     }
@@ -68,7 +68,7 @@ pub trait Extension {
     /// Reads the settings again and applies those that can change at run time. Returns lines for the log.
     ///
     /// # Errors
-    /// If the new settings cannot be read: the earlier ones stay.
+    /// If the new settings cannot be read, or the kernel rejects one; the earlier ones stay as far as possible.
     fn reload(&mut self) -> Result<Vec<String>, Problem> {
         Ok(Vec::new())
     }

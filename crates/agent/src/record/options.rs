@@ -75,7 +75,8 @@ pub struct Options {
     /// Interval between rows of an open connection
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     pub interim: Duration,
-    /// Maximum number of open connections, at 0.45 kB each [default: 1 % of the memory, at most 131072 connections]
+    /// Maximum number of open connections that are recorded, at 0.45 kB each [default: 1 % of the memory, from 16384 to
+    /// 131072 connections]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_OPEN))]
     pub max_open: Option<u32>,
     /// Loopback address and port of the Prometheus metrics

@@ -31,7 +31,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks the machine and the options. `sets` is whether algorithms will be set.
+    /// Checks the machine and the options. `sets` is whether algorithms will be set. Creates a missing key, and
+    /// terminates the watchdog of an agent that was killed.
     ///
     /// # Errors
     /// If the machine lacks a feature, an option is invalid, or another program prevents recording.

@@ -30,7 +30,7 @@ pub struct Recorder {
     pub observed: Arc<Observed>,
     /// Connections whose close the kernel does not report.
     pub untracked: Untracked,
-    /// Called for each event, at each tick, and when recording ends.
+    /// Called for the final event of each connection, at each tick, and when recording ends.
     pub extension: Box<dyn Extension>,
     /// Measures the share of time in which the machine was off CPU.
     pub off_cpu: Arc<OffCpu>,

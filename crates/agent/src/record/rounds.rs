@@ -44,7 +44,7 @@ pub struct Rounds<'a> {
     waker: RingBuffer<'a>,
     scanner: &'a Scanner,
     wakeup: &'a Wakeup,
-    /// Becomes readable when many events are queued, or a client sends a request.
+    /// Becomes readable when many events are queued, a client sends a request, or a folder is created above the cgroup.
     waiting: OwnedFd,
 }
 

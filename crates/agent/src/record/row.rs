@@ -103,7 +103,7 @@ impl RowBuilder {
         }
     }
 
-    /// Converts an event to a row. `is_unseen` is whether the connection had closed before a scan detected it.
+    /// Converts an event to a row. `is_unseen` is whether the connection has closed without a report of the kernel.
     #[allow(clippy::too_many_lines, reason = "a table: a line for each column")]
     pub fn row(&mut self, event: &RecordEvent, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
@@ -226,7 +226,8 @@ impl RowBuilder {
         last_cgroup.or(number, |number| cgroups.of(*number).map(|path| Rc::from(&*path)))
     }
 
-    /// Returns the algorithm that was chosen for the connection; for held-out connections, the default that they kept.
+    /// Returns the algorithm that was chosen for the connection; for held-out connections, and those for which no arm
+    /// was possible, the default that they kept. `None` for others, and if the kernel did not set the algorithm.
     fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Rc<str>> {
         match (event.reason(), event.slot()) {
             (Reason::Refused, _) => None,
@@ -259,7 +260,7 @@ fn untouched_because(reason: Reason) -> Option<&'static str> {
 }
 
 /// Returns how a connection closed. A socket error shows a reset or a timeout; without one, the last state shows who
-/// sent the first FIN. In any other state this host sent no FIN.
+/// sent the first FIN. In any other state, and after `ss --kill`, this host reset the connection.
 fn closed_by(event: &RecordEvent) -> Option<&'static str> {
     if event.kind() != Some(Kind::Close) {
         return None;

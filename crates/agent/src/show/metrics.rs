@@ -96,13 +96,13 @@ impl Metrics {
     pub fn render(&self, snapshot: &Snapshot, others: Vec<MetricFamily>) -> String {
         let mut families = self.registry.gather();
         families.extend(recording(snapshot).gather());
-        // A family without samples is not exported, and so has no position.
+        // The encoder rejects families without samples.
         families.extend(others.into_iter().filter(|family| !family.get_metric().is_empty()));
         TextEncoder::new().encode_to_string(&families).expect("families that have metrics")
     }
 }
 
-/// Builds the metrics of the recorder's state. Those without labels are built from the snapshot at each scrape.
+/// Builds the metrics of the recorder's state from the snapshot; called at each scrape.
 fn recording(snapshot: &Snapshot) -> Registry {
     let registry = Registry::new();
     let counter = |name: &str, about: &str, value: u64| {

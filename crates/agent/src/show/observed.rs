@@ -248,8 +248,8 @@ fn program(cost: Cost) -> snapshot::Program {
     snapshot::Program { name: cost.name, runs: cost.runs, run_ns: cost.run_ns }
 }
 
-/// Returns the goodput between two samples; `None` if they are less than two jiffies apart, because a burst would
-/// distort the rate.
+/// Returns the goodput between two samples in bits per second; `None` if they are [`FRESH`] or more apart, or less than
+/// two jiffies, because a burst would distort the rate.
 fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &RecordEvent) -> Option<f64> {
     let fresh_us = FRESH.as_micros() as u64;
     let least_us = 2 * jiffy_ns() / 1_000;

@@ -7,7 +7,7 @@
 //! There are deadlines for the client's request, for reading the answer, and, shorter, for closing. Bytes after the
 //! request are read and dropped, since closing the socket with unread bytes would reset the connection and lose the
 //! answer. If all slots are in use, a new client replaces one that is closing, or else the oldest one without a
-//! complete request.
+//! complete request, or else the oldest one.
 
 use crate::log;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,7 +32,7 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// Interval at which [`Endpoint::check`] is called.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// Pause after `accept` failed because the limit of file descriptors was reached.
+/// Pause after `poll` failed, or `accept` without a client that could be dropped: file descriptors or memory are short.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// A listening socket, and the answers to its clients.
@@ -175,7 +175,7 @@ impl<E: Endpoint> Server<E> {
 }
 
 impl Client {
-    /// Advances the client until an operation would block.
+    /// Receives or sends what is possible without blocking. An error closes the connection.
     fn serve(&mut self, endpoint: &impl Endpoint) {
         if let Err(error) = self.advance(endpoint) {
             if error != Errno::AGAIN && error != Errno::INTR {

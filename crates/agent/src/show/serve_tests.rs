@@ -2,7 +2,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Far below the timeout of idle clients, and far above the time of a response on a busy machine.
+/// Below the timeout of idle clients, and far above the time of a response on a busy machine.
 const SOON: Duration = Duration::from_millis(1500);
 
 /// Answers a line that contains a number with that number of bytes.

@@ -92,7 +92,7 @@ pub struct Writer {
     pub bytes: u64,
     /// Files that were deleted to make space for newer ones since recording began.
     pub files_removed: u64,
-    /// Reason why rows cannot be written now; empty if they can.
+    /// Reason why rows cannot be written, or files cannot be merged or removed, now; empty otherwise.
     pub trouble: Option<String>,
 }
 
@@ -163,7 +163,7 @@ pub struct Open {
     pub acked_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Bits per second acknowledged between the last two scans; empty if there was one scan.
+    /// Bits per second acknowledged between the last two scans; empty without an earlier scan in the last minute.
     pub goodput_bps: Option<f64>,
     /// Smoothed round-trip time; empty before the first sample.
     pub srtt_us: Option<u64>,
@@ -177,7 +177,7 @@ pub struct Open {
     pub retransmits: u64,
     /// Latest sample of the delivery rate, in bits per second; empty before the first sample.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether BBR is short of CPU; empty if the algorithm is not BBR.
+    /// Whether BBR is short of CPU; empty if unknown, as for other algorithms and short connections.
     pub cpu_limited: Option<bool>,
 }
 

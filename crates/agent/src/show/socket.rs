@@ -32,7 +32,7 @@ const BACKLOG: i32 = 128;
 /// Maximum length of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 4096;
 
-/// Handle of the control socket. Dropping it stops the service and removes the file.
+/// Handle of the control socket. Dropping it removes the file, so that clients can no longer connect.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
@@ -95,7 +95,7 @@ fn bind(path: &Path) -> io::Result<(OwnedFd, u64)> {
     Ok((listener, fs::symlink_metadata(path)?.ino()))
 }
 
-/// Returns the inode at a path; `None` for a symbolic link or a missing file.
+/// Returns the inode at a path, without following a symbolic link; `None` for a missing file.
 fn inode(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
@@ -199,7 +199,7 @@ pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     answered.unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string())
 }
 
-/// Returns the answer of an agent that chooses algorithms, and an error for an agent that only records.
+/// Returns the answer of an agent that chooses algorithms, and `{"tuning":false}` for an agent that only records.
 fn tuned(observed: &dyn Observable, answer: impl FnOnce(&dyn Tuning) -> Value) -> String {
     observed.tuning().map_or_else(|| json!({ "tuning": false }), |tuning| answer(&*tuning)).to_string()
 }

@@ -35,7 +35,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
 /// Shows the table on the terminal, until `q` is pressed or a signal ends the process.
 ///
 /// # Errors
-/// If the agent stops answering, the user lacks the permission, or standard output is not a terminal.
+/// If the agent stops answering, the user lacks the permission, or standard input or output is not a terminal.
 pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     let failed = |error: io::Error| {
         Problem::failed("terminal", "the terminal", error, "a usable terminal", "sudo thalweg-agent top --once")

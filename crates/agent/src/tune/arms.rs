@@ -54,7 +54,7 @@ impl Offer {
     /// algorithms that need ECN are included only with `has_ecn`.
     ///
     /// # Errors
-    /// If an arm is not available, the default is not among the arms, or their number is out of range.
+    /// If an arm is not available or named twice, the default is not among the arms, or their number is out of range.
     pub fn arms(&self, wanted: Option<&[String]>, has_ecn: bool) -> Result<Vec<String>, Problem> {
         let names: Vec<String> = match wanted {
             Some(wanted) => wanted.to_vec(),

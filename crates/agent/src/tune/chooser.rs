@@ -66,7 +66,7 @@ impl Chooser {
     /// Restores the learned state, and writes the first rows and overrides.
     ///
     /// # Errors
-    /// If the learned state cannot be opened, or the kernel rejects a row.
+    /// If the learned state cannot be opened, or set aside if it does not apply, or the kernel rejects an override.
     pub fn begin(&mut self, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         let mut engine = locked(&self.shared.engine);
         let (state, learned) = State::open(&engine.setup.state)?;
@@ -114,7 +114,8 @@ impl Chooser {
     /// Reloads the settings and applies those that can change at run time. Returns lines for the log.
     ///
     /// # Errors
-    /// If the settings cannot be read; the earlier ones then stay in effect.
+    /// If the settings cannot be read, or the kernel rejects an override; the earlier ones then stay in effect, except
+    /// overrides that were already replaced.
     pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
         let mut engine = locked(&self.shared.engine);
         let (setup, stay) = engine.setup.again(&self.options, &Offer::read()?)?;

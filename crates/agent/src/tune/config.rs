@@ -34,7 +34,7 @@ pub struct Config {
     pub detail: Option<Detail>,
     /// Table of networks.
     pub prefixes: Option<PathBuf>,
-    /// Maximum number of destinations.
+    /// Maximum number of destinations of a network namespace.
     pub destinations: Option<usize>,
     /// The objective.
     pub objective: ObjectiveKeys,

@@ -24,7 +24,7 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// Rows rewritten per tick (5 ticks/s), and the same number of urgent rows.
+/// Maximum number of rows rewritten per tick (5 ticks/s) in rotation, and of urgent rows.
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
@@ -79,8 +79,8 @@ pub struct DecisionEngine {
 
 /// State of a network namespace.
 pub(super) struct Namespace {
-    /// Policy and learned state; `None` if the namespace's default algorithm is not among the arms, so nothing is
-    /// chosen.
+    /// Policy and learned state; `None` if the namespace's default algorithm is unknown or not among the arms, so
+    /// nothing is chosen.
     pub guard: Option<Guard>,
     /// The namespace's default algorithm; `None` if unknown.
     pub default: Option<String>,
@@ -122,7 +122,8 @@ impl DecisionEngine {
     /// Restores the learned state of a namespace.
     ///
     /// # Errors
-    /// If the learned state was created with other settings; the error names them.
+    /// If the learned state was created with other settings, or the namespace's default is not among the arms; the
+    /// error names the difference.
     pub fn restore_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
         self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
@@ -360,7 +361,7 @@ impl DecisionEngine {
     }
 
     /// Returns the destination whose probabilities a row holds; for a network, an unseen destination within it. `None`
-    /// without data.
+    /// without data, or if all probed destinations of the network have data.
     pub(super) fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use thalweg_policy::{ArmId, ArmView, Class, Direction, Guard, Prefix, Weights};
 use thalweg_units::Time;
 
-/// The state of a prefix in every network namespace that has data for it.
+/// The state of a prefix in the agent's network namespace, and in every other one that has data for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
@@ -133,7 +133,7 @@ impl DecisionEngine {
     }
 
     /// Returns the destination whose row the BPF program uses for a prefix without a row of its own: an unseen one of a
-    /// network around it, or of its namespace.
+    /// network around it, or of its namespace. `None` if the prefix has a row, or is larger than a destination.
     fn row_for(&self, netns: u32, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let leaf = self.setup.guard.tree.leaf_of(prefix);
         let is_network = leaf != self.setup.guard.tree.leaf(leaf.address());
@@ -213,7 +213,8 @@ impl DecisionEngine {
         if self.setup.is_dry_run { format!("Dry run: nothing is set. {sentence}") } else { sentence }
     }
 
-    /// Names the algorithm that connections get if an algorithm of the policy cannot be set; `None` if all can be set.
+    /// Returns the sentence that explains which algorithm connections get if one of the policy cannot be set; `None` if
+    /// all can be set.
     pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
         let wanted = guard.weights(prefix, Class::default(), now);
         let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();

@@ -44,7 +44,7 @@ pub trait Machine {
     fn setting(&self, name: &str) -> Option<String>;
     /// Returns the available algorithms.
     fn offer(&self) -> Option<Offer>;
-    /// Returns the queue disciplines at the roots of network interfaces: `eth0 fq_codel`.
+    /// Returns the network interfaces and their queue disciplines: `eth0` and `fq_codel`.
     fn disciplines(&self) -> Option<Vec<(String, String)>>;
     /// Returns the steal time since boot as a share: the time in which the hypervisor ran other guests.
     fn stolen(&self) -> Option<f64>;
@@ -74,8 +74,8 @@ impl Machine for This {
     }
 }
 
-/// Parses the root disciplines in the output of `tc qdisc show`; for an `mq`, those of its queues. Interfaces without a
-/// queue are omitted.
+/// Parses the disciplines in the output of `tc qdisc show`, at the root and below it. `mq`, ingress disciplines and
+/// interfaces without a queue are omitted.
 fn disciplines(text: &str) -> Vec<(String, String)> {
     let mut qdiscs: Vec<(String, String)> = Vec::new();
     for line in text.lines() {

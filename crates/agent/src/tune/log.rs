@@ -1,4 +1,4 @@
-//! Changes with their reasons: the latest ones are kept in memory, and each is logged.
+//! Changes with their reasons: the latest ones are kept in memory. Each is logged, but preferences at a limited rate.
 
 use crate::log::Level;
 use serde::{Deserialize, Serialize};

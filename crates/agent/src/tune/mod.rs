@@ -52,10 +52,11 @@ pub use options::Options;
 /// Maximum time for which the simultaneous connections of a client share one choice.
 const TOGETHER: Duration = Duration::from_secs(30);
 
-/// Runs the tuner until a signal arrives, or queries a running one.
+/// Runs the tuner until a signal arrives, queries a running one, or prints the guide.
 ///
 /// # Errors
-/// If an option is invalid, the machine lacks a feature, or another agent is running.
+/// If an option is invalid, the machine lacks a feature, another agent is running, rows or the learned state could not
+/// be written at the end, or no agent answers a query.
 pub fn tune(options: &Options, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     if let Some(what) = &options.command {
         return query::answer(what, print);

@@ -15,7 +15,7 @@ pub struct Options {
     /// Query of a running agent
     #[command(subcommand)]
     pub command: Option<Query>,
-    /// Check other settings of this machine that affect its connections, and change nothing
+    /// Check settings of this machine, beyond the congestion control, that affect its connections, and change nothing
     #[arg(long)]
     pub guide: bool,
     /// With --guide: print JSON
@@ -24,13 +24,16 @@ pub struct Options {
     /// TOML configuration file; command-line options take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Policy: bayes, ucb, epsilon-greedy, bpftune, ab, static, or a policy file [default: bayes]
+    /// Policy: bayes, ucb, epsilon-greedy, bpftune, ab, static, or a policy file, as from `thalweg advise --policy`
+    /// [default: bayes]
     #[arg(long, value_name = "NAME|FILE")]
     pub policy: Option<String>,
-    /// Algorithms to choose from, including the system's default [default: those that are available and allowed]
+    /// Algorithms to choose from, including the system's default [default: those in
+    /// net.ipv4.tcp_allowed_congestion_control that need no ECN]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub arms: Option<Vec<String>>,
-    /// Share of connections that keep the system's default, for comparison [default: 0.05]
+    /// Share of connections that keep the system's default, for comparison; at most 0.01 where the others are certainly
+    /// better [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub holdout: Option<f64>,
     /// Decide and record, but set no algorithm
@@ -39,7 +42,7 @@ pub struct Options {
     /// Also choose for loopback, private and link-local addresses
     #[arg(long)]
     pub private: bool,
-    /// Time for which the kernel continues to choose if this process dies [default: 5min]
+    /// Time for which the kernel continues to choose if this process is killed or crashes; 0s: none [default: 5min]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub grace: Option<Duration>,
     /// File of the learned state [default: /var/lib/thalweg/tune.json]

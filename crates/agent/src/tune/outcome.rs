@@ -41,10 +41,11 @@ impl Outcomes {
     }
 
     /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, was not
-    /// subject to a choice, or its algorithm is not among the arms.
+    /// subject to a decision, its peer is unknown, or its algorithm is not among the arms.
     ///
     /// Simultaneous connections of one peer share an arm and a path. Only the first one that closes after it has
-    /// carried enough bytes is counted. Connections whose algorithm was changed by another program are excluded, too.
+    /// carried enough bytes is counted. Those that close later, and connections whose algorithm was changed by another
+    /// program, get [`Group::Untouched`].
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
@@ -62,8 +63,8 @@ impl Outcomes {
         Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, off_cpu)))
     }
 
-    /// Returns whether the connection ended with the algorithm that was drawn for it, or, if none was drawn, with the
-    /// one that it started with.
+    /// Returns `Treated` if the connection ended with the algorithm that was drawn for it, or, if none was drawn, with
+    /// the one that it started with; otherwise `Untouched`.
     fn treated(&self, event: &RecordEvent, arm: ArmId) -> Group {
         let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
         let is_kept = match drawn {

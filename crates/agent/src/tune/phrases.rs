@@ -5,7 +5,7 @@ use crate::show::words::count;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Formats counts by reason: `2 set by an override, 5 left alone (private 3, route 2)`.
+/// Formats counts by reason: `7 chosen, 1 held out, 2 set by an override, 5 left alone (route 2, private 3)`.
 pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
     for (name, connections) in reasons {

@@ -213,8 +213,8 @@ fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     Ok(countries)
 }
 
-/// Normalizes an AS number: `64496` and `as64496` become AS64496. If a network has several origins, the first one is
-/// used, which most peers report.
+/// Normalizes an AS number: `64496` and `as64496` become AS64496. If a network has several origins (`64500_64501`), the
+/// first one is used, which most peers report.
 fn autonomous_system(text: &str) -> String {
     let first = text.split('_').next().unwrap_or_default().trim_matches(['{', '}']).to_uppercase();
     format!("AS{}", first.strip_prefix("AS").unwrap_or(&first))

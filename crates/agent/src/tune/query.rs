@@ -46,7 +46,7 @@ pub fn answer(query: &Query, print: &mut dyn FnMut(&str) -> Result<(), Problem>)
     }
 }
 
-/// Error code if no agent answers.
+/// Error code if no agent is running.
 const NOT_RECORDING: &str = "not-recording";
 
 fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {

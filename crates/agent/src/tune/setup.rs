@@ -25,7 +25,7 @@ const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", 
 /// Default grace time.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Default number of destinations in memory and in the learned state; each takes some kilobytes.
+/// Default maximum number of destinations in memory and in the learned state; each takes some kilobytes.
 const DESTINATIONS: usize = 20_000;
 
 /// Upper limit of `destinations`: the kernel has 32,768 rows, including those of networks.
@@ -94,7 +94,7 @@ impl Setup {
     /// Reads the settings again. Settings that need a restart stay unchanged; the keys of changed ones are returned.
     ///
     /// # Errors
-    /// If a setting is invalid.
+    /// If a setting is invalid, or valid only with other arms than those of the running agent.
     pub fn again(&self, options: &Options, offer: &Offer) -> Result<(Setup, Vec<&'static str>), Problem> {
         let (mut config, place) = read(options)?;
         let (names, left_out) = names(options, &config, offer)?;

@@ -27,7 +27,7 @@ use thalweg_units::Time;
 /// Version of the file format. The learned state has a separate version.
 const FORMAT: u64 = 1;
 
-/// Interval of writes: at most this time is lost by a kill -9.
+/// Minimum interval of writes. Unless the state is large, a kill -9 loses at most what was learned in this time.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Maximum mean write rate, which limits the wear of the disk: the state of 20,000 destinations, 44 MB, is written
@@ -46,7 +46,7 @@ pub struct State {
     last: Result<Option<u64>, String>,
 }
 
-/// Result of a write: the UNIX time of the state, and its size in bytes; or the error.
+/// Result of a write: the UNIX time of the state in microseconds, and its size in bytes; or the error.
 type Written = Result<(u64, u64), String>;
 
 #[derive(Serialize)]
@@ -192,7 +192,7 @@ impl State {
         &self.path
     }
 
-    /// Returns the UNIX time of the last write, or the error.
+    /// Returns the UNIX time of the last write in microseconds, `None` before the first one; or its error.
     pub fn last(&self) -> &Result<Option<u64>, String> {
         &self.last
     }

@@ -11,7 +11,7 @@ use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 /// Maximum number of prefix lengths that are looked up.
 pub const LENGTHS: usize = 3;
 
-/// Maximum number of destinations with their own probabilities.
+/// Maximum number of destinations, and networks around them, with their own probabilities.
 pub const ROWS: u32 = 1 << 15;
 
 /// Number of decision counters, indexed by a reason and an algorithm of 4 bits each.

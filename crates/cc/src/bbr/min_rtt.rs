@@ -9,7 +9,7 @@ use thalweg_units::Span;
 pub(super) struct MinRtt {
     /// The minimum in whole microseconds; `None` before the first sample.
     pub rtt: Option<Span>,
-    /// Time of the sample, or of its latest confirmation by ProbeRTT.
+    /// Time of the sample, or of its latest confirmation by ProbeRTT or by a CPU rule.
     pub(super) seen_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub(super) done_at: Option<Jiffies>,

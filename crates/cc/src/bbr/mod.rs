@@ -26,7 +26,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `round` | counting of round trips |
-//! | `startup` | detection of a full pipe, and DRAIN |
+//! | `startup` | detection of a full pipe |
 //! | `probe_bw` | cycle of pacing gains |
 //! | `probe_rtt` | measurement of the round-trip time without queues |
 //! | `policer` | detection of a policer |
@@ -47,7 +47,8 @@
 //! cwnd for ACK aggregation, prediction of the data in flight at the next departure, and integer arithmetic.
 //!
 //! Deviations from Linux:
-//! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
+//! - Arithmetic does not wrap. Linux's does in the comparison of a policer's rates above 11 Gbit/s, and for bandwidths
+//!   above 3 Tbit/s.
 //! - A measured bandwidth is at least a packet per 17 s (0.7 kbit/s). Linux rounds to 0 there, and sends unpaced.
 //! - A random phase is drawn with a bias of less than 2^-29.
 //! - There is no administrator's limit to cwnd or the pacing rate.
@@ -61,7 +62,7 @@
 //!   nothing in two intervals is mistaken for a policer, and limits BBR to a few kbit/s for 48 rounds, which are long
 //!   at that rate.
 //!
-//! Parameters: see `settings`. With the defaults, BBR behaves as in Linux.
+//! Parameters: see `settings`. With the defaults, BBR behaves as in Linux, apart from these deviations.
 //!
 //! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `bw_bps` (payload, the policer's if in use),
 //! `min_rtt_us` (0 before the first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far),
@@ -296,7 +297,7 @@ impl Controller for Bbr {
         take("round", self.round.count as f64);
         take("lt_bw_in_use", truth(self.policer.bandwidth().is_some()));
         take("extra_acked_packets", self.aggregation.largest().0 as f64);
-        // Reported only if losses are configured to bound cwnd.
+        // Reported only once losses have bounded cwnd.
         if let Some(bound) = self.loss_bound.packets() {
             take("inflight_bound_packets", bound.0 as f64);
         }

@@ -1,9 +1,9 @@
 //! Detects a policer that limits the rate.
 //!
 //! A token-bucket policer lets a burst pass and then drops the packets that exceed its rate. BBR would lose packets at
-//! each probe. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of
-//! their packets and deliver at about the same rate, that rate counts as the policer's: BBR sends at it for 48 rounds
-//! of ProbeBW without probing ("long-term bandwidth").
+//! each probe. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose at least about one
+//! packet per five delivered and deliver at about the same rate, that rate counts as the policer's: BBR sends at it for
+//! 48 rounds of ProbeBW without probing ("long-term bandwidth").
 //!
 //! ```text
 //!            loss            loss, 4 rounds on, 1/5 lost        the same again, same rate
@@ -20,7 +20,7 @@ use thalweg_units::{Packets, Span};
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 
-/// 256 times the share of packets that a policed interval loses: 19.5 %.
+/// 256 times the minimum ratio of lost to delivered packets in a policed interval: 19.5 %.
 const LOSS_256THS: u64 = 50;
 
 /// Rates that differ by less than this count as equal at any speed: 4 kbit/s of payload.

@@ -6,7 +6,7 @@ use thalweg_units::Packets;
 /// State of cwnd during loss recovery.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    /// The state of recovery at the previous ACK.
+    /// The state of recovery at the latest ACK that delivered packets, or `Loss` after a timeout since then.
     pub prior_state: CaState,
     /// Whether one packet is sent per delivered packet (packet conservation).
     pub is_conserving: bool,

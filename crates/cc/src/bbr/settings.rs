@@ -1,6 +1,7 @@
 //! Parameters of BBR, and Linux's values.
 //!
-//! With the default parameters, BBR is bit-for-bit identical to Linux's. Gains are stored in Linux's 256ths.
+//! With the default parameters, BBR is bit-for-bit identical to Linux's, except for the deviations that the module
+//! `bbr` lists. Gains are stored in Linux's 256ths.
 
 use super::probe_bw::{Clock, Probing};
 use crate::Param;

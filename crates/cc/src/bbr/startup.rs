@@ -42,7 +42,7 @@ impl FullPipe {
         take("full_bw_cnt", u64::from(self.rounds));
     }
 
-    /// Clears the baseline and the count; the next round sets a new baseline.
+    /// Clears the baseline; the next round sets a new one and restarts the count.
     pub fn forget_baseline(&mut self) {
         self.baseline = Bandwidth::ZERO;
     }

@@ -9,7 +9,7 @@ pub(super) const LOSS_THRESHOLD: u64 = 256 * 2 / 100;
 /// Share that remains after a response to loss, in 256ths: 70 % (2.8, Beta).
 pub(super) const BETA: u64 = 256 - 256 * 30 / 100;
 
-/// Bounds that hold until the next probe; `None` without a loss since the last probe.
+/// Bounds that hold until the next probe; `None` without a loss or a mark since the last probe.
 #[derive(Debug, Default)]
 pub(super) struct ShortTerm {
     pub bw: Option<Bandwidth>,

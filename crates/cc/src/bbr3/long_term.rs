@@ -19,8 +19,8 @@ const HEADROOM: u64 = 256 * 15 / 100;
 const MAX_UP_ROUNDS: u32 = 30;
 
 impl Bbr3 {
-    /// Updates the bound, and advances the window of the maximum bandwidth (AdaptLongTermModel). Returns whether a
-    /// phase has begun.
+    /// Updates the bound, and advances the window of the maximum bandwidth (AdaptLongTermModel). Returns whether Refill
+    /// has begun.
     pub(super) fn adapt_long_term(&mut self, conn: &Conn, sample: &Sample, window: &Window, rng: &mut dyn Rng) -> bool {
         if self.round.is_start && self.end_ack_phase(conn, sample) {
             return true;
@@ -39,7 +39,7 @@ impl Bbr3 {
         false
     }
 
-    /// Handles the end of a round of ACKs. Returns whether a phase has begun.
+    /// Handles the end of a round of ACKs. Returns whether Refill has begun.
     fn end_ack_phase(&mut self, conn: &Conn, sample: &Sample) -> bool {
         match self.cycle.ack_phase {
             AckPhase::ProbeStarting => self.cycle.ack_phase = AckPhase::ProbeFeedback,

@@ -21,7 +21,8 @@ use thalweg_units::{Packets, Span};
 /// Maximum number of rounds between two probes (5.3.3.8).
 const MAX_ROUNDS: u64 = 63;
 
-/// Minimum time between two probes; a random part of [`RANDOM_WAIT_US`] is added.
+/// Time from the start of Down to the next probe, unless the rounds make it due earlier; a random part of
+/// [`RANDOM_WAIT_US`] is added.
 const MIN_WAIT: Span = Span::from_secs(2);
 const RANDOM_WAIT_US: u64 = 1_000_000;
 

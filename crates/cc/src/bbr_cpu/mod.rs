@@ -1,9 +1,9 @@
 //! BBR for senders that share a CPU: version 1 ([`Bbr`](crate::bbr::Bbr)) or 3 ([`Bbr3`](crate::bbr3::Bbr3)) with a
 //! rule on top.
 //!
-//! On each ACK, BBR runs first. Then a rule evaluates BBR's result and the events since the previous ACK. It may raise
-//! the pacing rate, bound cwnd, end Startup, or postpone ProbeRTT. BBR does not receive the pacing rate that a rule has
-//! set.
+//! On each ACK, BBR runs first, with a rate sample whose interval the rule may have extended. Then the rule evaluates
+//! BBR's result and the events since the previous ACK. It may raise the pacing rate, raise or bound cwnd, end or
+//! prolong Startup, or postpone ProbeRTT. BBR does not receive the pacing rate that a rule has set.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -19,7 +19,7 @@
 //!
 //! Reported in addition to BBR's values: `boosted_acks` (number of ACKs at which the rate was raised) and, by the rule
 //! `schedule`, `owed_bytes` (bytes by which the sender is behind the pacing schedule), `stall_us` (the longest recent
-//! stall), `stall_bw_bps` (the bandwidth between stalls), `cap_packets` (bound on a burst; 0 if unknown).
+//! stall), `stall_bw_bps` (the bandwidth between stalls), `cap_packets` (bound on cwnd; 0 if unknown).
 
 mod paper;
 mod rule;

@@ -60,9 +60,9 @@ pub(super) struct Input {
     pub min_rtt_us: u64,
     /// BBR's mode; see [`mode`].
     pub mode: u8,
-    /// Short-term bound of the packets in flight; `None` for version 1, which has no such bound.
+    /// Short-term bound of the packets in flight; `None` without a bound, and for version 1, which has none.
     pub inflight_bound: Option<u64>,
-    /// cwnd before the bounds of the model; `None` for version 1, which has no such bounds.
+    /// cwnd before the bounds of the model; `None` outside ProbeBW, and for version 1, which has no such bounds.
     pub unbounded_cwnd: Option<u64>,
     /// In Startup, the number of round trips in which the bandwidth did not grow.
     pub full_bw_count: u32,
@@ -79,7 +79,7 @@ pub(super) struct Output {
     pub is_startup_over: bool,
     /// New value of BBR's count of round trips without growth.
     pub full_bw_count: Option<u32>,
-    /// Whether the minimum round-trip time has just been confirmed, so that the next ProbeRTT is 10 s away.
+    /// Whether the minimum round-trip time has just been confirmed, so that the time until the next ProbeRTT restarts.
     pub is_min_rtt_fresh: bool,
     /// Whether this ACK counts as boosted: the sender was short of CPU.
     pub is_boosted: bool,

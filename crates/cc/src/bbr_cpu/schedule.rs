@@ -218,7 +218,8 @@ impl Schedule {
         self.settled = None;
     }
 
-    /// Updates the debt of pacing with this ACK. Returns whether the sender was off CPU before it.
+    /// Updates the debt of pacing with this ACK. Returns whether the sender was off CPU before it, and stalls have
+    /// recently cost more than is left to BBR.
     fn account(&mut self, input: &Input, free_us: u64) -> bool {
         let away_us = (input.now_us - self.seen_us).min(MAX_US);
         let passed_us = free_us.saturating_sub(self.free_us).min(MAX_US);

@@ -32,7 +32,8 @@ const REFRESHES_PER_SECOND: u64 = 32;
 /// CUBIC's curve.
 #[derive(Debug, Default)]
 pub(super) struct Curve {
-    /// The window at the last congestion, reduced by fast convergence; zero before the first congestion.
+    /// The window at the last congestion, reduced by fast convergence; zero before the first congestion and after a
+    /// timeout.
     w_max: u64,
     /// The current epoch, which begins with the first ACK in congestion avoidance after a reduction.
     epoch: Option<Epoch>,
@@ -75,7 +76,7 @@ impl Curve {
             self.answered_cwnd = cwnd;
             self.answered_at = now;
             self.per_step = epoch.acks_per_step(now, hz, cwnd, delay_min);
-            // Without congestion so far, grow by at least 5 % per round trip.
+            // Without a W_max, grow by at least 5 % per round trip.
             if w_max == 0 {
                 self.per_step = self.per_step.min(20);
             }
@@ -118,7 +119,7 @@ impl Curve {
         take("tcp_cwnd", epoch.reno_cwnd);
     }
 
-    /// Returns W_max; zero before the first congestion.
+    /// Returns W_max; zero before the first congestion and after a timeout.
     pub fn w_max(&self) -> Packets {
         Packets(self.w_max)
     }

@@ -28,16 +28,17 @@
 //! - Growth is limited to one segment per two acknowledged ones, instead of a target of at most 1.5 cwnd per round
 //!   trip; the effect is the same.
 //! - Reno's window always grows by alpha = 8/15, and not by 1 above W_max.
-//! - Without a W_max (slow start ended by HyStart) cwnd grows by at least 5 % per round trip.
+//! - Without a W_max (slow start ended by HyStart, or a timeout has reset it) cwnd grows by at least 5 % per round
+//!   trip.
 //! - A timeout resets W_max and the smallest round-trip time.
 //! - Slow start is ended by HyStart, not by HyStart++.
 //!
 //! Deviations from Linux:
 //! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
 //!
-//! Reported: `w_max_packets` (0 before the first congestion), `k_s` (K; 0 outside congestion avoidance),
-//! `reno_cwnd_packets` (Reno's window), `delay_min_us` (smallest round-trip time; 0 before the first sample),
-//! `hystart_found` (whether HyStart has ended slow start: 1 or 0).
+//! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `k_s` (K; 0 outside congestion
+//! avoidance), `reno_cwnd_packets` (Reno's window; 0 outside congestion avoidance), `delay_min_us` (smallest round-trip
+//! time; 0 before the first sample), `hystart_found` (whether HyStart has ended slow start: 1 or 0).
 
 mod cube_root;
 mod curve;

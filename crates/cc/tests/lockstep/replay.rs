@@ -278,7 +278,7 @@ fn ca_state(number: u64) -> CaState {
     }
 }
 
-/// Returns the random number that makes BBR start in a given phase of ProbeBW: each of seven phases has a seventh of
+/// Source of the random number that makes BBR start in a given phase of ProbeBW: each of seven phases has a seventh of
 /// the range, counted down from the last one and advanced by one.
 #[derive(Debug)]
 struct Phase(Option<u64>);

@@ -19,7 +19,8 @@ fn open_path(lose: &[u64]) -> Path {
     path
 }
 
-/// Returns cwnd in the first row after the first recovery for which `is_wanted` holds, and cwnd one round trip later.
+/// Returns cwnd in the first row after the first recovery for which `is_wanted` holds, and its growth in the round trip
+/// that follows.
 fn growth_from(pipe: &Pipe, is_wanted: impl Fn(&Row) -> bool) -> (u64, u64) {
     let loss = pipe.reductions()[0].1.at;
     let wanted = |row: &&Row| row.at > loss && row.state == CaState::Open && is_wanted(row);

@@ -80,7 +80,7 @@ fn growth_per_round_trip_is_proportional_to_the_round_trip_time() {
     }
 }
 
-/// Returns a path with a bottleneck buffer (in BDPs) and recurring losses.
+/// Returns a connection after 60 s on a path whose bottleneck buffer, of `buffer` BDPs, overflows repeatedly.
 fn bottleneck(buffer: f64) -> Pipe {
     let mut path = Path::new("20Mbps", "50ms", 0);
     path.buffer = Packets((path.bdp() * buffer) as u64);

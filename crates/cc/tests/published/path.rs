@@ -14,7 +14,7 @@ pub struct Path {
     pub policer: Option<(Rate, Packets)>,
     /// ACKs arrive only at multiples of this time.
     pub ack_grid: Span,
-    /// Delay of the ACK of a packet that arrives with no other in flight; the sender knows that it was delayed.
+    /// Delay of the ACK of a packet that is sent with no other in flight; the sender knows that it was delayed.
     pub lone_delay: Span,
     /// Time by which the sender's host schedules departures ahead.
     pub lead: Span,

@@ -1,8 +1,9 @@
 //! A sender on an ideal path.
 //!
 //! It is simpler than TCP: every packet is acknowledged immediately, and the receive window is never a limit. A packet
-//! counts as lost when three that were sent after it have arrived, or when no ACK arrives for a second. At a loss, cwnd
-//! falls to ssthresh in one step unless the controller governs recovery.
+//! counts as lost when one that was sent at least three packets later has arrived. If no packet is left that can arrive
+//! or be sent, the timer expires a second after the last transmission. At a loss, cwnd falls to ssthresh in one step
+//! unless the controller governs recovery.
 
 use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 
-/// Time without ACKs after which the sender declares the packets in flight lost.
+/// Time from the last transmission to the expiry of the retransmission timer.
 const TIMEOUT: Span = Span::from_secs(1);
 
 /// The state directly after an ACK.
@@ -212,7 +213,7 @@ impl Pipe {
         self.network.path.policer = Some((rate, burst));
     }
 
-    /// Returns the rows directly before and after each reduction of cwnd.
+    /// Returns the rows directly before and after each start of fast recovery.
     pub fn reductions(&self) -> Vec<(&Row, &Row)> {
         let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
         self.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()

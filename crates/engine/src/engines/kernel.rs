@@ -187,8 +187,8 @@ const SIM_ONLY: &[&str] =
 /// ones that they honour.
 const SCARCE_CPU: &str = "host.*.cpu";
 
-/// Returns the keys that the simulator honours, without `not_honoured` and scarce CPUs, plus those of every engine with
-/// a real kernel and those in `own`. Of the kernel generations, only `releases` are included.
+/// Returns the keys that the simulator honours, without [`SIM_ONLY`], `not_honoured` and scarce CPUs, plus those of
+/// every engine with a real kernel and those in `own`. Of the kernel generations, only `releases` are included.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let generations: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();

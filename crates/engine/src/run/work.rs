@@ -168,8 +168,7 @@ impl<'a> Work<'a> {
         )
     }
 
-    /// Appends to `commands.log`. An error is ignored here: an error that prevents writing the log also prevents
-    /// writing tables.
+    /// Appends to `commands.log`. After an error, no more experiments are started.
     fn log(&self, lines: &str) {
         if let Err(error) = self.directory.log(lines) {
             let _ = self.halt.set(error.into());

@@ -45,7 +45,7 @@ struct Machine {
     release: String,
     /// Whether the kernel has type information (BTF).
     has_types: bool,
-    /// Whether the kernel compiles eBPF to machine code (JIT).
+    /// Whether the kernel compiles eBPF to machine code (JIT); true if that is unknown.
     has_jit: bool,
     /// Whether the kernel has BBR, built in or as a module; true if that is unknown.
     may_have_bbr: bool,

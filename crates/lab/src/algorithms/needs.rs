@@ -57,7 +57,8 @@ impl Algorithm {
 /// Returns the algorithms that the flows of a guest require, and the files for them.
 ///
 /// # Errors
-/// `bad-cc`: a file has changed, two flows use one name for different algorithms, or a parameter is unknown.
+/// `bad-cc`: a file has changed or cannot be read, or two flows use one name for different algorithms; those of
+/// [`algorithm_of`].
 pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
     let mut needed: BTreeMap<&str, Algorithm> = BTreeMap::new();
     let mut files = Vec::new();
@@ -84,7 +85,7 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
 /// Determines the source of a flow's algorithm, with the checks that do not depend on the guest's kernel.
 ///
 /// # Errors
-/// `bad-cc`, `not-honoured`.
+/// The same as [`settings`].
 pub(crate) fn algorithm_of(flow: &Flow) -> Result<Algorithm, Error> {
     let name = flow.cc.clone();
     let settings = settings(flow)?;

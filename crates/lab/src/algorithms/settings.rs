@@ -27,7 +27,8 @@ fn simulated(cc: &str) -> Option<&'static str> {
 /// other algorithms.
 ///
 /// # Errors
-/// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: its value is out of range.
+/// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: a value is out of range, or `bbr_tuned`
+/// or `bbr_auto` has no such parameter.
 pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
     if let Some(simulated) = simulated(&flow.cc).filter(|_| flow.cc_file.is_none()) {
         return of_bbr(simulated, flow);

@@ -30,12 +30,13 @@ pub enum CcInfo {
     Vegas {
         /// Whether the algorithm currently reacts to delay.
         is_enabled: bool,
-        /// Number of round-trip times in this round.
+        /// Number of RTT samples in this round.
         rtt_count: u32,
         /// `tcpv_rtt`: for Vegas and YeAH the all-time minimum, for Illinois the mean of this round, for Westwood the
-        /// smoothed value.
+        /// latest sample.
         rtt_us: u32,
-        /// `tcpv_minrtt`: for Vegas and YeAH the minimum of this round, for Illinois and Westwood the all-time minimum.
+        /// `tcpv_minrtt`: for Vegas and YeAH the minimum of this round, for Illinois the all-time minimum, for Westwood
+        /// the minimum since the latest timeout.
         min_rtt_us: u32,
     },
     /// DCTCP.
@@ -44,7 +45,7 @@ pub enum CcInfo {
         is_enabled: bool,
         /// Whether the latest packet was marked.
         ce_state: u16,
-        /// Share of bytes that were marked, in 1/1024.
+        /// Moving average of the share of marked bytes, in 1/1024.
         alpha: u32,
         /// Marked bytes in this round.
         marked_bytes: u32,

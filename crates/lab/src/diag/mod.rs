@@ -56,7 +56,7 @@ pub fn state_key(name: &str) -> Option<&'static str> {
 /// Returns the number of packets that a queue discipline has sent and dropped since its creation.
 ///
 /// # Errors
-/// `no-qdisc`, `no-qdisc-counters`.
+/// `no-qdisc`, `no-qdisc-counters`, `kernel-answer`.
 pub(crate) fn qdisc_counts(interface: &str, handle: &str) -> Result<(u64, u64), Error> {
     let count = qdiscs::Counters::open(&[(interface.to_owned(), handle.to_owned())])?.count(0);
     Ok((count.sent_packets, count.dropped_packets))

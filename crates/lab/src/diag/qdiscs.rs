@@ -7,8 +7,8 @@
 //! tc-stab(8)) of the queue discipline or one above it. This module converts to bytes of IP packets, as used everywhere
 //! else.
 //!
-//! Drops at the limit and drops by decision of a queue discipline are counted separately, except for cake and dualpi2.
-//! Classes are not included.
+//! Drops at the limit and drops by decision of a queue discipline are counted separately, except for cake, dualpi2 and
+//! kinds that this module does not know. Classes are not included.
 
 use super::bytes::{i32_at, u32_at, u64_at};
 use super::netlink::{Consistency, Malformed, Netlink, attributes};

@@ -11,7 +11,7 @@ use crate::error::Error;
 use rustix::net::netlink::SOCK_DIAG;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Requests every established connection of this network namespace.
+/// Requests the connections of this network namespace that are in the selected TCP states.
 #[derive(Debug)]
 pub struct Survey {
     families: [Netlink; 2],

@@ -36,7 +36,7 @@ pub struct TcpInfo {
     pub unacked_packets: u64,
     /// Pacing rate; `None` if the connection is not paced.
     pub pacing_rate_bps: Option<u64>,
-    /// Latest delivery-rate sample that was not limited by the application.
+    /// Latest delivery-rate sample; `None` before the first one, or if the application limited the latest one.
     pub delivery_rate_bps: Option<u64>,
     /// Whether the latest delivery-rate sample was limited by the application.
     pub is_app_limited: bool,

@@ -111,7 +111,7 @@ struct Watcher {
     /// Scheduled commands that have not run yet, in order of time.
     changes: VecDeque<Change>,
     rows: Vec<QueueReport>,
-    /// CPU time of reading counters, including waiting.
+    /// CPU time of this thread: reading counters, waiting, and starting commands.
     sampling: Span,
     /// Maximum lateness of commands; `None` if no command has run.
     lateness: Option<Span>,

@@ -1,6 +1,6 @@
 //! Samples connections over several seconds, and finds those that are short of CPU.
 //!
-//! Two quantities are evaluated for a connection that BBR paces and that always had data to send: the share of samples
+//! Two quantities are evaluated for a connection that BBR paces and that mostly had data to send: the share of samples
 //! with less than one BDP in flight (the rule of arXiv:2601.05665, as in bpf/cc/cpu_rules/paper.h), and the machine's
 //! off-CPU share. The first alone misses collapsed connections: their BBR underestimates the BDP as a few packets, and
 //! these are in flight.
@@ -53,25 +53,26 @@ pub enum Verdict {
     Cured,
     /// The algorithm is not BBR.
     NotBbr,
-    /// The application or the receiver limits the connection for most of the time.
+    /// The application, the receiver or the send buffer limits the connection for most of the time, or too few samples
+    /// were in PROBE_BW.
     HeldBack,
 }
 
 /// Off-CPU share from which on BBR cannot compensate with its probing gain of 1.25.
 const AWAY_PERCENT: f64 = 20.0;
 
-/// Off-CPU share from which on a connection counts as short of CPU if less than a BDP is in flight in more than half of
+/// Off-CPU share from which on a connection counts as short of CPU if less than a BDP is in flight in at least half of
 /// the samples.
 const SOME_AWAY_PERCENT: f64 = 5.0;
 const SHORT_PERCENT: f64 = 50.0;
 
-/// Minimum number of samples for a verdict.
+/// Minimum number of samples in PROBE_BW; with fewer, a BBR connection counts as [`Verdict::HeldBack`].
 const LOOKS: u64 = 10;
 
 /// Minimum share of time with data to send. Below it, the connection is not limited by the network.
 const BUSY_SHARE: f64 = 0.5;
 
-/// BBR's cwnd gain in PROBE_BW, in units of 1/256. No other mode uses this value.
+/// BBR's cwnd gain in PROBE_BW, in units of 1/256. No other mode of the kernel's BBR uses this value.
 const PROBE_BW_CWND_GAIN: u32 = 512;
 
 /// All sampled connections.

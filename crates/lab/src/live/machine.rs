@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 pub struct Machine {
     /// CPUs that this process may use.
     pub cpus: usize,
-    /// Share of busy time that the hypervisor reports as stolen; `None` if the hypervisor or the kernel does not report
-    /// it.
+    /// Share of busy time that the hypervisor reports as stolen; `None` if it reports no stolen time, as always with a
+    /// hypervisor or a kernel without this counter.
     pub steal_percent: Option<f64>,
     /// Share of time in which a task waited for a CPU; `None` if the kernel does not report it.
     pub pressure_percent: Option<f64>,

@@ -46,7 +46,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Observes this machine and its connections for `window`.
 ///
 /// # Errors
-/// If the kernel does not list the connections of this network namespace.
+/// If the kernel does not list the connections of this network namespace, or stops listing those of another one.
 pub fn look(window: Duration) -> Result<Live, Error> {
     let mut surveys = Surveys::open()?;
     let mut connections = Connections::default();

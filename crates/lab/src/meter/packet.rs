@@ -60,7 +60,7 @@ pub(super) struct ParsedPacket {
     pub ip_bytes: u64,
     /// Number of packets on the wire; more than one if the kernel leaves segmentation to the interface.
     pub packets: u64,
-    /// TCP sequence number of the first byte of payload.
+    /// Sequence number in the TCP header; 0 for UDP.
     pub sequence: u32,
     /// Whether a TCP segment has SYN or FIN set, which consume a sequence number.
     pub is_syn_or_fin: bool,
@@ -163,7 +163,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Computes an FNV-1a hash over words of eight bytes.
+/// Computes the 64-bit FNV-1a hash of bytes.
 fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

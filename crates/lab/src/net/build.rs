@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
-/// First command in every namespace.
+/// Command that brings up the loopback interface of a namespace.
 pub(crate) const LOOPBACK: &str = "ip link set lo up";
 
 /// Name of the bridge in the namespace of a guest.
@@ -76,8 +76,8 @@ pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a 
     shell.run_all(None, &names.map(|name| format!("ip netns add {name}")).collect::<Vec<_>>())
 }
 
-/// Creates the link between the router and a host, and configures the router's end with fixed addresses and neighbours.
-/// No address resolution takes place during an experiment, so no answer can be lost.
+/// Adds the commands that create the link between the router and a host. With netem, the router's end gets a fixed
+/// address and neighbour: no address resolution takes place during an experiment, so no answer can be lost.
 fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     let Wire { interface, place, seat } = wire;
     let (host, router) = (place.address, places::gateway(place.address));

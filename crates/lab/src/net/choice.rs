@@ -7,8 +7,8 @@ use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 
 /// Selects the kind of link for an experiment on this machine, and returns it with the reason as text.
 ///
-/// The default is the relay: it behaves like the simulator and runs on any kernel. Queue disciplines are the fallback
-/// if packet sockets are not permitted.
+/// The default is the relay: it behaves like the simulator and runs on any kernel. Queue disciplines are used if packet
+/// sockets are not permitted, and for `cake`, which the relay lacks.
 ///
 /// # Errors
 /// If the experiment requests a link that this machine does not support (`no-packet-sockets`, `no-qdisc`), or a feature
@@ -34,8 +34,8 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
 /// returns it with the reason as text.
 ///
 /// # Errors
-/// If the experiment requests the relay (`not-in-virtual-time`), or a feature that netem does not support
-/// (`not-on-netem`).
+/// If the experiment requests the relay (`not-in-virtual-time`), a feature that netem does not support
+/// (`not-on-netem`), or a queue discipline that the kernel lacks (`no-qdisc`).
 pub fn choose_link_in_virtual_time(
     experiment: &Experiment,
     traces: &Traces,

@@ -48,7 +48,7 @@ impl Holder {
     /// Creates a network namespace and a mount namespace with root rights in them.
     ///
     /// # Errors
-    /// `no-namespaces` or `no-tool`, with the required change of this machine.
+    /// `no-namespaces` or `no-tool`, with the required change of this machine; or the code of an exhausted resource.
     pub fn start() -> Result<Holder, Error> {
         if geteuid().is_root() {
             if let Ok(holder) = Holder::start_with(&["--net", "--mount"], false) {
@@ -181,7 +181,7 @@ impl Holder {
         Ok(self.network(namespace)?.metadata()?.ino())
     }
 
-    /// Terminates the process, first with SIGTERM, and waits for it.
+    /// Closes the standard input of the process, on which it exits, and waits for it; kills it after [`PATIENCE`].
     pub fn end(&mut self) {
         drop(self.child.stdin.take());
         if wait_for(&mut self.child, PATIENCE).is_none() {

@@ -30,7 +30,7 @@ const FEATURES: [Feature; 3] = [
     Feature { name: "generic-receive-offload", get: 0x2b },
 ];
 
-/// Turns off these features on interfaces, each in its namespace, and verifies the result.
+/// Turns off offloads on interfaces, each in its namespace, and verifies that [`FEATURES`] are off.
 pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result<(), Error> {
     let broken = |error: io::Error| not_started("a helper process", &error);
     let mut acts = Vec::new();

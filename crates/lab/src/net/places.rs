@@ -29,7 +29,8 @@ pub(crate) const HOST_INTERFACE: &str = "eth0";
 /// The router's interface towards the receiver.
 pub(crate) const RECEIVER_INTERFACE: &str = "r0";
 
-/// Maximum number of senders: the number is a byte of the address, and 255 would be a broadcast address.
+/// Maximum number of senders: the number is a byte of the addresses. 0 is the receiver's network, and the Ethernet
+/// addresses of ifb devices contain 255.
 const MAX_SENDERS: usize = 254;
 
 /// Last byte of the addresses of hosts, and of the router's interface towards each host.

@@ -1,5 +1,5 @@
-//! Probes the features of this machine's kernel, and permissions. Nothing is inferred from names or versions: every
-//! feature is tried in a temporary namespace.
+//! Probes the features of this machine's kernel, and permissions. Features are not inferred from the kernel's version:
+//! most are tried in a temporary namespace.
 
 use crate::error::Error;
 use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};

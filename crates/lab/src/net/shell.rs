@@ -43,7 +43,7 @@ impl Shell {
     /// character that is special to a shell.
     ///
     /// # Errors
-    /// `no-tool`, or `command-failed` with the command's output.
+    /// `no-tool`, `no-process`, or `command-failed` with the command's output.
     pub fn run(&mut self, namespace: Option<&str>, line: &str) -> Result<(), Error> {
         self.run_all(namespace, &[line.to_owned()])
     }
@@ -91,7 +91,7 @@ impl Shell {
     /// Performs the system calls of these commands; each is a line of the script.
     ///
     /// # Errors
-    /// `command-failed`, with the command.
+    /// `command-failed`, with the command; or `no-process`.
     pub fn act(&mut self, acts: Vec<(&str, Act)>) -> Result<(), Error> {
         let (lines, acts): (Vec<&str>, Vec<Act>) = acts.into_iter().unzip();
         let answers = self.holder.act(acts).map_err(|error| not_started("a helper process", &error))?;

@@ -64,7 +64,8 @@ pub(crate) fn read(name: &str) -> Option<String> {
 }
 
 /// Raises the memory limits of all TCP connections, in pages, above the capacity of any path. The kernel derives the
-/// default limits from its memory, so a kernel with little memory would slow connections down.
+/// default limits from its memory, so a kernel with little memory would slow connections down. Only for guests: these
+/// limits belong to the kernel, not to a namespace.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -103,7 +104,8 @@ impl Defaults {
 /// Returns the settings of a host at an end of the path.
 ///
 /// # Errors
-/// `not-on-linux`: a buffer is larger than the kernel's setting can hold.
+/// `not-on-linux`: a buffer is larger than the kernel's setting can hold. `not-honoured`: the flows of the host differ
+/// in `ecn`.
 pub(crate) fn of_host(
     experiment: &Experiment,
     place: &Place,

@@ -37,7 +37,7 @@ struct Client {
     of: Connection,
     size_bytes: Option<u64>,
     start: Time,
-    /// Time at which SIGTERM was sent.
+    /// Time at which SIGTERM was sent because the flow or the experiment ended.
     interrupted: Option<Time>,
     /// Whether the client was killed for another reason, which is reported.
     is_killed: bool,
@@ -211,7 +211,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Kills the clients that match; returns their copies.
+    /// Stops the clients that match, as [`Process::stop`] does; returns their copies.
     pub fn kill_where(&mut self, is_meant: impl Fn(&Process) -> bool) -> Vec<Copy> {
         let mut killed = Vec::new();
         for client in self.running.values_mut().filter(|client| !client.is_killed && is_meant(&client.process)) {

@@ -33,13 +33,14 @@ use std::fs;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
-/// Output limit of the programs of one flow and side, in bytes; an excess is detected within two seconds.
+/// Size limit of a program's folder `{out}`, in bytes; an excess is detected within two seconds.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Runs the programs of a host until the command `stop`.
 ///
 /// # Errors
-/// `program-not-ready`, `program-exited`, `program-in-background`, `no-program`, `no-process`, `bad-place`.
+/// `program-not-ready`, `program-exited`, `program-in-background`, `no-program`, `no-process`, `no-resources`,
+/// `bad-place`.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, programs: &Programs) -> Result<HostReport, Error> {
     let failed = |error: rustix::io::Errno| Error::new("no-resources", error.to_string(), "close other programs");
     let wakeup = Wakeup::open().map_err(failed)?;

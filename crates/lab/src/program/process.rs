@@ -60,7 +60,8 @@ impl Process {
     /// Starts a program; `ended` receives `id` and the exit status.
     ///
     /// # Errors
-    /// `no-program` and `bad-place`: its folders or its supervisor cannot be created.
+    /// `bad-place`: its folder cannot be created. `no-process`, `no-resources`: its supervisor or a thread cannot be
+    /// started.
     pub fn start<Id: Send + 'static>(
         words: &[String],
         values: &Values,

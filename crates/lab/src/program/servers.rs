@@ -41,7 +41,8 @@ impl<'a> Servers<'a> {
     /// Starts the servers of a host, and waits until all are ready.
     ///
     /// # Errors
-    /// `program-not-ready`, `program-exited`, `program-in-background` or `no-program`, for the first server that fails.
+    /// `program-not-ready`, `program-exited`, `program-in-background` or `no-program`, for the first server that fails;
+    /// or the same as [`Process::start`].
     pub fn start(experiment: &'a Experiment, programs: &Programs, wakeup: &Wakeup) -> Result<Servers<'a>, Error> {
         let (sender, ended) = mpsc::channel();
         let mut servers = Servers { experiment, running: BTreeMap::new(), ended };
@@ -138,7 +139,7 @@ impl<'a> Servers<'a> {
         self.ended_early(of, ending).message.replace(" before the experiment began", " during the experiment")
     }
 
-    /// Stops all servers; returns messages about those that had to be killed.
+    /// Stops all servers; returns messages about those that had to be killed, or had failed before.
     pub fn stop(mut self) -> Vec<String> {
         self.running.values_mut().for_each(Process::stop);
         let mut sentences = Vec::new();

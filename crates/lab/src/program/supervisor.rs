@@ -69,7 +69,7 @@ pub(super) struct Ending {
     pub left: usize,
     /// Whether the program received SIGTERM.
     pub stopped: bool,
-    /// Whether the program did not exit within two seconds of SIGTERM, and was killed.
+    /// Whether the program, or a process that it started, did not exit within two seconds of SIGTERM, and was killed.
     pub ignored_term: bool,
 }
 

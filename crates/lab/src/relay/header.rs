@@ -113,7 +113,8 @@ fn version(ip: &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Returns an ECN-capable segment with a valid checksum, from 192.0.2.1 port 4660 to 192.0.2.2 port 443.
+    /// Returns the first 24 bytes of a segment with this ECN field and a valid checksum, from 192.0.2.1 port 4660 to
+    /// 192.0.2.2 port 443.
     fn segment(ecn: u8) -> Vec<u8> {
         let mut ip =
             vec![0x45, ecn, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 1, 0xbb];

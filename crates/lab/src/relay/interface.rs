@@ -15,7 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Total size of all rings in bytes. 32 MiB of frames hold 90 ms of 1500-byte packets at 2 Gbit/s.
+/// Total size of all rings in bytes, except with more than 64 interfaces. 32 MiB of frames hold 90 ms of 1500-byte
+/// packets at 2 Gbit/s.
 const RINGS_BYTES: usize = 64 << 20;
 /// Minimum size of a ring in bytes: 512 frames.
 const RING_LEAST_BYTES: usize = 1 << 20;

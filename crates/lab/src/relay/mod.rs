@@ -43,14 +43,15 @@ use thalweg_plan::plan::{self, Experiment};
 use thalweg_traffic::{Outbox, Randomness};
 use thalweg_units::{MTU, Span, Time};
 
-/// Number of preallocated buffers: 8 MiB, the queue of 100 Mbit/s times 600 ms.
+/// Number of preallocated buffers: 8 MiB, for a queue of 500 ms at 100 Mbit/s.
 const BUFFERS: usize = 4096;
 
 /// Runs the router: carries packets until the command `stop`.
 ///
 /// # Errors
 /// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface does not exist, `bad-link`
-/// if a link of the experiment is invalid, `capture-not-written` if the capture cannot be written.
+/// if a link of the experiment is invalid, `unknown-host` if the experiment lacks a host, `capture-not-written` if the
+/// capture cannot be written, `relay-failed` if the relay cannot wait for packets.
 pub fn carry(
     stage: &Stage<'_>,
     experiment: &Experiment,

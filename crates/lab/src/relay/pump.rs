@@ -44,7 +44,7 @@ pub(super) struct Pump {
     pub reverse: Direction,
     pub senders: Side,
     pub receiver: Side,
-    /// Minimum delay of a packet from one end of the path to the other.
+    /// The smaller propagation delay of the two directions, without changes by a profile.
     pub shortest_delay: Span,
     pub recorder: Option<Recorder>,
     pub lateness: Lateness,

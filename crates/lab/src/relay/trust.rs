@@ -37,7 +37,7 @@ const WORST_RTTS: (u64, u64) = (1, 2);
 pub(super) struct Figures {
     /// Round-trip time of the empty path.
     pub rtt: Span,
-    /// Transmission time of a full-sized packet on the forward link, averaged over the experiment.
+    /// Transmission time of a full-sized packet on the faster link that carries data, averaged over the experiment.
     pub packet_time: Span,
     /// Mean delay in the forward link's queue.
     pub queueing: Span,

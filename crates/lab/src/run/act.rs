@@ -99,7 +99,8 @@ fn hear_configured(
 }
 
 impl<'a> Play<'a> {
-    /// Starts the hosts (senders, router, receiver, in this order), and waits until they have prepared.
+    /// Starts the hosts (senders, router, receiver, then the observer, or those of programs and the meter, in this
+    /// order), and waits until they have prepared.
     ///
     /// # Errors
     /// If a host fails.
@@ -185,9 +186,9 @@ impl<'a> Play<'a> {
         Ok(experiment.duration_ns.map_or(lasted, |duration| lasted.min(duration)))
     }
 
-    /// Stops the hosts and collects their reports: first those at the sender's end, then the router, then the receiver.
-    /// Up traffic has already ended when the duration is over: a close by a sender's host takes the path's delay to
-    /// arrive at the receiver.
+    /// Stops the hosts and collects their reports: first the meter or the observer, then programs, senders, the router,
+    /// and the receiver. Up traffic has already ended when the duration is over: a close by a sender's host takes the
+    /// path's delay to arrive at the receiver.
     pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
@@ -223,7 +224,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Starts the hosts and waits until they have prepared.
+/// Starts the hosts, and sends each its configuration.
 fn start(
     processes: &mut HostProcesses<'_>,
     network: &mut Network,
@@ -274,7 +275,7 @@ fn start(
     Ok(started)
 }
 
-/// Returns the hosts with their namespaces and roles: senders, router, receiver.
+/// Returns the hosts with their namespaces and roles: senders, router, receiver, and in a session the observer.
 fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)> {
     let receiver = network.receiver();
     let background_host = network.senders().iter().find(|place| place.background).map(|place| place.address);

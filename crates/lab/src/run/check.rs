@@ -17,7 +17,8 @@ const HIDDEN: &str = "/run";
 /// Checks that a plan is consistent, and that hosts can write the output of an experiment.
 ///
 /// # Errors
-/// `invalid-experiment`: it is inconsistent. `bad-place`: the folder for captured packets cannot be written.
+/// `invalid-experiment`: it is inconsistent. `bad-place`: hosts cannot write to the folder for captured packets or for
+/// the output of programs.
 pub fn check_job(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment, job.session.is_some())?;
     [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
@@ -26,8 +27,9 @@ pub fn check_job(job: &Job<'_>) -> Result<(), Error> {
 /// Checks the requirements of an experiment's hosts and flows.
 ///
 /// # Errors
-/// `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real kernel cannot do what it requests,
-/// `no-contention` if the system does not permit it.
+/// `invalid-experiment` if settings of a host or of programs are inconsistent, `unknown-cc` or `no-agent` if an
+/// algorithm is unavailable, `not-honoured` if a real kernel cannot do what it requests, `no-contention` if the system
+/// does not permit it.
 pub fn check_hosts(experiment: &Experiment, setup: HostSetup<'_>) -> Result<(), Error> {
     for (name, host) in &experiment.hosts {
         check_processor(name, host, setup.guests.is_some())?;

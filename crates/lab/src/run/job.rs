@@ -48,7 +48,7 @@ pub struct Performance {
     /// duration.
     pub lasted: Span,
     /// The engine's measurements of itself, by names that include their units. Values of several hosts are added,
-    /// except times, for which the maximum is reported.
+    /// except times, clock errors and CPU shares, for which the maximum is reported.
     pub measured: BTreeMap<String, f64>,
     /// Reasons why the experiment is untrustworthy; empty if the engine found none.
     pub untrustworthy: Vec<String>,

@@ -85,7 +85,7 @@ fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Conne
     }
 }
 
-/// Returns the qlog files below a folder, sorted by modification time.
+/// Returns the qlog files in a folder, sorted by modification time.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut dated_files: Vec<_> = entries
@@ -98,7 +98,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     dated_files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Returns the metrics of a file in order of time; `None` if it is not qlog or has no metrics.
+/// Returns the metrics of a file in its order; `None` if it is not qlog or has no metrics.
 fn events(file: &Path) -> Option<Vec<Metrics>> {
     let bytes = fs::read(file).ok()?;
     let events = if bytes.first() == Some(&RECORD) { sequence(&bytes) } else { document(&bytes)? };

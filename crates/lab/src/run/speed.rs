@@ -2,7 +2,8 @@
 //! unlimited link, measures the rate that the machine carries.
 //!
 //! A path that the machine cannot saturate would look like a path of a lower rate, with a queue that never fills. Such
-//! an experiment is rejected. The test runs once per process, and is skipped for rates that every machine carries.
+//! an experiment is rejected. The test runs once per process for each kind of network, and is skipped for rates that
+//! every machine carries.
 
 use super::network::run_on;
 use super::{Failure, HostSetup, Job, Rows};

@@ -22,7 +22,7 @@ const LISTENS: Duration = Duration::from_secs(3);
 /// Timeout for a server to exit after SIGTERM.
 const ENDS: Duration = Duration::from_secs(2);
 
-/// Interval of the checks for either.
+/// Interval of the checks whether a server listens.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Environment variable that is meant only for the engine, and removed for programs.

@@ -96,7 +96,7 @@ impl Drop for Reaper {
 /// Executes the orders on standard input, and terminates every process in the namespaces at its end.
 ///
 /// # Errors
-/// If standard input is malformed, or a process does not exit.
+/// If standard input cannot be read, or a process does not exit.
 pub fn reap() -> io::Result<()> {
     let mut lines = io::stdin().lock().lines();
     let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;

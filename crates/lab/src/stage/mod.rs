@@ -31,8 +31,8 @@ pub struct HostReport {
 }
 
 impl HostReport {
-    /// Adds the report of another host. Counts and CPU times are summed; for other times, clock errors and CPU shares,
-    /// the maximum is kept. Duplicate reasons are dropped.
+    /// Adds the report of another host. Counts and percentages of CPU time are summed; for times, clock errors and CPU
+    /// shares, the maximum is kept. Duplicate reasons are dropped.
     pub(crate) fn add(&mut self, other: HostReport) {
         for (name, value) in other.measured {
             let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");

@@ -35,8 +35,9 @@ use thalweg_plan::plan::Experiment;
 /// Runs a host at an end of the path. A receiving host is ready once it listens.
 ///
 /// # Errors
-/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` if descriptors run out, `no-ports` if local ports run out;
-/// `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is in use.
+/// `unknown-cc` and `cc-not-allowed`; `not-paced` if the kernel cannot pace a connection; `mixed-ecn` if the host
+/// receives from dctcp and from other flows with ECN; `too-many-connections` if descriptors run out, `no-ports` if
+/// local ports run out; `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is in use.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     // A host that sends nothing receives in the loop that handles commands.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use thalweg_trace::{Changes, Histogram};
 use thalweg_units::{MSS, Span};
 
-/// A completed transfer.
+/// A transfer that has ended, completed or not.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) who: Who,

@@ -2,7 +2,7 @@
 //!
 //! Instants lie on a grid from the experiment's start, so a slow dump does not shift later ones: instants that have
 //! passed meanwhile are skipped and counted. Rows have the time at which they were taken, and stay in memory until the
-//! end, with about 100 bytes each. A thread that is slow or not scheduled leaves gaps in the series and does not
+//! end, with about 140 bytes each. A thread that is slow or not scheduled leaves gaps in the series and does not
 //! disturb the traffic, so skipped instants are only counted. However, sampling takes CPU time from the traffic: too
 //! much of it makes the experiment untrustworthy.
 

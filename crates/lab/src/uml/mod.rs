@@ -91,7 +91,7 @@ pub(crate) enum Word {
     Traits(Traits),
     /// Lines for `commands.log`.
     Log(String),
-    /// Event that is a row.
+    /// Event of a host: a row, or the status or a connection of a session.
     Row(HostEvent),
     /// The experiment is complete.
     Done(Performance),

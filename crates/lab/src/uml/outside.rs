@@ -103,7 +103,8 @@ pub fn run(
     }
 }
 
-/// Copies the output of a session's command from a file in the guest's folder to standard output as it grows.
+/// Copies the standard output or error of a session's command from a file in the guest's folder to that of this process
+/// as it grows.
 struct Output {
     from: File,
     is_error: bool,

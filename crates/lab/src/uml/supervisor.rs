@@ -82,7 +82,7 @@ fn say(answer: &Answer) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Starts the kernel. Its arguments are constant, because the kernel also derives random numbers from them.
+/// Starts the kernel. Its arguments depend only on the order, because the kernel also derives random numbers from them.
 fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     fs::write(folder.join(files::TASK), &order.task)?;
     fs::write(folder.join(files::SEARCH_PATH), std::env::var("PATH").unwrap_or_default())?;

@@ -6,7 +6,7 @@ use thalweg_lab::net::{LinkKind, Network, choose_link};
 use thalweg_plan::plan::{Aggregation, Buffer, Capacity, Emulator, Experiment, Loss, Policer, Queue, Step, Traces};
 use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
-/// Returns a path without delay and without a rate limit.
+/// Returns an experiment without delay, at 1 Gbit/s.
 fn fast() -> Experiment {
     let mut experiment = experiment();
     experiment.forward.delay_ns = Span::ZERO;
@@ -30,7 +30,7 @@ fn tc(network: &mut Network, line: &str) -> String {
     output_of_child(network.spawn("router", &words, false).expect("it starts"))
 }
 
-/// Returns the number before or after a word in the statistics of a queue discipline: `dropped 12,`.
+/// Returns the number of packets that a queue discipline has dropped, from its statistics: `(dropped 12,`.
 fn dropped(network: &mut Network, device: &str, handle: &str) -> u64 {
     let output = tc(network, &format!("tc -s qdisc show dev {device}"));
     let (_, of_it) =

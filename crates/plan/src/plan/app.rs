@@ -77,7 +77,7 @@ impl App {
         !matches!(self, App::Web { .. })
     }
 
-    /// Whether it would send nothing, or send without a pause.
+    /// Whether it would send nothing, send without a pause, or has parameters that contradict one another.
     pub fn is_invalid(&self) -> bool {
         let is_empty = |sizes: &[Bytes]| sizes.is_empty() || sizes.contains(&Bytes::ZERO);
         match self {

@@ -49,8 +49,9 @@ pub enum QueueName {
 pub struct QueueTable {
     /// The discipline.
     pub name: QueueName,
-    /// Limit of the queue, in packets; of red in bytes. Default: path.buffer if it is set, else Linux's default:
-    /// 1000 packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
+    /// Limit of the queue, in packets; of red in bytes. Default: path.buffer if it is set, else Linux's default: 1000
+    /// packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); cake has 10240 packets, and red
+    /// path.buffer's default.
     #[schemars(range(min = 1, max = 4_294_967_295u64))]
     pub limit: Option<u64>,
     /// Acceptable standing delay: 5 ms (codel, fq_codel), or the delay that the controller holds: 15 ms (pie, fq_pie,
@@ -90,7 +91,8 @@ pub struct QueueTable {
     /// Average queue length at which marking or dropping begins: a third of max (red).
     #[schemars(extend("format" = "size"))]
     pub min: Option<String>,
-    /// Average queue length at which every packet is marked or dropped: a quarter of the limit (red).
+    /// Average queue length at which every packet is marked or dropped: three times min if that is set, else a quarter
+    /// of the limit (red).
     #[schemars(extend("format" = "size"))]
     pub max: Option<String>,
     /// Average size of a packet: 1000 bytes (red).

@@ -8,8 +8,8 @@
 //! sum has the same bound. Mirrored bets test the hypothesis "no better".
 //!
 //! The probability that any test of a host raises a false alarm is at most `alpha`: the n-th test that is started has a
-//! level of `alpha / (n (n + 1))`, and these add up to `alpha`. The first test is that of all destinations; the next
-//! ones are those of the first destination and its networks.
+//! level of `alpha / (n (n + 1))`, and these add up to `alpha`. The first test is that of all destinations of an IP
+//! version; the next ones are those of the networks of the first destination, and its own.
 //!
 //! A path may change; capital that was lost while the policy was better would then have to be recovered first. So each
 //! test is restarted after 64 pairs, then 128, and so on, and also after a withdrawal. The e-th epoch has a share of `1

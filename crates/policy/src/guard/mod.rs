@@ -272,8 +272,8 @@ impl Guard {
         explanation
     }
 
-    /// Explains the algorithms of connections to a destination. Includes the policy's own explanation, in the
-    /// conditional if the policy is overridden.
+    /// Explains the algorithms of connections to a destination. Includes the policy's own explanation, after the reason
+    /// for overriding the policy if there is one.
     fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
         let (_, is_withdrawn) = self.standing(prefix, now);
         if is_withdrawn {

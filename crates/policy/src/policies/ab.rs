@@ -1,5 +1,5 @@
-//! A randomised comparison (A/B test): clusters are randomly assigned to two groups during a pilot; afterwards all use
-//! the treatment.
+//! A randomised comparison (A/B test): connections or destinations are randomly assigned to two groups; after the end
+//! of the pilot, if one is set, all use the treatment.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Outcome};

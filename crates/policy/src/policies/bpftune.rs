@@ -1,6 +1,6 @@
 //! The policy of Oracle's bpftune for TCP connections (its tuner `tcp_conn`).
 //!
-//! - It chooses an arm only after four connections to a key.
+//! - It chooses an arm only from the fourth connection to a key on.
 //! - Each arm has a cost. The arm with the lowest cost is chosen, at random among equals; one connection in twenty uses
 //!   a random arm.
 //! - The cost of a connection is `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) /
@@ -31,7 +31,8 @@ const SCALE: i64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BpftuneKey {
-    /// The route's gateway, as in version 0.4: all destinations behind a router share an account.
+    /// The route's gateway, as in version 0.4. Here all destinations of an IP version share an account, as behind a
+    /// single router.
     Gateway,
     /// The destination, as documented in bpftune's manual page.
     Destination,
@@ -45,7 +46,7 @@ pub struct BpftuneSettings {
     pub key: BpftuneKey,
     /// Learning rate from 0 to 4: a sample moves the cost by 1/64, 1/32, 1/16, 1/8 or 1/4 of the difference.
     pub learning_rate: u8,
-    /// Number of connections to a key before the policy chooses an arm.
+    /// Number, from 1, of the first connection to a key for which the policy chooses an arm.
     pub min_instances: u64,
     /// Connections that retransmit more than 2^-drop_shift of their segments are moved to BBR.
     pub drop_shift: u8,
@@ -178,7 +179,7 @@ impl Policy for Bpftune {
         let Some(host) = self.host(prefix) else {
             let few = self.hosts.get(&self.key(prefix)).map_or(0, |host| host.instances);
             let sentence = format!(
-                "{few} connections have closed, fewer than the {} that the policy needs to choose.",
+                "{few} connections have closed; the policy chooses from connection {} on.",
                 self.settings.min_instances
             );
             return Explanation { prefix, sentence, arms };

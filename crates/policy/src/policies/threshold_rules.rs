@@ -176,7 +176,7 @@ impl Rules {
     ///
     /// # Errors
     /// If the value is not a policy file, has another version, names an algorithm that is not among the arms, or has a
-    /// condition on a value that this host cannot know.
+    /// condition that is invalid or on a value that this host cannot know.
     pub fn from_value(arms: Arms, file: Value, attributes: Arc<Attributes>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {

@@ -47,7 +47,10 @@ def command(
     kernels: Annotated[
         list[str] | None,
         option(
-            "--kernel", "IMAGE", "Guest kernel, given twice: the scenario A is run on both, and the runs are compared."
+            "--kernel",
+            "IMAGE",
+            "Guest kernel, given twice: the scenario A is run with the engine vm on both first. An image (bzImage), or"
+            " a name from `thalweg kernel list`.",
         ),
     ] = None,
     modules: Annotated[
@@ -59,7 +62,7 @@ def command(
         typer.Option(
             "--tolerance",
             metavar="PERCENT",
-            help="Largest change that is ignored, such as 5%; for fractions, in points.",
+            help="Largest change that is ignored, such as 5%; of fractions, such as share, in percentage points.",
         ),
     ] = "0%",
     fail_on: Annotated[
@@ -72,7 +75,11 @@ def command(
     ] = "different",
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Exit with 8 if rows are undecided: too few repetitions, or copies that differ."),
+        typer.Option(
+            "--strict",
+            help="Exit with 8 instead of 0 if rows are undecided: too few repetitions, or identical ones that differ"
+            " between A and B.",
+        ),
     ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Print every row, not only the largest real differences.")
@@ -85,12 +92,9 @@ def command(
     changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for
     the number of rows. Measures and verdicts are defined in docs/reference/analysis.md.
 
-    With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
-
-    Exit code 1 if there is a real difference larger than the tolerance, 0 if not, 5 if nothing could be
-    compared, 6 if experiments were left out and the others show no real difference; with --strict, 8 if rows are
-    undecided. With --fail-on worse, differences by which B is better do not count, nor those of measures that are
-    neither good nor bad, such as share.
+    Exit code 1 if there is a real difference larger than the tolerance. Otherwise 5 if no row has a verdict, as with
+    too few repetitions; 6 if experiments, measures or flows were left out; else 0. With --fail-on worse, differences by
+    which B is better do not count, nor those of measures that are neither good nor bad, such as share.
     """
     if kernels or modules:
         if second is not None or by is not None:
@@ -183,7 +187,8 @@ def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
     """Print the cautions about the comparison, and the points that it excludes."""
     for caution in cautions:
         output.talk(caution)
-    for line in output.counted(alone)[:MAX_ALONE]:
-        output.talk(f"not compared:{line[5:]}")
-    if len(alone) > MAX_ALONE:
-        output.talk(f"not compared: {len(alone) - MAX_ALONE} more")
+    left_out = list(dict.fromkeys(alone))
+    for line in left_out[:MAX_ALONE]:
+        output.talk(f"not compared: {line}")
+    if len(left_out) > MAX_ALONE:
+        output.talk(f"not compared: {len(left_out) - MAX_ALONE} more")

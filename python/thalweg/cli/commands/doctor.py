@@ -56,7 +56,8 @@ def command(
 ) -> None:
     """Check whether this machine meets the requirements.
 
-    Runs need Python, thalweg-engine, memory and disk. Writing reports needs no browser.
+    Checks Python, thalweg-engine, what each engine needs, memory and disk, and prints how to fix problems. Exit code 4
+    if a requirement of the engine sim is missing; without those of the other engines, only they cannot run.
 
     With --live, checks the machine under load instead: whether it gets its CPUs, and which BBR connections are slower
     because it does not, in every network namespace that this user may enter (root: all). If there are such connections,

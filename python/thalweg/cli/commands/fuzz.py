@@ -44,9 +44,17 @@ def command(
     budget: Annotated[
         int | None, option("--budget", "N", "Number of candidates per failure, instead of the scenario's.", min=1)
     ] = None,
-    out: Annotated[Path | None, option("--out", "DIR", "Directory. [default: runs/NAME-fuzz-HASH]")] = None,
+    out: Annotated[
+        Path | None, option("--out", "DIR", "Directory of the search. [default: runs/NAME-fuzz-HASH]")
+    ] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
+        int | None,
+        option(
+            "--threads",
+            "N",
+            "Experiments at a time. [default: one per core; kernel, vm: 1; on a cluster: 1 per shard]",
+            min=1,
+        ),
     ] = None,
     executor: Executor = executors.DEFAULT,
     seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
@@ -55,9 +63,10 @@ def command(
 ) -> None:
     """Search for conditions under which an algorithm fails.
 
-    The table [fuzz] of the scenario names failures, and the conditions that may cause them. Each failing
-    scenario is reduced while it still fails, confirmed on another engine, and written with a sentence that describes
-    the failure. A page shows each failing run over time beside one without these conditions.
+    The table [fuzz] of the scenario names failures, and the conditions that may cause them. Of the failing candidates
+    (sets of conditions), at most three per failure are reduced while they still fail, confirmed on another engine, and
+    written as scenarios with a sentence that describes the failure. A page shows each of these runs over time beside
+    one without the conditions.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """
@@ -123,7 +132,7 @@ def _fuzz(
 
 
 def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
-    """Report candidates that could not be run; if none could be run, there is no evidence."""
+    """Report candidates that could not be run or measured; if these are all of a failure, there is no evidence."""
     code = Exit.FINE
     for name, candidates in fuzzing.without_value.items():
         if candidates:

@@ -107,7 +107,7 @@ def fetch(
 
 @commands.command("list", cls=helped.Command, epilog="Example: thalweg kernel list")
 def list_(as_json: Json = False) -> None:
-    """List the built and fetched kernels, newest first."""
+    """List the built (uml) and fetched (vm) kernels, each newest first."""
     from thalweg.kernel import current, guests, kernels
 
     built, fetched = kernels(), guests.kernels()
@@ -129,7 +129,7 @@ def list_(as_json: Json = False) -> None:
 
 @commands.command("use", cls=helped.Command, epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
 def use(name: Name) -> None:
-    """Select a kernel."""
+    """Use a kernel from now on, built (uml) or fetched (vm)."""
     kernel = _named(name)
     kernel.use()
     output.talk(f"selected: Linux {kernel.release}, {kernel.folder}")

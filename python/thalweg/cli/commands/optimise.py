@@ -37,9 +37,17 @@ def command(
     budget: Annotated[
         int | None, option("--budget", "N", "Number of candidates, instead of the scenario's.", min=1)
     ] = None,
-    out: Annotated[Path | None, option("--out", "DIR", "Directory. [default: runs/NAME-search-HASH]")] = None,
+    out: Annotated[
+        Path | None, option("--out", "DIR", "Directory of the search. [default: runs/NAME-search-HASH]")
+    ] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
+        int | None,
+        option(
+            "--threads",
+            "N",
+            "Experiments at a time. [default: one per core; kernel, vm: 1; on a cluster: 1 per shard]",
+            min=1,
+        ),
     ] = None,
     executor: Executor = executors.DEFAULT,
     seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
@@ -50,8 +58,9 @@ def command(
 ) -> None:
     """Search for the best parameters of a scenario.
 
-    The table [search] of the scenario names parameters, objectives, constraints and held-out points. Prints the best
-    candidates, compares them with the scenario as it is at the held-out points, and writes a page.
+    The table [search] of the scenario names parameters, objectives, constraints, and held-out points of the sweep,
+    which the search does not use. Prints the best candidates (values of the parameters), compares them with the
+    scenario as it is at the held-out points, and writes a page.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """
@@ -72,8 +81,9 @@ def command(
     directory = out or RUNS / f"{plan.name}-search-{name}"
     claim_directory(directory, name)
     if retry_untrustworthy:
-        for file in sorted(directory.glob("confirm-*/**/run.json")):
-            forget_untrustworthy(file.parent)
+        for verified in ("held-out", "confirm-*"):
+            for file in sorted(directory.glob(f"{verified}/**/run.json")):
+                forget_untrustworthy(file.parent)
     raise typer.Exit(_search(planners, directory, threads, executor, as_json=as_json))
 
 

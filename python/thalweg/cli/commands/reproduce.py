@@ -36,24 +36,34 @@ def command(
             metavar="NAME|DIR|all", help="Name of a study, folder with a study, or all.", show_default=False
         ),
     ],
-    engine_name: Annotated[str, option("--engine", "NAME|all", "Engine to use. [default: sim]")] = engine.DEFAULT,
+    engine_name: Annotated[
+        str, option("--engine", "NAME|all", "Engine: sim, kernel, uml, vm or all. [default: sim]")
+    ] = engine.DEFAULT,
     kernel: guest_kernel.Kernel = None,
     modules: guest_kernel.Modules = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points and repetitions, for a quick overview.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Folder of runs and pages. [default: runs/studies]")] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: depends on the engine]", min=1)
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; kernel, vm: 1]", min=1)
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit with code 1 if a claim that held in the recorded results no longer holds."),
+        typer.Option(
+            "--check",
+            help="Exit with code 1 if a claim that held in the recorded results no longer holds, or none are recorded.",
+        ),
     ] = False,
     record: Annotated[
         bool, typer.Option("--record", help="Store the results in the study's found.json, for --check.")
     ] = False,
     retry_untrustworthy: Retry = False,
     policy: Annotated[
-        Path | None, option("--policy", "FILE", "Write the policy file that follows from the results.")
+        Path | None,
+        option(
+            "--policy",
+            "FILE",
+            "Write the policy file that follows from the results, for `thalweg-agent tune --policy`.",
+        ),
     ] = None,
     figures: Annotated[
         Path | None,
@@ -226,7 +236,7 @@ def _check_recordable(studies: "Sequence[Study]") -> None:
 
 
 def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> None:
-    """Check that a policy is requested for only one study on one engine."""
+    """Check that a policy is requested for only one study on one engine, and that the study has one."""
     from thalweg.studies.pages import lessons
 
     if len(studies) > 1 or len(engines) > 1:
@@ -263,8 +273,8 @@ def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) 
 
 
 def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> bool:
-    """Return whether all claims that held still hold, and report the others; a run without any comparison fails as
-    well.
+    """Return whether all claims that held still hold, and report the others. A run without recorded results fails as
+    well; an engine that cannot run here is only reported.
     """
     from thalweg.studies.running import recorded_results
 

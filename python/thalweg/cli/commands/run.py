@@ -49,7 +49,7 @@ def command(
         option(
             "--threads",
             "N",
-            "Experiments at a time; on a cluster, per shard. [default: one per core; one in real time]",
+            "Experiments at a time. [default: one per core; kernel, vm: 1; on a cluster: 1 per shard]",
             min=1,
         ),
     ] = None,
@@ -65,12 +65,12 @@ def command(
 ) -> None:
     """Run a scenario, and write a report.
 
-    Ends with the table that `thalweg results` prints, and the paths of the run directory and the report.
+    Ends with the table of `thalweg results` (at most 30 lines) and the paths of the run directory and the report.
 
     The same command resumes an interrupted run; finished experiments are not run again.
 
-    With --check, each bound is judged by its 95 % interval over the repetitions: exit code 0 if all hold, 7 if one does
-    not, 8 if one is not settled, as with too few repetitions.
+    With --check, each bound is judged by its 95 % interval over the repetitions: exit code 7 if one does not hold, else
+    8 if one is not settled, as with too few repetitions; 1 if an experiment failed.
     """
     executors.check(executor)
     guest_kernel.choose(kernel, modules, engine_name)
@@ -125,7 +125,7 @@ def _judged(outcome: Outcome, directory: Path, bounds: "Sequence[checks.Check]")
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
-    """Write the report; return the error if that fails, because the results are printed in any case."""
+    """Write the report; return the error if that fails, because the results are printed nevertheless as text."""
     from thalweg.report import write
 
     try:

@@ -14,7 +14,9 @@ EPILOG = "Example: thalweg schema > scenario.schema.json"
 
 
 def command(
-    columns: Annotated[bool, typer.Option("--columns", help="Print the tables of runs and records instead.")] = False,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Print the columns of run directories and records instead.")
+    ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Print the schema of plans instead.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; the output is always JSON.", hidden=True)

@@ -28,7 +28,9 @@ def command(
     file: File,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="Command to run. [default: $SHELL]", show_default=False),
+        typer.Argument(
+            metavar="[-- COMMAND...]", help="Command to run. [default: $SHELL; uml needs one]", show_default=False
+        ),
     ] = None,
     engine_name: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use: kernel or uml.")] = (
         "kernel"
@@ -41,9 +43,9 @@ def command(
     ] = None,
     reach: Annotated[
         list[str] | None,
-        option("--reach", "HOST:PORT", "Service on this machine's loopback to make reachable at the other end."),
+        option("--reach", "HOST:PORT", "TCP service on this machine's loopback to make reachable at the other end."),
     ] = None,
-    pcap: Annotated[bool, typer.Option("--pcap", help="Record all packets.")] = False,
+    pcap: Annotated[bool, typer.Option("--pcap", help="Write all packets to the run directory.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-shell-TIME]")] = None,
     overrides: Overrides = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
@@ -51,10 +53,11 @@ def command(
 ) -> None:
     """Run a shell or a command on the path of a scenario.
 
-    The command runs at the sending end of the path, as on a host of its own; its traffic to $THALWEG_SERVER crosses the
-    bottleneck. The flows of the scenario do not run. Needs no root.
+    The command runs at one end of the path, as on a host of its own; its traffic to $THALWEG_SERVER, the other end,
+    crosses the path. The flows of the scenario do not run. Needs no root.
 
-    Ends with a table of the flows and the path of the run directory, and with the exit code of the command.
+    Ends with a table of the connections and the paths of the run directory and the report, and with the exit code of
+    the command.
     """
     if on not in ENDS:
         raise ThalwegError("bad-end", "--on", found=on, expected="sender or receiver", exit_code=Exit.USAGE)

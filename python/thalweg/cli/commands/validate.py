@@ -29,7 +29,9 @@ def command(
     second: Annotated[str, typer.Argument(metavar="ENGINE", help="Reference engine.", show_default=False)],
     grids: Annotated[
         list[str] | None,
-        option("--grid", "NAME|FILE", "A part of the ready-made grid, or a scenario. [default: all parts]"),
+        option(
+            "--grid", "NAME|FILE", "A part of the ready-made grid, or a scenario; can be repeated. [default: all parts]"
+        ),
     ] = None,
     quick: Annotated[
         bool,
@@ -40,18 +42,21 @@ def command(
     ] = None,
     out: Annotated[Path | None, option("--out", "DIR", f"Folder of the run directories. [default: {RUNS}]")] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: depends on the engine]", min=1)
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; kernel, vm: 1]", min=1)
     ] = None,
     retry_untrustworthy: Retry = False,
-    check: Annotated[bool, typer.Option("--check", help="Exit with code 1 if a goal is missed.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with code 1 if a goal is missed, 5 if none could be judged.")
+    ] = False,
     page: Annotated[Path | None, option("--page", "FILE", "Write a Markdown page, and its rows as CSV.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
     """Compare two engines on a grid of scenarios.
 
-    Prints the error of the first engine against the second, cell by cell and overall: goodput, retransmits, mean RTT,
-    share and completion time, each the median over repetitions; where they disagree most; and whether the goals of
-    this project are met. docs/reference/validation.md defines the scenarios, the errors and the goals.
+    Prints the error of the first engine against the second, cell by cell and overall: goodput, utilisation,
+    retransmits, mean RTT, share and completion time, each the median over repetitions; where they disagree most; and
+    whether the goals of this project are met. docs/reference/validation.md defines the scenarios, the errors and the
+    goals.
 
     The same command resumes an interrupted run; finished experiments are not run again.
     """
@@ -110,7 +115,7 @@ def _check_place(page: Path) -> None:
 
 
 def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
-    """Return the command that repeats the comparison, without the options for output files."""
+    """Return the command that repeats the comparison, up to and including `--page`, whose value the caller appends."""
     words = ["thalweg", "validate", first, second]
     for name in grids:
         words += ["--grid", name]

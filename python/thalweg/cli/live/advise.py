@@ -37,13 +37,15 @@ def command(
     ] = None,
     where: Annotated[
         list[str] | None,
-        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in."),
+        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in; can be repeated."),
     ] = None,
     prefixes: Annotated[
-        Path | None, option("--prefixes", "FILE", "Table of networks with their AS and country: pfx2as, or CSV.")
+        Path | None, option("--prefixes", "FILE", "Table of networks, for --by as and country: pfx2as, or CSV.")
     ] = None,
-    out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
-    policy: Annotated[Path | None, option("--policy", "FILE", "Write the resulting policy file for servers.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Also write an HTML page with figures.")] = None,
+    policy: Annotated[
+        Path | None, option("--policy", "FILE", "Write the policy file for `thalweg-agent tune --policy`.")
+    ] = None,
     treatment: Annotated[str, typer.Option("--treatment", metavar="CC", help="Algorithm to evaluate.")] = "bbr",
     control: Annotated[str, typer.Option("--control", metavar="CC", help="Algorithm to compare it with.")] = "cubic",
     design: Annotated[
@@ -60,7 +62,7 @@ def command(
     every: Annotated[str | None, option("--every", "TIME", "switchback: length of a period. [default: 1h]")] = None,
     turns_of: Annotated[
         str | None,
-        option("--turns-of", "NAME", "switchback: column of the units that switch, such as pop or machine."),
+        option("--turns-of", "NAME", "switchback: column whose values switch separately, such as pop."),
     ] = None,
     size_limit: Annotated[
         str,
@@ -72,18 +74,18 @@ def command(
     ] = "3MB",
     least: Annotated[int, typer.Option("--least", metavar="N", min=2, help="Minimum samples per algorithm.")] = 500,
     margin: Annotated[
-        str, typer.Option("--margin", metavar="PERCENT", help="Differences below this count as zero.")
+        str, typer.Option("--margin", metavar="PERCENT", help="Non-significant differences below this count as zero.")
     ] = "5%",
     false_share: Annotated[
         str,
-        typer.Option("--false", metavar="PERCENT", help="Maximum expected share of false verdicts."),
+        typer.Option("--false", metavar="PERCENT", help="Expected share of false verdicts for an algorithm."),
     ] = "5%",
     cluster: Annotated[
         Literal["prefix-hour", "prefix", "hour", "pair"] | None,
         option(
             "--cluster",
             "NAME",
-            "Bootstrap by prefix-hour, prefix, hour or pair. [default: by design]",
+            "Bootstrap by prefix-hour, prefix, hour, pair. [default: by --design]",
         ),
     ] = None,
     without_receiver_limited: Annotated[
@@ -102,7 +104,7 @@ def command(
         option("--spark", "MASTER", "Count on a Spark cluster: spark://host:7077."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory of DuckDB, above which it uses the disk.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory of queries, above which they use the disk.")
     ] = "2.7GB",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

@@ -69,7 +69,11 @@ def command(
     ] = None,
     maps: Annotated[
         list[str] | None,
-        option("--map", "COLUMN=FIELD[:UNIT]", "Fill a column of the records from a field of the source."),
+        option(
+            "--map",
+            "COLUMN=FIELD[:UNIT]",
+            "Fill a column from a field of the source; can be repeated. csv, json: required.",
+        ),
     ] = None,
     map_file: Annotated[Path | None, option("--map-file", "FILE", "TOML file with mappings as in --map.")] = None,
     delimiter: Annotated[
@@ -77,13 +81,14 @@ def command(
     ] = None,
     decimal: Annotated[
         str | None,
-        option("--decimal", "MARK", "csv, json: decimal mark, . or ,; the other separates thousands."),
+        option("--decimal", "MARK", "csv, json: decimal mark, '.' or ','; the other separates thousands."),
     ] = None,
     time_format: Annotated[
         str | None, option("--time-format", "FORMAT", "csv, json: format of times, as for strptime: '%d/%m/%Y %H:%M'.")
     ] = None,
     time: Annotated[
-        str | None, option("--time", "TIME", "ss: time of the dump. [default: when the file was written]")
+        str | None,
+        option("--time", "TIME", "ss: time of dumps that contain none. [default: when the file was written]"),
     ] = None,
     addresses: Annotated[
         str,
@@ -94,7 +99,7 @@ def command(
         ),
     ] = "truncated",
     key: Annotated[
-        Path | None, option("--key", "FILE", "Key file for --addresses hashed. [default: that of thalweg-agent]")
+        Path | None, option("--key", "FILE", "Key file of --addresses hashed. [default: /var/lib/thalweg/address.key]")
     ] = None,
     machine: Annotated[str | None, option("--machine", "NAME", "Machine name for rows that have none.")] = None,
     cc: Annotated[str | None, option("--cc", "NAME", "Congestion control for rows that have none.")] = None,

@@ -29,7 +29,9 @@ HEADINGS = (
     "short of CPU",
     "harm",
 )
-"""Columns of the table; numbers are medians over the simulated populations, except those of the third column."""
+"""Columns of the table. Numbers are medians over the simulated populations, except `worst tenth`, their 90th
+percentile, and `settled` and `after a change`: medians over destinations, with the 90th percentile in brackets.
+"""
 
 
 @commands.callback()
@@ -44,7 +46,9 @@ def simulate(
     ] = 100,
     policies: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help="Simulate only this policy; can be repeated."),
+        typer.Option(
+            "--policy", metavar="NAME", help="Simulate only this policy, such as 'bayes, guarded'; can be repeated."
+        ),
     ] = None,
     retransmit_price: Annotated[
         float,
@@ -65,8 +69,8 @@ def simulate(
 
     Every policy has the same populations: destinations with paths of several kinds, some of which change, and hosts
     that are short of CPU for a while. The result of a connection with each algorithm was simulated packet by packet.
-    Regret is the advantage of the best single algorithm of the path, in per cent of time or rate. All
-    columns are explained in docs/concepts/policies.md.
+    Regret is what a connection loses against the best algorithm of its path at that time, in per cent of time or rate.
+    All columns are explained in docs/concepts/policies.md.
     """
     from thalweg import engine
 

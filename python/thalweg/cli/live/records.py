@@ -21,9 +21,9 @@ def command(
     ],
     where: Annotated[
         list[str] | None,
-        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in."),
+        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in; can be repeated."),
     ] = None,
-    out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Also write an HTML page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
     """Summarise records of live servers.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg synth cdn --rows 1000000 --out synthetic"
 
 commands = typer.Typer(
-    help="Write synthetic records of servers, with the true effects.",
+    help="Write synthetic records of servers, with known true effects.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -36,28 +36,35 @@ def _group() -> None:
 def cdn(
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of records.", min=1)] = 1_000_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.", min=0)] = 1,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder; created if missing.")] = Path(
-        "synth-cdn"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Output folder; created if missing. Simulator runs go to DIR-runs."),
+    ] = Path("synth-cdn"),
     days: Annotated[int, typer.Option("--days", metavar="N", help="Days that the records span.", min=1, max=366)] = 7,
     truth: Annotated[
         str,
         typer.Option(
-            "--truth", metavar="NAME", help="True effect: simulated, none, tiny, reversed, paradox or correlated."
+            "--truth",
+            metavar="NAME",
+            help="True effect of BBR: simulated, none, tiny, reversed, paradox (Simpson's) or correlated (none, but"
+            " the connections of a client resemble each other).",
         ),
     ] = "simulated",
     design: Annotated[
         str, typer.Option("--design", metavar="NAME", help="Assignment of BBR: ab, before-after or switchback.")
     ] = "ab",
-    quick: Annotated[bool, typer.Option("--quick", help="Simulate fewer connections to draw from.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --truth simulated: simulate fewer connections to draw from.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write synthetic records of a CDN.
 
-    Clients of a wireless and of a wireline provider, of two networks far away, and the CDN's own traffic between and
-    within its points of presence, with CUBIC and with BBR. The simulator runs their connections, and any number of rows
-    is drawn from these. truth.json has the true differences of the algorithms, to compare estimates with; prefixes.csv
-    maps networks to their AS. docs/reference/synth.md has the details.
+    The connections are those of clients of a wireless and of a wireline provider and of two networks far away, and the
+    CDN's own traffic between and within its points of presence, each with CUBIC or BBR. With --truth simulated, the
+    simulator runs connections and the rows are drawn from these; otherwise times follow a formula. truth.json has the
+    true differences of the algorithms, to compare estimates with; prefixes.csv maps networks to their AS.
+    docs/reference/synth.md has the details.
     """
     from thalweg import synth
 

@@ -24,7 +24,7 @@ STYLES: dict[ClaimVerdict, str] = {
 }
 
 NARROWEST = 100
-"""Width of the table in columns if standard output is not a terminal."""
+"""Minimum width of the table in columns if standard output is not a terminal."""
 
 
 def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None) -> None:

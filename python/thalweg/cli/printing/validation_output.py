@@ -48,7 +48,7 @@ def show(comparison: "EngineComparison") -> None:
 
 
 def reports(parts: Sequence["GridPart"]) -> list[str]:
-    """Return the command that creates a report of both sides, for each part that has both."""
+    """Return the command that creates a report of a part's runs, for each part with results."""
     lines = []
     for part in parts:
         directories = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)

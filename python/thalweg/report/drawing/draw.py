@@ -28,7 +28,7 @@ MAX_WHISKERS = 12
 MAX_TICKS = 8
 """Maximum number of values along a logarithmic axis with individual ticks; above it ticks are at powers of ten."""
 OUTLIER = 2.0
-"""Ratio of the maximum to nearly all cells above which the colour scale is clipped."""
+"""Ratio of the largest distance from the middle to that of nearly all cells above which the colour scale is clipped."""
 NEARLY_ALL = 0.95
 DARK = 0.6
 """Position on the colour scale above which the number in a cell is white."""
@@ -111,7 +111,9 @@ def packed(drawing: Drawing) -> PageJson:
 
 
 def _placed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the name of its line and of its panel to every row; names include the engine if there are several."""
+    """Add the columns `name` (of the line) and `place` (the panel, with the engine if there are several); non-finite
+    numbers become null.
+    """
     engines = rows["engine"].drop_nulls().n_unique() if "engine" in rows.columns else 0
     parts = [pl.col("panel").cast(pl.String)] if "panel" in rows.columns else []
     parts += [pl.col("engine").cast(pl.String)] if engines > 1 else []
@@ -223,8 +225,8 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float, str]:
-    """Return the ends of the colour scale, in the displayed unit; extreme cells are clipped so that the others stay
-    distinguishable.
+    """Return the ends of the colour scale, in the displayed unit, and a note if extreme cells are clipped, so that the
+    others stay distinguishable.
     """
     if values.is_empty():
         return 0.0, 1.0, ""

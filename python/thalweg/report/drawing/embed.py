@@ -72,7 +72,7 @@ def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
 
 
 class Distributions(TypedDict):
-    """Distributions as columns: point, flow, measure, and the sorted values in the measure's unit."""
+    """Distributions as columns: point, flow, measure, and the sorted values in the unit of the measure's title."""
 
     point: list[int]
     flow: list[int]

@@ -12,8 +12,9 @@ digits. Their columns depend on the kind:
 | parallel | x, y, line, text, end | lines over the axes x, crossed at y (0 to 1); rows with an `end` are labels |
 
 All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
-a missing column has one value everywhere. x (and y of a heatmap) may be numbers or texts: numbers are positioned on an
-axis, texts are in order of appearance.
+a heatmap also choice (the value of a selection list for which a cell is shown). A missing column has one value
+everywhere. x (and y of a heatmap) may be numbers or texts: numbers are positioned on an axis, texts are in order of
+appearance.
 """
 
 from collections.abc import Mapping
@@ -87,7 +88,10 @@ class Figure:
     """
 
     def __post_init__(self) -> None:
-        """Check the columns of the kind, so that a mistake is detected here and not in a browser."""
+        """Check the columns of the kind, so that a mistake is detected here and not in a browser.
+
+        Raises `ThalwegError` if one is missing.
+        """
         missing = [name for name in COLUMNS[self.kind] if name not in self.rows.columns]
         if missing:
             raise ThalwegError(

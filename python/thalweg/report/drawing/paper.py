@@ -182,7 +182,7 @@ def _encodings(spec: PageJson) -> list[PageJson]:
 
 
 def _add_legends(spec: PageJson, drawing: Drawing, columns: int) -> None:
-    """Add legends of colours, shapes and dashes; a single line is named in the title."""
+    """Add legends of colours, shapes and dashes if there are several lines."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:
         return

@@ -114,7 +114,7 @@ def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
 
 
 def _over_time(summary: Summary, algorithms: Sequence[Algorithm]) -> Iterator[Figure]:
-    """Return the number of closes per time step; a step without any is 0."""
+    """Yield figures of the connections and of the transfers that ended per time step; a step without any is 0."""
     table = summary.over_time.filter(pl.col("cc").is_in([algorithm.cc for algorithm in algorithms]))
     starts = table["start_us"]
     if starts.n_unique() < 2:

@@ -17,7 +17,7 @@ from thalweg.report.text.labels import NOTHING
 from thalweg.report.text.numbers import scale_for
 
 MAX_PARTS = 1000
-"""Approximate maximum number of table rows, which limits the size of the page; `--json` has all of them."""
+"""Maximum number of parts in the table, which limits the size of the page; `--json` has all of them."""
 
 MAX_LEFT_OUT = 20
 """Maximum number of excluded files that are named; the others are counted."""

@@ -45,7 +45,7 @@ WORDS = {
 MAX_VALUES = 12
 """Maximum number of values; the others are counted together."""
 SURE = 30
-"""Minimum number of rows of an algorithm for its quantiles."""
+"""Minimum number of rows of an algorithm for reliable quantiles; below it, the page has a caution."""
 MAX_LEFT_OUT = 20
 """Maximum number of excluded files that are named; the others are counted."""
 

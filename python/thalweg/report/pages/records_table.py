@@ -14,7 +14,7 @@ MIDDLE = (0.1, 0.9)
 
 
 def cells(spreads: Sequence[Spread | None], unit: str, *, is_mean: bool = False) -> tuple[str, list[str]]:
-    """Return medians with the range of the middle 80 %, or means, as text; and their common unit.
+    """Return the common unit, and medians with the range of the middle 80 %, or means, as text.
 
     `-` replaces a missing distribution.
     """

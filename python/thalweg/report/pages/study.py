@@ -143,12 +143,12 @@ class Headline:
     engine: str
     holds: int
     judged: int
-    """Number of claims that could run."""
+    """Number of claims that were run."""
     counts: list[tuple[ClaimVerdict, int]]
 
 
 def headlines(page: StudyPage) -> list[Headline]:
-    """Count the verdicts of each engine; claims that could not run are counted, but not as judged."""
+    """Count the verdicts of each engine; claims that were not run are counted, but not as judged."""
     listed = []
     for engine in page.engines:
         verdicts = [judged_.verdict for claim in page.claims for judged_ in claim.judged if judged_.engine == engine]

@@ -26,7 +26,7 @@ def key_title(key: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a value of a sweep as it is written in the scenario.
+    """Return a value of a sweep as it is written in the scenario; numbers have at most six significant digits.
 
     >>> [value_text(value) for value in ("0.5bdp", 0.01, 2.0, True)]
     ['0.5bdp', '0.01', '2', 'true']

@@ -1,4 +1,4 @@
-"""Converts a study's Markdown to HTML; raw HTML is escaped, images are removed, and only safe links are kept."""
+"""Converts a study's Markdown to HTML; raw HTML is escaped, images become text, and only safe links are kept."""
 
 from collections.abc import Sequence
 

@@ -34,7 +34,7 @@ class Carrier:
 
     @classmethod
     def of(cls, link: Raw, folder: Path) -> "Carrier | None":
-        """Return a direction's capacity; None if it is malformed, which is reported elsewhere."""
+        """Return a direction's capacity; None for a CSV of conditions, and if it is malformed (reported elsewhere)."""
         if isinstance(link.get("trace"), str):
             trace = values.trace_of(link, folder)
             # No lower bound is computed for changing conditions.

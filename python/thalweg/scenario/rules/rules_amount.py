@@ -1,6 +1,7 @@
 """Rules about the amount of data of an experiment: an experiment that exceeds any memory is rejected before it runs.
 
-Only predictable amounts are counted: samples of flows that last until the end, and random arrivals.
+Only predictable amounts are counted: samples of flows that last until the end, random arrivals, and messages of
+applications.
 """
 
 from fractions import Fraction
@@ -21,11 +22,13 @@ are written.
 """
 
 MAX_ARRIVALS = 10_000_000
-"""Maximum number of connections of a flow in one experiment, the same as for `repeat.count`."""
+"""Maximum number of connections, or messages of the application, of a flow in one experiment; the number of connections
+is the same as for `repeat.count`.
+"""
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check the number of samples and of arrivals."""
+    """Check the number of samples, of arrivals and of messages."""
     interval = values.quantity(raw, "sample_interval", quantities.time, "10ms")
     if interval and interval < SHORTEST_SAMPLE_INTERVAL_NS:
         mistakes.add(
@@ -83,7 +86,7 @@ def _active_ns(flow: Raw, raw: Raw) -> int:
 
 
 def _arrivals(flow: Raw, active_ns: int) -> Fraction:
-    """Return the mean number of random arrivals of a flow, over all copies."""
+    """Return the mean number of random arrivals of a flow, over all copies; 0 if `count` limits them."""
     repeat = values.table(flow, "repeat")
     rate = values.quantity(repeat, "rate", quantities.arrival_rate)
     if rate is None or "count" in repeat:
@@ -104,7 +107,7 @@ def _copies(flow: Raw) -> int:
 
 
 def _round_time(least_ns: int) -> str:
-    """Round a time up to 1, 10 or 100 of a unit, and return it as text.
+    """Return a longer time as text: the next of 1, 10 or 100 of a unit; the next whole second from 100 s.
 
     >>> _round_time(20_000_001), _round_time(999)
     ('100ms', '1us')

@@ -32,7 +32,7 @@ PARAMETERS = MappingProxyType(
         "size": ("probe",),
     }
 )
-"""Parameters of each application."""
+"""Applications that have each parameter."""
 
 DEFAULTS: Mapping[str, str] = MappingProxyType(
     {

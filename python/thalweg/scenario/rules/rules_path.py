@@ -197,7 +197,9 @@ def _loses_everything_in_the_end(loss: object) -> bool:
 
 
 def last_rate(link: Raw) -> int | None:
-    """Return the rate in bit/s of a link at the end; None if a trace sets it."""
+    """Return the rate in bit/s of a link at the end; None if a trace sets it, the last step has none, or it is
+    unlimited.
+    """
     steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
     return steps[-1] if steps else values.quantity(link, "rate", quantities.rate)
 
@@ -278,7 +280,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
 
 
 def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check the hosts of buffer limits, and the limits."""
+    """Check that every host is used, and the limits of its socket buffers."""
     hosts = values.table(raw, "host")
     flows = values.tables(raw, "flow")
     senders = {sender for _, flow in flows if isinstance(sender := flow.get("host"), str)} | {"sender"}

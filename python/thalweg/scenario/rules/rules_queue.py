@@ -41,7 +41,7 @@ PARAMETERS = MappingProxyType(
         "rtt": ("cake",),
     }
 )
-"""Parameters of each discipline."""
+"""Disciplines that have each parameter."""
 
 ABOVE_ZERO = ("target", "interval", "tupdate", "rtt")
 """Times that must be above zero."""

@@ -2,7 +2,7 @@
 
 crates/units implements the same in Rust; tests/vectors/quantities.json tests both. Rates are in bits per second, sizes
 in bytes (`MB` = 10^6, `MiB` = 2^20), times in nanoseconds, all from 0 to 2^64 - 1. A fraction of the base unit is an
-error; values are never rounded silently.
+error; values are never rounded silently. The parsers raise `QuantityError` for any other text.
 """
 
 import re

@@ -31,7 +31,7 @@ def range_of(condition: TomlValue) -> Range | None:
 
 
 def values_of(condition: TomlValue) -> list[TomlValue]:
-    """Return the values that a condition lists; empty for a range."""
+    """Return the values that a condition lists; the condition must not be a range."""
     return condition if isinstance(condition, list) else [condition]
 
 
@@ -46,7 +46,9 @@ def decides_derived(key: str) -> bool:
 
 
 def number(value: TomlValue | None) -> float | None:
-    """Parse a value of a sweep as a number; quantities are in base units (bit/s, B, s, or BDPs)."""
+    """Parse a value of a sweep as a number; quantities are in base units (bit/s, B, s, or BDPs). None for other texts
+    and truth values.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):

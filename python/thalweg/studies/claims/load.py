@@ -95,7 +95,8 @@ def find(name: str) -> Path:
 def load(folder: Path) -> Study:
     """Read and check a study.
 
-    Raises `ThalwegErrors` with all mistakes in claims.toml, or in a scenario.
+    Raises `ThalwegErrors` with all mistakes in claims.toml, or in a scenario; `ThalwegError` if a file cannot be read
+    or is not TOML.
     """
     document = read(folder / CLAIMS)
     try:

@@ -68,7 +68,7 @@ def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Eng
     """Plan a part for an engine.
 
     The result includes the points that the engine cannot run. Raises `ThalwegErrors` if the overrides of claims.toml
-    are invalid.
+    are invalid, or the default engine, without a set-up, does not support the scenario.
     """
     table = study.claims.parts[part]
     setup = table.engines.get(engine.name)

@@ -103,7 +103,8 @@ class PartData:
     def pick(self, quantity: Quantity) -> Picked:
         """Select the points and values of a quantity.
 
-        Raises `NotRun` if no point satisfies its conditions.
+        Raises `NotRun` if the part was not run, no experiment is complete or no point satisfies its conditions;
+        `NotQuick` if only the full set has such points.
         """
         if self.planned.why_not:
             raise NotRun(self.planned.why_not)
@@ -127,7 +128,7 @@ class PartData:
         return Picked(points, values, open_keys, self.planned.part)
 
     def not_recorded(self, measure: str) -> str | None:
-        """Return the inputs of a measure that the engine does not record; None if it records all of them."""
+        """Return an input of a measure that the engine does not record; None if it records all, or nothing was run."""
         if self.run is None:
             return None
         lacking = (

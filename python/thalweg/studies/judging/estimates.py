@@ -226,7 +226,9 @@ def _difference(value: Side, against: Side) -> Centre:
 
 
 def _ratio(value: Side, against: Side) -> Centre:
-    """Return the logarithm of the ratio and its derivatives; the ratio itself where a mean is 0."""
+    """Return the logarithm of the ratio and its derivatives; the ratio itself where a mean is not positive, and NaN
+    where the reference is 0.
+    """
     is_log = (value.mean > 0) & (against.mean > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(against.mean == 0, np.nan, value.mean / against.mean)

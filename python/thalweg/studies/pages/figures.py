@@ -111,7 +111,9 @@ def _rows(planned: Wanted, parts: dict[str, PartData], data: PartData) -> pl.Dat
 
 
 def _axis(planned: Wanted, column: pl.Series) -> pl.Series:
-    """Return the values of an axis: numbers if all values are ordered numbers, otherwise texts."""
+    """Return the values of an axis: numbers if all are numbers, or quantities in a figure of lines or points; otherwise
+    texts.
+    """
     values = column.to_list()
     numbers = [number(value) for value in values]
     if all(value_number is not None for value_number in numbers) and (

@@ -30,7 +30,7 @@ def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> 
 
 
 def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
-    """Return an engine's decision trees in the format of --json; None if the study has none."""
+    """Return an engine's decision trees in the format of --json; None if the study has none, or was not run."""
     if study.claims.tree is None or not reproduced.parts:
         return None
     from thalweg.studies.judging import tree  # importing scikit-learn takes a second

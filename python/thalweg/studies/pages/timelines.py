@@ -9,9 +9,11 @@ from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 
 def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
-    """Return t_s, value and flow of the quantity at the first point that satisfies the figure's conditions.
+    """Return t_s, value, flow and line (a number per connection) of the quantity, from the typical repetition at the
+    first point that satisfies the figure's conditions.
 
-    Raises `NotRun` if no point does.
+    Raises `NotRun` if no point does, the part was not run, no experiment is complete, or the engine does not record the
+    quantity of these flows.
     """
     if data.planned.why_not or data.run is None:
         raise NotRun(data.planned.why_not or "no experiment is complete")

@@ -92,6 +92,8 @@ def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
 
     If some experiments already existed, the earlier duration is kept, provided that it is for the same number of
     experiments.
+
+    Raises `ThalwegError` if the file is damaged, `OSError` if it cannot be written.
     """
     engines, name = read(study), size(quick=quick)
     before = engines.get(reproduced.engine.name, {}).get(name)

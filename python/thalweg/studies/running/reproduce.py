@@ -88,7 +88,8 @@ class Reproduced:
 def plan(study: Study, engine: Engine, capabilities: Capabilities, *, quick: bool) -> Reproduced:
     """Plan all parts of a study.
 
-    Raises `ThalwegErrors` if the overrides of claims.toml are invalid.
+    Raises `ThalwegErrors` if the overrides of claims.toml are invalid, or the default engine, without a set-up, does
+    not support a scenario.
     """
     planned_parts = {
         part: prepare(study, part, engine, capabilities.engines, quick=quick) for part in study.claims.parts

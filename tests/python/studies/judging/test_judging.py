@@ -190,7 +190,7 @@ def test_a_share_counts_the_points_within_the_bounds(race: dict[str, PartData]) 
 def test_an_untested_claim_says_where_it_is_tested(race: dict[str, PartData]) -> None:
     verdict = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
     assert verdict.verdict == "cannot run here"
-    # The conditions on the numeric key exclude all points that the earlier condition selects.
+    # The earlier condition leaves no points for the condition on the numeric key.
     assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
     assert verdict.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 

@@ -18,8 +18,8 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// Returns the part of an address that is recorded; addresses with the same part are written alike. IPv4-mapped
-    /// IPv6 addresses count as IPv4.
+    /// Returns the part of an address that determines what is recorded: addresses with the same part are written alike.
+    /// IPv4-mapped IPv6 addresses count as IPv4.
     pub fn kept(&self, address: IpAddr) -> IpAddr {
         match (self, address.to_canonical()) {
             (Addresses::Truncated, IpAddr::V4(address)) => {

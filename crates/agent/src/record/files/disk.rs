@@ -36,7 +36,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Creates the folder, or opens an existing one, and removes the unfinished files of earlier processes.
+    /// Creates the folder, or opens an existing one, and removes the files of earlier processes that are unfinished or
+    /// part of a merged file.
     ///
     /// # Errors
     /// If the settings are inconsistent, the folder is not writable, or another agent writes to it.

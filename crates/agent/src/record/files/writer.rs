@@ -15,8 +15,8 @@ use thalweg_trace::RecordRow;
 /// Number of rows that are converted to columns together: as many as fit in the first-level cache.
 const ROWS_AT_ONCE: usize = 16;
 
-/// Writes rows into a folder of records. All disk I/O happens in a separate thread, so only [`Writer::finish`] makes
-/// the caller wait.
+/// Writes rows into a folder of records. After [`Writer::open`], all disk I/O happens in a separate thread, so only
+/// [`Writer::finish`] and a drop make the caller wait.
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,

@@ -165,7 +165,7 @@ fn shallow_path() -> Path {
     Path::new("50Mbps", "40ms", 80)
 }
 
-/// Returns the share of packets lost after the first two seconds.
+/// Returns the ratio of lost to delivered packets after the first two seconds.
 fn loss(pipe: &Pipe) -> f64 {
     let (from, to) = (pipe.row_at(at("2s")), pipe.rows.last().expect("rows"));
     (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64

@@ -364,7 +364,7 @@ fn file() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/bbr_tuned.txt.gz")
 }
 
-/// Returns the differences between two sets of values, as text.
+/// Returns the values that differ from `last` as text, and stores them in `last`.
 fn changes(values: &Values, last: &mut Values) -> String {
     let mut text = String::new();
     for (name, value) in values {

@@ -25,7 +25,8 @@ fn a_17_handling_token_bucket_policers() {
     }
 }
 
-/// Returns a probe that loses too much, until the response to the losses.
+/// Runs a probe that loses too much. Returns the connection, and the rows at the start of the probe and at the response
+/// to the losses.
 fn failed_probe(variant: f64) -> (Pipe, Row, Row) {
     let mut pipe = pipe(usual_path(), variant);
     let before = wait_for_phase(&mut pipe, UP);
@@ -38,8 +39,8 @@ fn failed_probe(variant: f64) -> (Pipe, Row, Row) {
     (pipe, before, failed)
 }
 
-/// Reports the losses as spurious, and asserts that the bounds are reset, cwnd is restored, and probing resumes as in
-/// the draft.
+/// Reports the losses as spurious, and asserts that the bounds and cwnd are restored, and that probing resumes in the
+/// draft's variant only.
 fn assert_restored(pipe: &mut Pipe, before: &Row, variant: f64) {
     let (cwnd, ssthresh) = (before.cwnd, before.ssthresh);
     pipe.undo(cwnd, ssthresh);

@@ -17,7 +17,8 @@ pub(super) struct Conditions {
     pub rates: Series<Rate>,
     /// Propagation delays, the first at 0.
     pub delays: Series<Span>,
-    /// Ratios of independent losses, the first at 0; empty if the link's loss model does not change.
+    /// Ratios of independent losses, the first at 0; empty without a profile, for other loss models, and if the ratio
+    /// is always 0.
     pub losses: Series<Probability>,
 }
 

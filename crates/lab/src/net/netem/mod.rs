@@ -32,9 +32,9 @@
 //! packets in flight. A packet leaves a link of the plan when its transmission ends, but it leaves htb when its
 //! transmission begins. Therefore, the delay includes the transmission time of a full packet forward and of an ACK in
 //! reverse; it changes with the rate. In virtual time, forward packets pass an additional netem instead, which holds
-//! each for its own transmission time (`rate`), unless there is jitter or holding back. With up traffic, packets of
-//! both sizes take the reverse path, and the netem with the delay holds each for its own transmission time (`rate`) on
-//! the reverse link.
+//! each for its own transmission time (`rate`), unless there is jitter, holding back, or a policer behind the queue.
+//! With up traffic, packets of both sizes take the reverse path, and the netem with the delay holds each for its own
+//! transmission time (`rate`) on the reverse link.
 //!
 //! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem computes a packet's delay from its
 //! predecessor's departure (sch_netem.c, netem_enqueue), and a rate of 100 Gbit/s has no other effect. With
@@ -260,7 +260,7 @@ impl Shaping {
     /// Runs the commands.
     ///
     /// # Errors
-    /// `no-qdisc`: the kernel rejects a command.
+    /// `no-qdisc`: the kernel rejects a command. `old-tc`: `tc` does not support a queue discipline. `no-tool`.
     pub fn make(self, shell: &mut Shell) -> Result<Qdiscs, Error> {
         let devices: Vec<String> = self.lines.iter().flat_map(Line::device).collect();
         shell.run_all(Some(ROUTER), &devices).map_err(refused::by_kernel)?;
@@ -311,7 +311,7 @@ impl Shaping {
         ));
     }
 
-    /// Adds random loss and duplicates, if the link has any.
+    /// Adds random loss or duplicates, if the link has any.
     fn loss(&mut self, direction: &Direction<'_>) -> Option<(String, String)> {
         let mut losses = direction.conditions.losses.iter();
         let loss = match losses.next() {
@@ -333,7 +333,7 @@ impl Shaping {
         Some((device, "1:".to_owned()))
     }
 
-    /// Returns the device of the queue: the interface itself if there is one and no stage follows.
+    /// Returns the device of the queue: the interface itself if there is only one and no stage follows.
     fn queue_device(&mut self, direction: &Direction<'_>, is_something_behind: bool) -> String {
         match direction.to {
             [only] if !is_something_behind => only.clone(),

@@ -1,5 +1,4 @@
-//! The commands generated for an experiment. Their effect on a kernel is tested in
-//! tests/network_netem.rs.
+//! The commands generated for an experiment. Their effect on a kernel is tested in tests/lab/network_netem.rs.
 
 use super::*;
 use crate::net::places::places;

@@ -74,7 +74,7 @@ pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<Strin
     None
 }
 
-/// Formats loss and duplicates, if the link has any.
+/// Formats loss, or else duplicates, if the link has any; the module `refused` rejects links with both.
 pub(super) fn loss(link: &Link) -> Option<String> {
     let loss = match link.loss {
         Loss::Bernoulli { ratio: Probability::NEVER } => None,

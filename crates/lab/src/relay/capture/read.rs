@@ -13,7 +13,7 @@ const MAX_BLOCK_BYTES: usize = 1 << 12;
 /// Passes every packet of a capture, in the order in which they were offered.
 ///
 /// # Errors
-/// If the file cannot be read, or is not a complete capture.
+/// If the file cannot be read, is not a capture, or ends within a block.
 pub fn read(path: &Path, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
     read_from(BufReader::with_capacity(1 << 20, File::open(path)?), take)
 }

@@ -16,9 +16,9 @@ use thalweg_units::{Span, Time};
 
 /// Number of packets in a batch.
 const BATCH: usize = 256;
-/// Maximum number of batches that wait for the disk: 45 MB, or a second and a half at 1.5 Gbit/s with ACKs.
+/// Maximum number of batches that wait for the disk: 50 MB, or a second and a half at 1.5 Gbit/s with ACKs.
 const WAITING: usize = 1024;
-/// Time after which an incomplete batch is handed over, so that readers can follow a growing file.
+/// Time after which the next packet also hands over an incomplete batch.
 const MAX_WAIT: Span = Span::from_millis(100);
 
 struct Entry {
@@ -129,8 +129,8 @@ mod tests {
     use std::process::Command;
     use thalweg_units::Bytes;
 
-    /// Returns packets with every combination of direction and outcome, and with sizes below and above the stored
-    /// length. They are more than fit into a batch.
+    /// Returns packets of both directions with three outcomes, and with sizes below and above the stored length. They
+    /// are more than fit into a batch.
     fn packets() -> Vec<Captured> {
         let packet = |number: u64| Captured {
             is_forward: number % 2 == 0,

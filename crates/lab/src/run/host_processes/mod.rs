@@ -1,9 +1,9 @@
 //! The host processes of an experiment, which receive commands and report events.
 //!
-//! Every wait has a timeout: a host that reports nothing, exits, or does not read its commands stops the experiment,
-//! and the error quotes the end of its standard error. Threads serve the pipes, so that a host that does not read
-//! cannot block the engine. Dropping the value closes the standard input of every host, on which hosts exit; those that
-//! have not exited after [`EXIT_TIMEOUT`] are killed with their process group.
+//! Every wait for an answer has a timeout: a host that reports nothing, exits, or does not read its commands stops the
+//! experiment, and the error quotes the end of its standard error. Threads serve the pipes, so that a host that does
+//! not read cannot block the engine. Dropping the value closes the standard input of every host, on which hosts exit;
+//! those that have not exited after [`EXIT_TIMEOUT`] are killed with their process group.
 
 use super::Failure;
 use crate::error::Error;
@@ -154,7 +154,7 @@ impl<'a> HostProcesses<'a> {
         self.hosts.len()
     }
 
-    /// Returns the process ids of all hosts.
+    /// Returns the process ids of all hosts, except those that run in the guest of another host.
     pub fn pids(&self) -> Vec<u32> {
         self.hosts.iter().filter_map(|host| Some(host.child.as_ref()?.id())).collect()
     }

@@ -35,7 +35,8 @@ const STATUS: Span = Span::from_secs(1);
 /// Observes the network namespaces of these names, the receiver last, until the command `stop`.
 ///
 /// # Errors
-/// `no-packet-socket` or `no-inet-diag`: the kernel refuses an interface that observation requires.
+/// `no-packet-socket` or `no-inet-diag`: the kernel refuses an interface that observation requires. `no-resources`: it
+/// refuses to create a thread.
 pub fn observe(
     stage: &Stage<'_>,
     experiment: &Experiment,

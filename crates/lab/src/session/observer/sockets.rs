@@ -31,7 +31,7 @@ pub struct Watched {
     pub algorithm: String,
     pub info: TcpInfo,
     pub is_closed: bool,
-    /// Samples that differ from the previous one in sent or received data.
+    /// Samples that differ from the previous one in sent segments or acknowledged bytes.
     pub samples: Vec<(Time, TcpInfo, CcInfo)>,
     /// Histogram of the smoothed round-trip times of these samples.
     pub rtts: Histogram,
@@ -46,7 +46,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Opens the network namespace of this file, and starts with its connections.
+    /// Prepares to sample the network namespace of this file, and starts to receive reports of closed connections.
     ///
     /// # Errors
     /// `no-inet-diag`: the kernel refuses.

@@ -252,7 +252,8 @@ impl Connections {
         }
     }
 
-    /// Called when the socket accepts no more data for now, or returned an error.
+    /// Called after a write, with its error if it failed: waits until the socket accepts more data, or polls for the
+    /// end of the transfer.
     fn after(&mut self, id: usize, error: Option<std::io::Error>) -> Result<(), Error> {
         if let Some(error) = error {
             return self.fail(id, Errno::from_io_error(&error).unwrap_or(Errno::CONNRESET));

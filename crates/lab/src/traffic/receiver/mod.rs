@@ -215,7 +215,7 @@ impl Sink {
         }
     }
 
-    /// Stops the threads of large connections, and returns the number of received bytes.
+    /// Stops the threads of large connections, and returns the numbers of received bytes, connections and datagrams.
     fn finish(self) -> BTreeMap<String, f64> {
         let bytes = self.bytes + self.bulk.finish();
         let measured = [

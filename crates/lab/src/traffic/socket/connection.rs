@@ -70,7 +70,7 @@ impl Connection {
     /// Creates an unconnected socket with the congestion control of its flow.
     ///
     /// # Errors
-    /// If the limit of descriptors is reached, or the algorithm is unavailable.
+    /// If the limit of descriptors is reached, the algorithm is unavailable, or the kernel cannot pace the connection.
     pub(in crate::traffic) fn new(
         series: usize,
         number: u64,

@@ -1,4 +1,4 @@
-//! Limits the number of connections that a host may have open concurrently.
+//! Raises the limit of open files, which limits the number of concurrent connections of a host.
 
 use crate::error::Error;
 use thalweg_plan::plan::{Experiment, Repeat};

@@ -8,7 +8,8 @@ use thalweg_units::Time;
 /// A transfer in progress.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct Transfer {
-    /// Start time: just before connect(2), or before the first write on an open connection.
+    /// Start time: just before connect(2), or before the first write on an open connection; for a message of an
+    /// application, the time at which it was due.
     pub(in crate::traffic) start: Time,
     /// Size in bytes; `None` if unlimited.
     pub(in crate::traffic) size: Option<u64>,

@@ -140,8 +140,8 @@ fn scarce(host: &Host) -> Option<Cpu> {
     host.cpu.filter(|cpu| !cpu.is_whole())
 }
 
-/// Returns a processor to share. If there are several, each guest gets a different one, and none gets the last one,
-/// which the relay uses.
+/// Returns a processor to share. If there are several, guests get them in turn, except the last one, which the relay
+/// uses.
 fn processor_to_share() -> usize {
     let allowed = sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
     let mut allowed: Vec<usize> = allowed.unwrap_or_else(|_| vec![0]);

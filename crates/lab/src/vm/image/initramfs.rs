@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  /engine              this program, the guest's first process
-//!  /bin/ip, /bin/tc     the machine's programs, and the libraries of all programs
+//!  /bin/ip, /bin/tc     the machine's programs
+//!  /lib…, /usr/lib…     the libraries of all programs, at the paths of the machine
 //!  /bin/thalweg-agent   loads eBPF congestion controls; only if the machine has it
 //!  /modules/*.ko        modules, and index.json, which lists their dependencies
 //!  /order.json          this guest's task, and the user's files, in a separate archive at the end

@@ -1,4 +1,4 @@
-//! The engine's side of guests: finds their kernel, starts them in a network, and restricts their processors.
+//! The engine's side of guests: finds their kernel, starts them in a network, and lists their processors' threads.
 
 use super::qemu::{self, Accelerator, Card, Devices, Programs};
 use super::{probe, sys};
@@ -36,7 +36,7 @@ impl Guests {
     ///
     /// # Errors
     /// The requirement that the machine lacks (`no-tool`, `no-namespaces`, `no-tap`, `no-guests`), or the kernel
-    /// (`no-kernel`, `bad-kernel`).
+    /// (`no-kernel`, `bad-kernel`); `bad-guest`: a file of the guests cannot be read.
     pub fn open(engine: &Path) -> Result<Guests, Error> {
         probe::machine()?;
         let kernel = VmKernel::find()?;
@@ -88,7 +88,7 @@ impl Guests {
     ///
     /// # Errors
     /// `unknown-cc`: their kernel has no algorithm of this name. `no-agent`: the agent, which would load it, is
-    /// missing. `not-honoured`, `bad-cc`.
+    /// missing. `not-honoured`, `invalid-experiment`: a parameter is not supported.
     pub(crate) fn check(&self, flow: &Flow) -> Result<(), Error> {
         let is_there = |name: &str| self.algorithms().iter().any(|known| known == name);
         if self.is_label(flow) {
@@ -130,7 +130,7 @@ impl Guests {
     /// the folder of their output, and the socket is connected to the host that runs them.
     ///
     /// # Errors
-    /// `no-guest`, or the error of the process start.
+    /// `no-guest`, `bad-cc`, `not-honoured`, `invalid-experiment`, or the error of the process start.
     pub(crate) fn start(
         &self,
         network: &mut Network,

@@ -133,7 +133,7 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
     }
 }
 
-/// Returns the next message, unless a process that has `waited` for a CPU sends none within the timeout.
+/// Returns the next message. The time for which the sender has `waited` for a CPU does not count towards the timeout.
 fn wait_for<T>(said: &Receiver<T>, timeout: Duration, waited: impl Fn() -> Duration) -> Result<T, RecvTimeoutError> {
     let start = Instant::now();
     loop {
@@ -168,7 +168,8 @@ fn not_booted(release: &str, how: &str, console: &str) -> Error {
     Error::new("bad-kernel", message, hint)
 }
 
-/// Returns the last lines of a console, without addresses of call traces and colours.
+/// Returns the last lines of a console, or those around a panic message or an error of this program, without addresses
+/// of call traces.
 pub(crate) fn last_lines(console: &str) -> String {
     let is_message = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
     let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();

@@ -12,7 +12,7 @@ use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, s
 /// Timeout of kernel operations that take effect immediately.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns both ends of a connection with this congestion control; the first is the side that opened it.
+/// Returns both ends of a connection; the first is the side that opened it, and uses this congestion control.
 fn connect(cc: &str) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback is up");
     let address = listener.local_addr().expect("it is bound");

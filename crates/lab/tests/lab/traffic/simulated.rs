@@ -1,4 +1,4 @@
-//! Compares an experiment on a kernel with the simulator: connections, sizes and times must be equal.
+//! Compares an experiment on a kernel with the simulator: connections and sizes must be equal, start times close.
 
 use super::plans::{experiment, flow, sizes};
 use super::rig::{Outcome, Rig};

@@ -10,7 +10,7 @@ use crate::math::normal_quantile;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Number of points, which determines probabilities to about 1 %.
+/// Number of points, which determines probabilities to about 2 percentage points.
 const POINTS: usize = 256;
 
 /// Number of dimensions: one per arm, one for the level, and one for the noise.

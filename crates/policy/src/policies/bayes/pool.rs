@@ -50,8 +50,8 @@ impl Pool {
         self.0.iter_mut().zip(after).for_each(|(sums, estimate)| sums.add(estimate, 1.0));
     }
 
-    /// Moves the estimate of larger networks towards that of this one, weighted by their variances. The destination's
-    /// own contribution is excluded, because it would be counted twice.
+    /// Moves the estimate of larger networks towards that of this one: the more destinations this one has, the closer
+    /// (see [`HALF`]). The destination's own contribution is excluded, because it would be counted twice.
     pub fn inform(&self, prior: &mut Prior, own: Option<&[GainEstimate]>) {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {
