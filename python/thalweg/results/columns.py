@@ -206,11 +206,18 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Latest delivery-rate sample that was not limited by the application; for programs, payload "
-                "delivered since the previous sample.",
+                "Latest delivery-rate sample that was not limited by the application, or a higher one that was; "
+                "for programs, payload delivered since the previous sample.",
             ),
             Column("srtt_us", "u64", True, False, "Smoothed round-trip time."),
-            Column("min_rtt_us", "u64", True, False, "Smallest round-trip time so far on this connection."),
+            Column(
+                "min_rtt_us",
+                "u64",
+                True,
+                False,
+                "Smallest round-trip time on this connection in the last five minutes; for programs, as their "
+                "qlog reports it.",
+            ),
             Column(
                 "acked_bytes",
                 "u64",
@@ -643,7 +650,7 @@ RECORDS: dict[str, Table] = {
                 True,
                 False,
                 "Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: "
-                "the row is not a transfer, or the transfer did not end.",
+                "the row is not a transfer, the transfer did not end, or the application set its pace.",
             ),
             Column(
                 "goodput_bps",

@@ -35,7 +35,8 @@ class QueueTable(Table):
     """The discipline."""
     limit: Annotated[int, Field(ge=1, le=4294967295)] | None = None
     """Limit of the queue, in packets; of red in bytes. Default: path.buffer if it is set, else Linux's default: 1000
-    packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
+    packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); cake has 10240 packets, and red path.buffer's
+    default.
     """
     target: Time | None = None
     """Acceptable standing delay: 5 ms (codel, fq_codel), or the delay that the controller holds: 15 ms (pie, fq_pie,
@@ -66,7 +67,9 @@ class QueueTable(Table):
     min: Size | None = None
     """Average queue length at which marking or dropping begins: a third of max (red)."""
     max: Size | None = None
-    """Average queue length at which every packet is marked or dropped: a quarter of the limit (red)."""
+    """Average queue length at which every packet is marked or dropped: three times min if that is set, else a quarter
+    of the limit (red).
+    """
     avpkt: Size | None = None
     """Average size of a packet: 1000 bytes (red)."""
     burst: Annotated[int, Field(ge=1, le=4294967295)] | None = None
@@ -166,7 +169,7 @@ class Reverse(Table):
 
     rate: Rate | None = None
     """Constant rate. Without `rate`, `steps` and `trace` the reverse path is unlimited; an unlimited flow that goes up
-    needs one of the three.
+    needs one of the three, or a limited socket buffer of its hosts.
     """
     steps: list[Step] | None = None
     """Conditions that change in steps. The first step is at `"0s"`; `rtt` is set in path.steps."""
@@ -198,7 +201,7 @@ class Reverse(Table):
 
 class Path(Table):
     """The bottleneck and the reverse path. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate`
-    may be combined with steps without rates.
+    may be combined with steps or a trace without rates.
     """
 
     rate: Rate | None = None
@@ -352,7 +355,9 @@ Arrivals = Literal["poisson"]
 
 
 class Repeat(Table):
-    """Further connections of a flow: either `gap` (with `until` or `count`), or `arrivals` with `rate` and `sizes`."""
+    """Further connections of a flow: either `gap`, or `arrivals` with `rate` and optionally `sizes`. Both may have
+    `until` and `count`.
+    """
 
     gap: Time | None = None
     """The next connection opens this long after the previous one has finished."""
@@ -581,7 +586,7 @@ class Scenario(Table):
     source: str = ""
     """Source of the scenario: paper, section, figure."""
     duration: Time | None = None
-    """Time limit of each experiment. Optional if every flow has a size."""
+    """Time limit of each experiment. Optional if every flow ends without it, through a size, a count or a stop."""
     repetitions: Annotated[int, Field(ge=1, le=100000)] = 1
     """Number of repetitions of each point of the sweep, each with a different seed."""
     seed: Annotated[int, Field(ge=0, le=9007199254740991)] = 1
