@@ -135,7 +135,7 @@ globalThis.thalweg = (() => {
       write();
       take(range);
     };
-    // Returns the box of the plot of a chart that is under a pointer; undefined if there is none.
+    // Returns the box of the plot of a chart that is under a pointer, else undefined.
     const plot = (element, event) => [...element.querySelectorAll("svg path.background")]
       .map((path) => path.getBoundingClientRect())
       .filter((box) => box.width > 0 && event.clientX >= box.left - 4 && event.clientX <= box.right + 4 &&
