@@ -1,5 +1,7 @@
 """Detects points whose repetitions will be copies of one another, because nothing in the plan is random."""
 
+from collections.abc import Mapping
+
 from thalweg.engine import Engine
 from thalweg.plan.models import (
     CapacitySteps,
@@ -10,6 +12,7 @@ from thalweg.plan.models import (
     LoadSizes,
     LossBernoulli,
     Plan,
+    Profile,
     QueueFifo,
     RepeatOnce,
     RepeatPoisson,
@@ -25,7 +28,7 @@ def warning(plan: Plan, engine: Engine) -> str | None:
         return None
     points = {experiment.experiment: experiment for experiment in plan.experiments}
     repeated = {experiment.experiment for experiment in plan.experiments if experiment.repetition > 0}
-    count = sum(not is_random(points[number]) for number in repeated)
+    count = sum(not is_random(points[number], plan.profiles) for number in repeated)
     if not count:
         return None
     where = "" if count == len(points) else f" at {count} of {len(points)} points"
@@ -39,12 +42,15 @@ def warning(plan: Plan, engine: Engine) -> str | None:
     )
 
 
-def is_random(experiment: Experiment) -> bool:
-    """Return whether a deterministic engine may draw random numbers that change the experiment."""
+def is_random(experiment: Experiment, profiles: Mapping[str, Profile]) -> bool:
+    """Return whether a deterministic engine may draw random numbers that change the experiment.
+
+    `profiles` are those of the plan, by name.
+    """
     return (
         _is_jitter_felt(experiment)
-        or _is_link_random(experiment.forward)
-        or _is_link_random(experiment.reverse)
+        or _is_link_random(experiment.forward, profiles)
+        or _is_link_random(experiment.reverse, profiles)
         or any(host.delay_jitter_ns > 0 or host.qdisc is not None for host in experiment.hosts.values())
         or any(map(_is_flow_random, experiment.flows))
     )
@@ -56,8 +62,11 @@ def _is_jitter_felt(experiment: Experiment) -> bool:
     """
     flow, *others = experiment.flows
     is_constant = all(
-        isinstance(link.capacity, CapacityUnlimited)
-        or (isinstance(link.capacity, CapacitySteps) and len(link.capacity.steps) == 1)
+        link.profile is None
+        and (
+            isinstance(link.capacity, CapacityUnlimited)
+            or (isinstance(link.capacity, CapacitySteps) and len(link.capacity.steps) == 1)
+        )
         for link in (experiment.forward, experiment.reverse)
     )
     is_alone = not others and flow.count == 1 and isinstance(flow.repeat, RepeatOnce) and not experiment.background
@@ -65,9 +74,11 @@ def _is_jitter_felt(experiment: Experiment) -> bool:
     return experiment.start_jitter_ns > 0 and not (is_alone and is_sized and is_constant)
 
 
-def _is_link_random(link: Link) -> bool:
+def _is_link_random(link: Link, profiles: Mapping[str, Profile]) -> bool:
     loss = link.loss
     loses = 0 < loss.ratio < 1 if isinstance(loss, LossBernoulli) else bool(loss.p or loss.loss_good)
+    points = profiles[link.profile].points if link.profile is not None else []
+    loses = loses or any(0 < (point.loss or 0) < 1 for point in points)
     return loses or not isinstance(link.queue, QueueFifo) or bool(link.jitter_ns or link.reorder or link.duplicate)
 
 

@@ -27,7 +27,8 @@ class Interrupt:
 
 @contextmanager
 def forwarding(engine: subprocess.Popen[bytes], report: Callable[[], None]) -> Iterator[Interrupt]:
-    """Forward signals to the engine while the block runs, and report the first one.
+    """Forward signals to the engine while the block runs, and report the first one. Ignored signals stay ignored, as
+    with nohup.
 
     Python delivers signals only to the main thread; in other threads this does nothing.
     """
@@ -46,7 +47,8 @@ def forwarding(engine: subprocess.Popen[bytes], report: Callable[[], None]) -> I
             deadline.start()
             report()
 
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
+    heeded = [number for number in PASSED_ON if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, pass_on) for number in heeded}
     try:
         yield interrupt
     finally:

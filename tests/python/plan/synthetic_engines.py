@@ -28,6 +28,8 @@ SIM = Engine(
             "path.rate",
             "path.steps.at",
             "path.steps.rate",
+            "path.steps.rtt",
+            "path.steps.loss",
             "path.trace",
             "path.rtt",
             "path.buffer",

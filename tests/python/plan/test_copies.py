@@ -51,6 +51,10 @@ def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
         STILL.replace("[path]\n", '[path]\njitter = "1ms"\n'),
         STILL.replace("[path]\n", "[path]\nreorder = 0.01\n"),
         STILL.replace("[path]\n", "[path]\nduplicate = 0.01\n"),
+        STILL.replace('rate = "40Mbps"', 'steps = [{at = "0s", rate = "40Mbps"}, {at = "2s", loss = 0.01}]'),
+        'start_jitter = "1rtt"\n'
+        + STILL.replace('rtt = "45ms"', 'rtt = "45ms"\nsteps = [{at = "0s", rtt = "45ms"}, {at = "2s", rtt = "90ms"}]')
+        + 'size = "1MB"\n',
         STILL.replace("cubic", "bbr"),
         STILL + '[path.reverse]\nrate = "1Mbps"\nloss = 0.01\n',
         STILL + '[host.receiver]\ndelay_jitter = "1ms"\n',

@@ -101,6 +101,20 @@ def test_a_signal_reaches_the_engine_once_and_it_exits_cleanly(
     assert (tmp_path / "asked").read_text() == f"{int(signal.SIGINT)}\n"
 
 
+def test_a_run_under_nohup_survives_the_end_of_the_terminal(behave: Any) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def listener(event: dict[str, Any]) -> None:
+        if event["event"] == "finished":
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    try:
+        outcome = behave("finish", listener=listener)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (outcome.exit_code, outcome.finished) == (Exit.FINE, 2)
+
+
 def test_a_signal_after_the_last_experiment_still_interrupts(behave: Any) -> None:
     def listener(event: dict[str, Any]) -> None:
         if event["event"] == "done":
