@@ -74,11 +74,11 @@ class Found:
     status: str = ""
 
     def judged(self, case: Case) -> list[Fetched]:
-        """Return the connections that are judged."""
+        """Return the treated connections after the first `SETTLED`, or after the first `FOLLOWED` since the change."""
         return self._treated(self._first(case) + (FOLLOWED if case.turns else SETTLED))
 
     def learning(self, case: Case) -> list[Fetched]:
-        """Return all connections from the start or from the change on, including those from which the tuner learned."""
+        """Return all treated connections; if the path changes, those since the change."""
         return self._treated(self._first(case))
 
     def _first(self, case: Case) -> int:

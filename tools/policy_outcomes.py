@@ -180,7 +180,11 @@ def run(document: Document, folder: Path) -> pl.DataFrame:
 
 
 def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
-    """Return the transfers of a cell, in the order in which they were sent."""
+    """Return the transfers of a cell, in the order in which they were sent.
+
+    An incomplete transfer is scaled to its full size, or left out if it lasted for less than `MIN_US` or delivered
+    nothing.
+    """
     empty_path_us = quantities.time(kind["rtt"]) / 1e3
     table = []
     for row in flows.sort("experiment", "repetition", "connection").iter_rows(named=True):

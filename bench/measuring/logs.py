@@ -187,7 +187,7 @@ def _blocks(form: str, seed: int) -> Iterator[str]:
 
 
 def _damaged(row: str, traffic: _Traffic) -> str:
-    """Return the row; one in a thousand is truncated or its first digits are replaced."""
+    """Return the row; one in a thousand is truncated, or its first two digits `1` are replaced with `one`."""
     if traffic.random.random() >= MALFORMED_SHARE:
         return row
     if traffic.random.random() < 0.5:

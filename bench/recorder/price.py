@@ -57,8 +57,8 @@ class Price:
         return None if self.measuring_ns_per_call is None else self.ns_per_call - self.measuring_ns_per_call
 
     def quiet_ns(self) -> float | None:
-        """Return the maximum cost of a connection in the best tenth of the windows, which have the least
-        disturbance.
+        """Return the net cost per connection, in ns, below which a tenth of the windows are: those with the least
+        disturbance. None without an empty program.
         """
         windows = sorted(self.net_ns_per_connection or [])
         return windows[len(windows) // 10] if windows else None

@@ -1,6 +1,8 @@
 """A server and a client, a path between them with loss, delay or a small buffer, and programs at both ends.
 
-server ──cable── middle ──cable── client the middle is a bridge, or delays packets (bench/agent/delay.c)
+    server ──cable── middle ──cable── client
+
+The middle is a bridge, or delays packets (bench/agent/delay.c).
 """
 
 import subprocess

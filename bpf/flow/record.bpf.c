@@ -295,7 +295,7 @@ int record_flows(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* Purposes of a scan, as bits. A scan that shows all connections writes samples, and no interim rows. */
+/* Purposes of a scan, as bits. A scan that shows all connections writes snapshots, and no interim rows. */
 enum { SCAN_SHOWS_ALL = 1 };
 
 struct scan {

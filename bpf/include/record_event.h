@@ -24,7 +24,7 @@
 enum record_kind {
 	RECORD_CLOSE,    /* a closed connection */
 	RECORD_INTERIM,  /* an open connection, for an interim row */
-	RECORD_SNAPSHOT, /* an open connection, for a client that asked for its state */
+	RECORD_SNAPSHOT, /* an open connection, for a client that asked for its state, or at any scan if RECORD_BLIND */
 	RECORD_TRANSFER, /* a transfer on a connection that stays open */
 	RECORD_GONE,     /* a closed connection whose close the kernel did not report: its last sample */
 };
@@ -60,7 +60,7 @@ enum record_reason {
 	RECORD_LINK_LOCAL,  /* left alone: the peer's address is link-local */
 	RECORD_KEEP,        /* left alone because of an override */
 	RECORD_OVERRIDE,    /* an override selected the algorithm */
-	RECORD_REFUSED,     /* the kernel did not set the drawn algorithm */
+	RECORD_REFUSED,     /* the kernel did not set the algorithm that was drawn, or selected by an override */
 };
 
 struct record_event {

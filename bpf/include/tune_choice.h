@@ -74,7 +74,7 @@ struct tune_row {
 
 /*
  * Number of decisions about new connections, per CPU. The index is the reason (lower four bits) and the algorithm
- * (upper four), as in the flags of an event. For RECORD_REFUSED, the algorithm is the one that was drawn.
+ * (upper four), as in the flags of an event. For RECORD_REFUSED, the algorithm is the one that could not be set.
  */
 #define TUNE_DECISIONS 256
 

@@ -79,8 +79,8 @@ class Result:
         """Return a table of all complete experiments, with a column per swept key.
 
         Args:
-            name: `flows` (a row per transfer), `samples` (per connection and moment), `state` (values of an
-                algorithm), `queue` (per direction and moment) or `packets` (only with `engine.record`).
+            name: `flows` (a row per transfer), `samples` (per connection and sampling time), `state` (per change of an
+                algorithm's state), `queue` (per direction and sampling time) or `packets` (only with `engine.record`).
 
         Raises:
             ThalwegError: The table is unknown, or a file is damaged.
@@ -100,7 +100,8 @@ class Result:
 
         Returns:
             A row per point of the sweep, flow and measure. Columns: `experiment`, the swept keys, `flow` (null for the
-            path), `cc`, `measure`, `unit`, `n`, `mean`, `low`, `high` (null without an interval), `median`, `copies`.
+            path), `cc`, `measure`, `unit`, `n`, `mean`, `low`, `high` (null without an interval), `median`, `copies`
+            (whether the repetitions are copies of one another).
 
         Raises:
             ThalwegError: A measure is unknown.

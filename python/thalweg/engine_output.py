@@ -91,7 +91,9 @@ class Live(TypedDict):
 
 
 class PolicySpread(TypedDict):
-    """Distribution of a number over the simulated populations."""
+    """Median and worst decile of a number over the simulated populations; of `settled` and `settled_after_change`, over
+    the destinations of all populations.
+    """
 
     median: float
     worst_decile: float

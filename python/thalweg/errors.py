@@ -28,11 +28,14 @@ class Exit(IntEnum):
     NO_EVIDENCE = 5
     """There is no evidence: nothing could be compared or evaluated, or no experiment of a run can be used."""
     INCOMPLETE = 6
-    """Some evidence is missing: experiments are untrustworthy, failed or not finished, and were excluded."""
+    """Some evidence is missing: experiments are untrustworthy, failed or unfinished, or `compare` lacks a requested
+    measure or flow.
+    """
     CHECK_BROKEN = 7
-    """A check of `--check` does not hold: its interval is beyond the bound."""
+    """A bound of `--check` of `run` or `results` does not hold: its interval is beyond the bound."""
     NOT_SETTLED = 8
-    """A check of `--check`, or a row of `compare --strict`, is not settled: too few repetitions, or values are missing.
+    """A bound of `--check` of `run` or `results`, or a row of `compare --strict`, is not settled: too few repetitions,
+    or values are missing.
     """
     TEMPORARY = 75
     """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""

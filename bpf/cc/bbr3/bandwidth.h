@@ -17,7 +17,7 @@ BBR3_INLINE uint32_t bbr3_bw(const struct bbr3 *it)
 	return bbr3_min(bbr3_max_bw(it), it->bw_shortterm);
 }
 
-/* Adds a sample; an app-limited one is used only if it is larger than the maximum (draft: UpdateMaxBw). */
+/* Adds a sample; an app-limited one is used only if it is not below the maximum (draft: UpdateMaxBw). */
 BBR3_INLINE void bbr3_update_max_bw(struct bbr3 *it, uint32_t bw, uint32_t is_app_limited)
 {
 	if (!is_app_limited || bw >= bbr3_max_bw(it))

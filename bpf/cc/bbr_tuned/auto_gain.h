@@ -31,7 +31,10 @@ TUNED_FUNCTION void tuned_count(struct tuned_tally *tally, const struct tuned_ac
 	tally->lost += ack->losses;
 }
 
-/* Returns the gain for shares of packets and a queueing delay in units of 1/256 of the minimum round-trip time. */
+/*
+ * Returns the gain. `base` is the share of packets lost while cruising, `excess` the amount by which the share lost in
+ * the probe exceeds it. `queue` is the mean queueing delay in units of 1/256 of the minimum round-trip time.
+ */
 TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uint64_t base, uint64_t excess,
 					  uint64_t queue)
 {
@@ -44,7 +47,10 @@ TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uin
 	return tuned_min(tuned_max(gain, least), TUNED_MAX_PROBE_GAIN);
 }
 
-/* Called when a probe begins: sets the gains of the probe and, if probe_drain_gain has its default, of the drain. */
+/*
+ * Called when a probe begins: sets its gain. Also sets the gain of the drain, unless probe_drain_gain differs from its
+ * default, 2 minus probe_gain.
+ */
 TUNED_FUNCTION void tuned_set_probe_gain(struct tuned_state *it, const struct tuned_params *params,
 					 const struct tuned_ack *ack)
 {

@@ -19,7 +19,7 @@ TUNED_FUNCTION uint64_t tuned_spread(const struct tuned_params *params, uint64_t
 	return (value * params->probe_jitter + TUNED_UNIT / 2) / TUNED_UNIT;
 }
 
-/* Returns `value` with random jitter. */
+/* Returns `value` plus or minus a random part of at most `probe_jitter` of it. */
 TUNED_FUNCTION uint64_t tuned_jittered(const struct tuned_params *params, uint64_t value, uint32_t random)
 {
 	uint64_t spread = tuned_spread(params, value);
@@ -48,7 +48,10 @@ TUNED_FUNCTION void tuned_advance_cycle(struct tuned_state *it, const struct tun
 		it->phases = TUNED_PHASE_CRUISE + tuned_jittered(params, params->cruise_phases, random);
 }
 
-/* Enters PROBE_BW at a random phase except the drain; with the time clock, at a random time before the next probe. */
+/*
+ * Enters PROBE_BW at a random phase except the drain. If probe_interval_us is set, it cruises first, and the first
+ * probe begins at a random time within this interval.
+ */
 TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned_params *params,
 				      const struct tuned_ack *ack)
 {
@@ -64,8 +67,8 @@ TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned
 }
 
 /*
- * Returns whether the phase has lasted for a minimum round-trip time; with the time clock, whether the next probe is
- * due.
+ * Returns whether the phase has lasted for a minimum round-trip time; while cruising, if probe_interval_us is set,
+ * whether the next probe is due.
  */
 TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const struct tuned_params *params,
 					     const struct tuned_ack *ack)
@@ -77,6 +80,7 @@ TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const
 
 /*
  * Returns the predicted number of packets in flight when the next packet departs; `inflight` is the current number.
+ * With a gain above 1, the burst that departs then is added.
  */
 TUNED_FUNCTION uint64_t tuned_inflight_at_departure(const struct tuned_ack *ack, uint64_t inflight, uint32_t gain)
 {

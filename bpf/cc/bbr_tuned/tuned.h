@@ -121,7 +121,7 @@ struct tuned_ack {
 	uint32_t is_round_start;
 	uint32_t is_pipe_full;
 	uint32_t is_conserving; /* whether one packet is sent per delivered packet */
-	uint32_t extra_acked;   /* the largest excess of an aggregate of ACKs */
+	uint32_t extra_acked;   /* largest recent number of packets acknowledged beyond those that `bw` explains */
 	uint32_t prior_cwnd;    /* before recovery or PROBE_RTT */
 	uint32_t is_min_rtt_fresh; /* whether this ACK has measured or confirmed the smallest round-trip time */
 };

@@ -21,7 +21,10 @@ RULE_FUNCTION uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t ga
 	return rate < in->max_pacing_rate_bytes_per_s ? rate : in->max_pacing_rate_bytes_per_s;
 }
 
-/* Returns the packets expected in flight: a part of bandwidth x min_rtt, rounded up. Invalid before both are known. */
+/*
+ * Returns the packets expected in flight: expected_percent of bandwidth x min_rtt, rounded up, or the short-term bound
+ * if that is smaller. Invalid before bandwidth and min_rtt are known.
+ */
 RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version, const struct rule_input *in)
 {
 	uint64_t unit = 100ULL << RULE_BW_SHIFT;
@@ -38,9 +41,9 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 
 /*
  * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its
- * application has nothing to send. If less is in flight, pacing has missed departures while the sender was off CPU: it
- * then paces with the gain of STARTUP to catch up. In version 3 the threshold is
- * 84 % of a BDP, or the short-term bound if that is smaller.
+ * application has nothing to send. If less is in flight, pacing has missed departures while the sender was off CPU, and
+ * the rule paces with the gain of STARTUP to catch up, except in the first round trips after PROBE_RTT. In version 3
+ * the threshold is 84 % of a BDP, or the short-term bound if that is smaller.
  */
 RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_version *version, const struct rule_input *in,
 			      struct rule_output *out)

@@ -42,14 +42,17 @@ struct rule_version {
 };
 
 /*
- * Version 1 probes at 1.25 times the bandwidth every eight rounds, which compensates for 1 - 1/1.25 = 1/5. The gain of
- * STARTUP is 2/ln 2, as rounded by BBR.
+ * Version 1 probes at 1.25 times the bandwidth every eight rounds, which compensates for stalls that cost up to
+ * 1 - 1/1.25 = 1/5 of the time. The gain of STARTUP is 2/ln 2, as rounded by BBR.
  */
 static const struct rule_version rule_version_1 = {
 	.startup_gain = RULE_GAIN_UNIT * 2885 / 1000 + 1,
 	.expected_percent = 100,
 	.missed_ratio = 5,
-	/* A late burst compensates for half of itself, and probing for the rest. */
+	/*
+	 * A burst is the data of 2^-10 s. After a late one, pacing lets the next burst leave earlier by up to half of that
+	 * time, about 500 us (Linux: tcp_update_skb_after_send()). BBR's probing compensates for the rest.
+	 */
 	.missed_us = 500,
 };
 
@@ -126,8 +129,8 @@ struct rule_schedule {
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/*
-	 * Maximum bandwidth between stalls, in the current time window and in the previous one, and the start of the
-	 * sample.
+	 * Maximum bandwidth between stalls, in the current time window and in the previous one, the start of the current
+	 * window, and the time and `delivered` at the start of the current sample.
 	 */
 	uint64_t bw;
 	uint64_t bw_before;
@@ -136,8 +139,8 @@ struct rule_schedule {
 	uint32_t mark_delivered;
 
 	/*
-	 * STARTUP: BBR's count of round trips without growth, the number of them with a stall, the time at which the last
-	 * of these was counted, and whether a stall has begun since.
+	 * STARTUP: the time at which `flat_stalls` last increased, BBR's count of round trips without growth, the number of
+	 * them with a stall, and whether a stall has occurred since that time.
 	 */
 	uint64_t flat_at_us;
 	uint32_t full_bw_count;
@@ -168,7 +171,7 @@ struct rule_output {
 	uint32_t is_startup_over; /* the pipe is full: STARTUP ends */
 	uint32_t full_bw_count;   /* BBR's count of round trips without growth */
 	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: no PROBE_RTT for 10 s (version 3: 5 s) */
-	uint32_t boosted; /* whether this ACK counts as one at which the sender was short of CPU */
+	uint32_t boosted; /* whether the rule has raised the pacing rate at this ACK */
 };
 
 #include "paper.h"

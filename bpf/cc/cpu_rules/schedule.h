@@ -26,8 +26,9 @@
 #define RULE_FULL_STALL_US 50000
 
 /*
- * The comparison of stalls with the loss that BBR's probing compensates (rule_version.missed_ratio) covers at least a
- * second: a virtual machine with a dedicated CPU also has stalls, which occur in bursts.
+ * Stalls are compared with the time that BBR's probing compensates (rule_version.missed_ratio). The totals of this
+ * comparison are halved when they exceed about a second, or the time after which a stall is forgotten if that is
+ * longer: a virtual machine with a dedicated CPU also has stalls, which occur in bursts.
  */
 #define RULE_LATELY_US (1 << 20)
 
@@ -48,7 +49,7 @@
 /* Maximum time, so that nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
-/* A stall is remembered for this number of RTTs plus stall lengths: the window of BBR's bandwidth filter. */
+/* A stall is remembered for this number of times min_rtt plus its length: the window of BBR's bandwidth filter. */
 #define RULE_MEMORY_ROUNDS 10
 
 /* The longest stall decays by 1/N with each shorter one. */
@@ -57,7 +58,7 @@
 /* A bandwidth below one packet per 17 ms does not bound samples: stalls do not affect flows paced so slowly. */
 #define RULE_MIN_BW 1000
 
-/* The debt is at most this multiple of the cost of the longest stall. */
+/* The debt is at most this multiple of the data that BBR would have sent in the longest stall. */
 #define RULE_OWED_STALLS 2
 
 /* A loss ratio above 1/N is congestion: 2 %, as in BBR's versions 2 and 3. */
@@ -99,7 +100,7 @@ RULE_FUNCTION uint64_t rule_max(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-/* Returns whether the sender has recently been off CPU. */
+/* Returns whether the last stall is still remembered (RULE_MEMORY_ROUNDS). */
 RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us)
 {
 	return it->stall_us && now_us - it->stalled_at_us < RULE_MEMORY_ROUNDS * (min_rtt_us + it->stall_us);
@@ -108,7 +109,7 @@ RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t
 /*
  * Returns the corrected interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU
  * are handled at the same moment. A sample that begins between them counts the remaining ones as delivered in no time.
- * Therefore, no sample may be faster than the ACK rate between stalls.
+ * Therefore, while a stall is remembered, no sample may be faster than the ACK rate between stalls.
  */
 RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
 					      uint64_t delivered, uint64_t interval_us)

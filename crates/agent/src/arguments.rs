@@ -95,9 +95,9 @@ pub enum Cc {
         /// bbr_cpu, bbr3, bbr_tuned, bbr_auto, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
-        /// Parameter; can be repeated. `rule`, the reaction to a shared CPU: for bbr_cpu schedule (the default) or
-        /// paper, for bbr3 none (the default), schedule or paper. For bbr_tuned and bbr_auto a parameter of BBR, such
-        /// as probe_gain
+        /// Set a parameter; can be repeated. bbr_cpu and bbr3 have only `rule`, the reaction to a shared CPU: bbr_cpu
+        /// accepts schedule (the default) and paper, bbr3 accepts none (the default), schedule and paper. bbr_tuned and
+        /// bbr_auto have the parameters of BBR, such as probe_gain. A FILE has no parameters
         #[arg(long, value_name = "PARAM=VALUE")]
         set: Vec<String>,
         /// Same as --set rule=NAME
@@ -107,8 +107,8 @@ pub enum Cc {
         #[arg(long)]
         keep: bool,
     },
-    /// Unregister an eBPF algorithm; if it is the default, bbr, cubic or reno becomes the default. Connections that use
-    /// it keep it until they close
+    /// Unregister an eBPF algorithm; if it is the default, the first available of bbr, cubic and reno becomes the
+    /// default. Connections that use it keep it until they close
     Unload {
         /// Name, as shown by `cc list`
         name: String,

@@ -42,7 +42,7 @@ use thalweg_units::{Packets, Span};
 /// The search covers 1/N of the distance per round trip: a quarter.
 const SEARCH_DIVISOR: u64 = 4;
 
-/// Unit of the average number of segments per ACK: 16ths.
+/// An average of 1: the average number of segments per ACK is in 16ths.
 const RATIO_UNIT: u64 = 16;
 
 /// While cwnd does not change, a result is reused for 1/N s, in whole ticks.

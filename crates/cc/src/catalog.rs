@@ -190,7 +190,7 @@ impl BuildError {
         }
     }
 
-    /// Returns the actual value.
+    /// Returns a description of what was given.
     pub fn found(&self) -> String {
         match self {
             BuildError::UnknownName(name) => format!("{name:?}"),
@@ -246,6 +246,9 @@ pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Contr
 ///
 /// # Errors
 /// If the controller or a parameter is unknown, or a value is invalid.
+///
+/// # Panics
+/// If `name` is a controller without the parameters of `bbr`.
 pub fn bbr_words(name: &str, params: &BTreeMap<String, f64>) -> Result<Vec<bbr::Word>, BuildError> {
     let entry = find(name)?;
     check(entry, params)?;

@@ -115,9 +115,10 @@ pub struct Conn {
     pub is_cwnd_limited: bool,
     /// Whether cwnd was fully used in the latest window, in slow start too (Linux: `tp->is_cwnd_limited`).
     pub is_cwnd_exhausted: bool,
-    /// Whether the receiver's window is too small for a segment.
+    /// Whether the receiver's window has no space for another full-sized segment.
     pub is_receiver_limited: bool,
-    /// Whether the sender has recently been application-limited.
+    /// Whether segments sent now count as application-limited: from when the application, or the controller by
+    /// [`Window::is_held_back`], limits the sender until the data then in flight is delivered.
     pub is_app_limited: bool,
     /// Whether segments are paced, at the request of the application or the controller.
     pub is_paced: bool,
@@ -227,13 +228,15 @@ pub trait Controller: Debug + Send {
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Called when `packets` segments were acknowledged cumulatively, in any state; 0 for an ACK that acknowledges only
-    /// selectively. `rtt` is [`Ack::rtt`]. Precedes [`Controller::on_ack`] for the same ACK.
+    /// selectively, for which it is called only if `rtt` is known. `rtt` is [`Ack::rtt`]. Precedes
+    /// [`Controller::on_ack`] for the same ACK.
     fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
 
-    /// Called for an ACK on which cwnd may be raised. If the controller governs recovery, called for every ACK that
-    /// arrives while segments are outstanding, except one that a later ACK has overtaken. This includes ACKs that
-    /// neither deliver anything nor detect a loss: [`Ack::acked`] and [`Ack::lost`] are then 0, and [`Ack::rate`] is
-    /// `None`.
+    /// Called for an ACK on which cwnd may be raised: it acknowledges data cumulatively, or selectively on a path with
+    /// strong reordering, and the state is neither Cwr nor Recovery. If the controller governs recovery, called for
+    /// every ACK that arrives while segments are outstanding, except one that a later ACK has overtaken. This includes
+    /// ACKs that neither deliver anything nor detect a loss: [`Ack::acked`] and [`Ack::lost`] are then 0, and
+    /// [`Ack::rate`] is `None`.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
 
     /// Returns the new ssthresh when a loss is detected. [`Conn::state`] is still the state before the loss.
@@ -292,7 +295,7 @@ pub trait Controller: Debug + Send {
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
 
     /// Passes the controller's state to `take` under Linux's names: the members of `struct bbr`, `struct bictcp` or
-    /// `struct dctcp`, in their units, but without their limits of width. Tests compare them with a kernel's; members
-    /// that currently have no meaning are omitted.
+    /// `struct dctcp`, and `snd_cwnd_cnt`, in their units, but not truncated to their width. Tests compare them with a
+    /// kernel's; members that currently have no meaning are omitted.
     fn kernel_words(&self, _take: &mut dyn FnMut(&'static str, u64)) {}
 }

@@ -24,7 +24,7 @@ impl Gain {
     pub const STARTUP: Gain = Gain(256 * 2885 / 1000 + 1);
     /// ln 2 / 2: drains the queue of Startup's last round in one round.
     pub const DRAIN: Gain = Gain(256 * 1000 / 2885);
-    /// 1.25: growth per round below which Startup counts the pipe as full.
+    /// 1.25: minimum growth of the bandwidth per round; after three rounds with less, the pipe counts as full.
     pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
 
     /// Returns the gain of `value` hundredths, rounded down.

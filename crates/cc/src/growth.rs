@@ -6,7 +6,7 @@
 use crate::{Ack, Conn, Window};
 use thalweg_units::Packets;
 
-/// Unit of factors that multiply windows.
+/// A factor of 1: factors that multiply windows are in 1024ths.
 pub(crate) const UNIT: u64 = 1024;
 
 /// Converts a factor between 0 and 1 to 1024ths.
@@ -34,8 +34,8 @@ pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     acked.saturating_sub(used)
 }
 
-/// Applies slow start, and returns the ACK's segments that remain for congestion avoidance. `None` if cwnd must not
-/// grow: none remain, or cwnd does not limit the sender.
+/// Applies slow start if cwnd limits the sender, and returns the ACK's segments that remain for congestion avoidance;
+/// `None` if none remain or cwnd does not limit the sender.
 #[inline]
 pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> Option<Packets> {
     if !conn.is_cwnd_limited {

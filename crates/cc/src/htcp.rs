@@ -40,7 +40,7 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// Unit of alpha and beta: 128ths.
+/// An alpha or beta of 1: both are in 128ths.
 const ONE: u64 = 128;
 
 /// Limits of beta: 0.5 and 0.8 (draft: adaptive backoff).

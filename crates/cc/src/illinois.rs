@@ -35,12 +35,12 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Span};
 
-/// Unit of alpha, and its limits.
+/// An alpha of 1 (alpha is in 128ths), and the limits of alpha.
 const ALPHA_UNIT: u64 = 128;
 const ALPHA_MIN: u64 = 3 * ALPHA_UNIT / 10;
 const ALPHA_MAX: u64 = 10 * ALPHA_UNIT;
 
-/// Unit of beta, and its limits.
+/// A beta of 1 (beta is in 64ths), and the limits of beta.
 const BETA_UNIT: u64 = 64;
 const BETA_MIN: u64 = BETA_UNIT / 8;
 const BETA_MAX: u64 = BETA_UNIT / 2;

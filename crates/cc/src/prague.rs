@@ -24,7 +24,7 @@
 //! reference implementation), no smaller segments for small windows, no variation of the pacing rate, no paced
 //! chirping. All paths return exact counts, so the fall-back to Reno without them is omitted.
 //!
-//! Reported: `alpha`, from 0 to 1; `cwnd_fraction_packets`, cwnd before it is rounded.
+//! Reported: `alpha`, from 0 to 1, from the first mark on; `cwnd_fraction_packets`, cwnd before it is rounded.
 
 use crate::{Ack, CaState, Conn, Controller, EcnFeedback, Param, Window};
 use rand_core::Rng;
@@ -199,7 +199,7 @@ impl Prague {
         self.reduction = Some(Reduction { at: conn.now, by: 0.0 });
     }
 
-    /// Returns the connection's cwnd: the fractional cwnd, rounded up.
+    /// Returns the connection's cwnd: the fractional cwnd, rounded up and at least 2.
     fn rounded(&self) -> Packets {
         Packets(self.cwnd.ceil() as u64).max(CWND_MIN)
     }

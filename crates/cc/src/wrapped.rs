@@ -29,13 +29,14 @@ pub(crate) trait Wrapped: Controller {
     const STARTUP_GAIN: u32;
 
     /// Share of a BDP, in hundredths, below which the rule `paper` considers too few packets to be in flight. For
-    /// version 3 it is lower than the lowest pacing gain of an undisturbed flow.
+    /// version 3 it is below the pacing gain of phase Down (0.9), so that this phase alone does not trigger the rule.
     const EXPECTED_PERCENT: u64;
 
     /// Stalls that cost at most 1/N of the time are left to BBR, whose probing compensates for them.
     const MISSED_RATIO: u64;
 
-    /// A send gap counts as a stall if it is more than this behind the schedule, in microseconds: bursts may be late.
+    /// A silence (a time without ACKs) counts as a stall only if the sender missed more than this of the pacing
+    /// schedule in it, in microseconds: without a stall, bursts may be late by less.
     const MISSED_US: u64;
 
     /// Returns BBR's model of the path.

@@ -281,7 +281,7 @@ pub struct StatusReport {
     pub rate_bps: [u64; 2],
     /// Mean queueing delay of the direction that carries more; `None` without packets.
     pub queue_us: Option<f64>,
-    /// Share of packets that were lost in that direction.
+    /// Share of packets that were lost in that direction; `None` if no packet entered it.
     pub loss_percent: Option<f64>,
 }
 

@@ -64,8 +64,8 @@ impl Origin {
         jiffies.wrapping_sub(self.jiffies)
     }
 
-    /// Converts a time of the connection's clock to units of 1/`per_second` seconds relative to the origin. 0, and
-    /// times before the origin, mean never.
+    /// Makes a time of the connection's clock, in units of 1/`per_second` seconds, relative to the origin. Returns 0,
+    /// which means never, for 0 and for times before the origin.
     fn clock(&self, time: u64, per_second: i64) -> u64 {
         if time == 0 { 0 } else { (time as i64 - self.clock_s * per_second).max(0) as u64 }
     }
@@ -74,7 +74,8 @@ impl Origin {
         u64::from((sequence as u32).wrapping_sub(self.sequence))
     }
 
-    /// Converts a member of the state; Linux stores some of them in 32 bits.
+    /// Makes a member of the state relative to the origin of its clock. Such members become 32-bit numbers, because
+    /// Linux stores some of them in 32 bits.
     fn member(&self, clock: Option<Clock>, value: u64) -> u64 {
         let narrow = |origin: i64| u64::from((value as u32).wrapping_sub(origin as u32));
         match clock {
@@ -93,8 +94,9 @@ impl Origin {
 /// # Errors
 /// If the recording is incomplete or cannot be compared call by call, as text for the user.
 pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
-    // The kernel passes the response to the SYN to a controller that is not initialized yet. State that outlasts the
-    // initialization is part of the inputs. Older kernels also release the controller of a socket that never connected.
+    // Calls before `init` are dropped: the kernel passes the response to the SYN to a controller that is not
+    // initialized yet, and older kernels release the controller of a socket that never connected. State that outlasts
+    // the initialization is part of the inputs.
     let of_call = |call| move |event: &LockstepEvent| event.call() == Some(call);
     let events = events.iter().position(of_call(Call::Init)).map_or(&[][..], |init| &events[init..]);
     let release = events.iter().position(of_call(Call::Release));
@@ -135,7 +137,8 @@ fn check(events: &[LockstepEvent]) -> Result<(), String> {
         if event.number != number {
             return Err(format!("call {number} is missing"));
         }
-        // Calls are numbered where they are reported. A mismatch shows a call that the program did not receive.
+        // Calls that the program did not receive have no number; a change of the recovery state without `set_state`
+        // shows one.
         if event.ca_state != state {
             return Err(format!("the recovery state changed before call {number} without a call"));
         }
@@ -160,7 +163,7 @@ fn hz(first: &LockstepEvent, last: &LockstepEvent) -> Result<u64, String> {
 }
 
 fn given(writer: &mut Writer<'_>, origin: &Origin, algorithm: Algorithm, call: Call, event: &LockstepEvent) {
-    // Stored in 32 bits; 0 before the first segment was sent.
+    // The kernel stores `lsndtime` in 32 bits; it is 0 before the first segment was sent.
     let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
     writer.put("jiffies", origin.jiffies(event.jiffies));
     writer.put("clock_ns", origin.clock(event.clock_ns, 1_000_000_000));

@@ -35,8 +35,8 @@ impl Member {
     }
 }
 
-/// Returns the relevant members of `struct NAME`, in memory order. The structure belongs to `module`, which may be
-/// built in.
+/// Returns the members of `struct NAME` in memory order, except those whose name begins with `unused`. The structure
+/// belongs to `module`, which may be built in.
 ///
 /// # Errors
 /// If the kernel has no type information, or none about this structure, or a member is not a number; as text for the

@@ -101,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Records a scene until the recording is valid.
+/// Records a scene until the recording is valid; fails after `ATTEMPTS` invalid ones.
 fn record(
     registered: &Registered,
     arguments: &Arguments,

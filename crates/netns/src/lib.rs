@@ -38,7 +38,7 @@ pub fn own() -> io::Result<u64> {
     number(Path::new("/proc/self/ns/net"))
 }
 
-/// Returns the other namespaces. Processes start and exit during the scan.
+/// Returns the other namespaces. Those of processes that start or exit during the scan may be missing.
 pub fn others() -> Others {
     let mut numbers: HashSet<u64> = own().into_iter().collect();
     let mut others = Others::default();

@@ -47,7 +47,8 @@ pub struct ArmView {
     pub arm: ArmId,
     /// The probability with which the arm is drawn.
     pub weight: f64,
-    /// Number of connections on which the view is based; where a policy decreases weights, the sum of weights.
+    /// Number of connections on which the view is based. In policies that discount older connections, each counts with
+    /// its remaining fraction.
     pub connections: f64,
     /// Number of connections that used the arm as the best one, if the policy counts them.
     pub greedy: Option<u64>,

@@ -40,7 +40,7 @@ from thalweg.records.where import check_columns, text
 MAX_CELLS = 4_000_000
 """Maximum number of count rows that are fetched at once: about 200 MB."""
 CELLS = 600
-"""Typical upper bound of the number of value classes of one arm and group."""
+"""Typical upper bound of the number of buckets of one arm and group."""
 
 Namer = Callable[[pl.Series], Mapping[int, PartValues]]
 """Returns the values of parts in each dimension, by the numbers of the parts."""

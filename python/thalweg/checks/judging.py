@@ -58,7 +58,9 @@ class Outcome:
     places: int
     """Number of points of the sweep at which it was judged."""
     finding: Finding
-    """The deciding finding: the one farthest beyond its bound, or otherwise the one nearest to it."""
+    """The deciding finding: of those with this verdict, the one farthest beyond its bound, or otherwise the one nearest
+    to it.
+    """
 
 
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:

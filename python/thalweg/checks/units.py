@@ -29,7 +29,7 @@ BY_NAME: dict[str, Exponents] = {
 """Exponents of the units of measures."""
 
 SUFFIXES: dict[Exponents, Sequence[str]] = {RATE: ("Mbps", "bps"), TIME: ("ms", "s"), FREQUENCY: ("/s",)}
-"""Units of numbers: that of the tables, then that of the measures."""
+"""Suffixes that a hint offers for a plain number: the usual unit, then the base unit."""
 
 EXAMPLES: dict[Exponents, str] = {RATE: "5Mbps", TIME: "60ms", FREQUENCY: "10/s", (1, 0, 0): "5Mbps * 60ms"}
 """Example values of each unit, for errors."""

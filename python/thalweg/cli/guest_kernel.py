@@ -12,12 +12,17 @@ Kernel = Annotated[
     option(
         "--kernel",
         "IMAGE",
-        "vm: guest kernel, an image (bzImage) or a name from `thalweg kernel list`. [default: the one in use]",
+        "vm: guest kernel, an image (bzImage) or a name from `thalweg kernel list`."
+        " [default: the one marked used there]",
     ),
 ]
 Modules = Annotated[
     Path | None,
-    option("--modules", "DIR", "Folder with the modules of that image. [default: none, everything is built in]"),
+    option(
+        "--modules",
+        "DIR",
+        "Folder with the modules of that kernel. [default: those of a fetched kernel; none for an image]",
+    ),
 ]
 
 

@@ -98,7 +98,7 @@ def refuse_real_time(work: Work, executor: str) -> None:
 
 
 def events_of(lines: str) -> list[EngineEvent]:
-    """Parse the events that an engine has printed; an incomplete last line is ignored."""
+    """Parse the events that an engine has printed; other lines, such as an incomplete last one, are ignored."""
     events = []
     for line in lines.splitlines():
         try:

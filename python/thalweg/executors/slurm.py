@@ -116,7 +116,10 @@ class _Job:
     ids: list[str] = field(default_factory=list)
 
     def finished(self) -> Iterator[int]:
-        """Submit all tasks, and yield each as it ends."""
+        """Submit all tasks, and yield each as it ends; a task that ends without a result is submitted again.
+
+        Raises `ThalwegError` if a task has ended without a result `MAX_ATTEMPTS` times, or Slurm refuses a command.
+        """
         self._submit(self.waiting)
         while self.waiting:
             queued = self._queued()  # before the files: a dequeued task has written its file

@@ -41,7 +41,7 @@ class Returned:
 
 
 def compressed(plan: bytes) -> bytes:
-    """Return a compressed plan; Dask stores it on workers, and computes it again if a worker dies."""
+    """Return a plan that is already compressed; Dask stores it on workers, and calls this again if a worker dies."""
     return plan
 
 

@@ -169,7 +169,9 @@ def _honoured(
 
 
 def _refused(key_path: KeyPath, engine: Engine) -> KeyPath:
-    """Return the outermost table around a key of which the engine supports nothing, or else the key."""
+    """Return the outermost table around a key of which the engine supports no key, otherwise the key; never a top-level
+    table.
+    """
     while len(key_path) > 2:
         around = key_path[:-1] if isinstance(key_path[-2], str) else key_path[:-2]
         if any(honour.startswith(f"{pattern(around)}.") for honour in engine.honours):

@@ -39,7 +39,7 @@ def resolve(
     Args:
         queue: The discipline in the scenario.
         buffer: The link's buffer: the limit of fifo and red.
-        rate_bps: The rate at which red's average decays while the queue is idle.
+        rate_bps: The rate at which red's average decays while the queue is idle; None: 10 Mbit/s, as in tc.
         is_buffer_set: Whether the scenario sets the buffer, which then also limits the other disciplines, unless they
             set a limit.
     """
@@ -149,7 +149,9 @@ def _cake(table: models.QueueTable) -> plan.QueueCake:
 
 
 def _red(table: models.QueueTable, limit_bytes: int, rate_bps: Fraction | None) -> plan.QueueRed:
-    """Resolve red as tc does: max is a quarter of the limit or 3 min, and min is a third of max."""
+    """Resolve red with tc's defaults: max is three times min if min is set, otherwise a quarter of the limit; min is a
+    third of max.
+    """
     set_min = quantities.size(table.min) if table.min else None
     max_bytes = _size(table.max, 3 * set_min if set_min else max(1, limit_bytes // 4))
     min_bytes = set_min or max(1, max_bytes // 3)

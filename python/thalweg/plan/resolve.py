@@ -24,10 +24,13 @@ from thalweg.scenario.text.quantities import PacketCount, Rtts
 from thalweg.scenario.traces import Point
 
 NO_LIMIT_BYTES = 2**31 - 1
-"""Default socket buffers and queues: the maximum of tcp_wmem and tcp_rmem in Linux."""
+"""Size of socket buffers without a limit, and of queues on links without a rate: the largest value that Linux accepts
+in tcp_wmem and tcp_rmem.
+"""
 
 REORDER_RTT_SHARE = 8
-"""A reordered packet without an explicit delay is held back for path.rtt divided by this; RACK's window is a quarter.
+"""A reordered packet without an explicit delay is held back for path.rtt divided by this. RACK's reordering window,
+a quarter of the minimum RTT, is longer.
 """
 
 DEFAULT_REVERSE = models.Reverse()
@@ -203,8 +206,8 @@ def _aggregation(aggregation: models.Aggregation | None) -> plan.Aggregation | N
 
 
 def _profile(link: models.Path | models.Reverse, folder: Path, traces: Traces, delay: _Delay) -> str | None:
-    """Add the changes of a link's delay and loss, or of all values from a CSV; return the name of the
-    profile, or None.
+    """Add a profile to `traces`: the conditions of the link's CSV trace, otherwise the steps of its delay and loss.
+    Return its name; None: delay and loss are constant.
     """
     if link.trace is not None and (conditions := traces.add(folder / link.trace).conditions):
         return traces.add_profile(conditions.points, conditions.period_ns)
@@ -222,7 +225,9 @@ def _profile(link: models.Path | models.Reverse, folder: Path, traces: Traces, d
 def _capacity(
     link: models.Path | models.Reverse, folder: Path, traces: Traces
 ) -> tuple[plan.Capacity, Fraction | None]:
-    """Return the capacity, and the rate that defines a BDP."""
+    """Return the capacity, and the rate in bit/s that defines a BDP: the constant rate, that of the first step, or a
+    trace's mean; None: unlimited.
+    """
     if link.rate is not None:
         return _constant(link.rate)
     steps = [

@@ -35,7 +35,7 @@ class Traces:
         self._known: dict[Path, Added] = {}
 
     def add(self, file: Path) -> Added:
-        """Read a trace file."""
+        """Read a trace file, once; add its transmission opportunities, if it has any, to `by_name`."""
         if file not in self._known:
             trace = traces.read(file)
             name = None

@@ -27,7 +27,9 @@ NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: its start time, and the numbers of its first and its last flush."""
 
 IDENTITY = ("end_us", "connection", "kind")
-"""Columns that distinguish connections and times of different machines; transfers that end together are alike."""
+"""Columns by which the same row is recognised in two files. Transfers of a connection that end at the same time are
+equal in them.
+"""
 
 FORBIDDEN = "this user may not read it"
 """Reason for excluding a file without read permission."""
@@ -237,7 +239,8 @@ def _without_merged(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
     begun: list[_Span] = []
     for span in sorted(spans, key=lambda span: (span.file.parent, span.first, -span.last)):
         begun = [other for other in begun if other.file.parent == span.file.parent and other.last >= span.first]
-        # Numbers are times, so that a file of one machine can lie within that of another one.
+        # Flush numbers follow the clock, so in a folder of several machines the range of one machine's file can lie
+        # within that of another's.
         wider = (other.file for other in begun if span.is_within(other))
         if merged := next((file for file in wider if _is_copy(rows_of(span.file), rows_of(file))), None):
             copies[span.file] = merged

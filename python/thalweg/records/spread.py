@@ -73,7 +73,10 @@ class Spread:
         return float(self.classes["high"].max()) if self.n else math.nan  # type: ignore[arg-type]
 
     def quantile(self, share: float) -> float:
-        """Return the smallest value such that at least a fraction `share` of all values are at most as large."""
+        """Return the quantile at a fraction `share` of the weight: the mean of the first class that reaches it.
+
+        NaN without values.
+        """
         if not self.n:
             return math.nan
         sums = np.cumsum(self.classes["weight"].to_numpy())

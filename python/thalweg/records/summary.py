@@ -227,7 +227,7 @@ def _bin_s(first: int | None, last: int | None) -> int:
     >>> _bin_s(0, 3600 * 1_000_000), _bin_s(0, 7 * 86_400 * 1_000_000)
     (60, 3600)
 
-    Also if a machine did not know the year:
+    Above 28 days it is a multiple of 28 days, for example if the clock of a machine was not set:
 
     >>> _bin_s(0, 56 * 365 * 86_400 * 1_000_000) // 86_400
     112

@@ -223,7 +223,9 @@ class Measurements:
         return {measure for _, _, _, measure in self.cells}
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
-        """Return whether too few transfers of a flow were completed for meaningful completion times."""
+        """Return whether more than the fraction `NEGLIGIBLE` of a flow's transfers were not completed; False for flows
+        without any completed transfer.
+        """
         started, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
         if flow not in self.sized_flows or started is None or completed is None:
             return False

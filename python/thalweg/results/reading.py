@@ -82,7 +82,9 @@ def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) 
 
 
 def _fits(dtype: pl.DataType, expected: pl.DataType) -> bool:
-    """Return whether a file's column can be converted to the expected type without loss."""
+    """Return whether a file's column can be read as the expected type: any integers as UInt64, any numbers as Float64,
+    and otherwise only the same type. A column of the type Null fits.
+    """
     if expected == pl.UInt64:
         return dtype.is_integer() or dtype == pl.Null
     if expected == pl.Float64:

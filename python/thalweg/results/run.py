@@ -363,7 +363,7 @@ def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
 
 
 def _missing(meta: dict[str, JsonValue]) -> str | None:
-    """Return the name of a missing part of run.json; None if it is complete."""
+    """Describe the first missing part of run.json; None if it is complete."""
     plan = meta.get("plan")
     planned = plan.get("experiments") if isinstance(plan, dict) else None
     if not isinstance(plan, dict) or "name" not in plan or "engine" not in meta:

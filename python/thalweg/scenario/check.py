@@ -385,7 +385,9 @@ def _error(
 
 
 def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
-    """Return the one value of the first point that causes the mistake at every point, otherwise the entire point."""
+    """Return the first value of the first failing point with which every point of the sweep fails; otherwise the entire
+    first failing point.
+    """
     for key, value in failing[0].items():
         if sum(point[key] == value for point in points) == sum(point[key] == value for point in failing):
             return {key: value}

@@ -106,7 +106,7 @@ def describe(node: Schema) -> str:
 
 
 def show(value: TomlValue) -> str:
-    """Return a value of the file as a short text."""
+    """Return a value of the file as text, shortened to about 60 characters; tables and lists are only named."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):

@@ -23,7 +23,7 @@ from thalweg.scenario.text.texts import EXPECTED
 from thalweg.scenario.values import MALFORMED
 
 MAX_DIGITS = 18
-"""Maximum number of digits of a percentage for which a hint is computed."""
+"""Number of characters of a percentage from which a hint is computed; further ones are ignored."""
 
 
 def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:

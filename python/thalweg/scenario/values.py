@@ -68,7 +68,7 @@ def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None 
 
 def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
     """Return the rate that defines a direction's BDP: the constant rate, that of the first step, or a trace's mean
-    rate.
+    rate; None: unlimited, or unknown because it is malformed.
     """
     if (rate := quantity(link, "rate", quantities.rate)) is not None:
         return Fraction(rate)

@@ -115,7 +115,9 @@ def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
 
 
 def reason_to_stop(candidate: Candidate, best: Sequence[Candidate], search: Search) -> str:
-    """Return the reason why a candidate needs no more repetitions; empty if it may be one of the best."""
+    """Return the reason why a candidate needs no more repetitions; empty if it may be one of the best, or if `best` is
+    empty.
+    """
     of_constraints = candidate.values[len(search.objectives) :]
     for constraint, values in zip(search.constraints, of_constraints, strict=True):
         excess = analysis.estimate([constraint.excess(value) for value in values if value is not None] or [0.0])

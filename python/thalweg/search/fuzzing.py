@@ -131,7 +131,9 @@ class Fuzzing:
         shutil.rmtree(directory, ignore_errors=True)
 
     def _shrunk(self, failure: Failure, store: Store, tries: "_Tries") -> list[Finding]:
-        """Shrink some of the failing candidates; of the results, keep one of each kind."""
+        """Shrink the failing candidate with the fewest elements of each set of kinds, `MAX_SHRUNK` at most; return one
+        finding per set of kinds.
+        """
         failing = [candidate for candidate in store.evaluated() if fails(candidate)]
         failing.sort(key=lambda candidate: (len(elements(candidate.settings)), candidate.number))
         chosen: dict[frozenset[str], Candidate] = {}

@@ -33,7 +33,9 @@ DIGITS = 4
 """Significant digits of a value."""
 
 FRACTION = 0.382
-"""Position, above the low end of a range, of a sampled value that is not whole; ranges are cut to a length of 1."""
+"""Position of the value between the ends in `Parameter.samples`: its distance from the low end, as a fraction of the
+range, or of 1 if the range is longer. Whole ends thus lead to a value that is not whole.
+"""
 
 EVERY_FLOW = "flow.*."
 """Prefix of the address of a parameter that all flows share."""
@@ -163,7 +165,7 @@ def number_of(value: Value | None) -> float | None:
 
 
 def written(value: float, kind: Kind) -> Value:
-    """Return a number in the base unit of its kind in the scenario's notation.
+    """Return the scenario's value for a number in the base unit of its kind.
 
     >>> written(0.02, "time"), written(2.5, "bdp"), written(0.5, "number")
     ('20ms', '2.5bdp', 0.5)

@@ -64,7 +64,7 @@ class Planner:
         return full_plan.model_copy(update={"experiments": experiments})
 
     def check(self) -> None:
-        """Check that the engine supports the scenario, both ends of each range, and each choice.
+        """Check that the engine supports the scenario, both ends of each range, a value between them, and each choice.
 
         The other parameters have their first value then, because the parameters of an algorithm depend on its choice.
 

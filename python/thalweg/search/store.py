@@ -206,7 +206,8 @@ class Store:
     def importances(self) -> list[dict[str, float]]:
         """Return, for each objective, the fraction of its variance that each parameter explains (fANOVA).
 
-        Empty if there are too few candidates, or all values are equal.
+        An objective's entry is empty if fewer than `MIN_FOR_IMPORTANCE` candidates have values, no parameter varies, or
+        all its values are equal.
         """
         trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]

@@ -84,7 +84,9 @@ class Constraint:
         return max(values) if self.sign == "<=" else min(values)
 
     def excess(self, value: float) -> float:
-        """Return the excess of a value over the bound, as a fraction of the bound; at most 0 if the bound holds."""
+        """Return the excess of a value over the bound, as a fraction of the bound's magnitude (of 1 if the bound is 0);
+        at most 0 if the bound holds.
+        """
         difference = value - self.bound if self.sign == "<=" else self.bound - value
         return difference / (abs(self.bound) or 1.0)
 

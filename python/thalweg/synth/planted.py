@@ -89,8 +89,8 @@ PLANTED: Mapping[str, Planted] = {
 
 
 CONNECTIONS = 20
-"""Number of connections of each cell. They round the number of retransmissions differently, so that its ratio does not
-depend on the size.
+"""Number of connections of each cell. Each rounds the expected number of retransmissions at a different fraction, so
+that their mean ratio of retransmissions does not depend on the size.
 """
 
 

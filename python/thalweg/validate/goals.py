@@ -98,7 +98,9 @@ def _judge(goal: Goal, cells: Sequence[GridCell]) -> JudgedGoal:
 
 
 def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCell]:
-    """Return the cells with at most one per point with two shares, because the other error mirrors it."""
+    """Return the cells whose errors count. For shares, these are the cells with a share; if a point has two, only the
+    first, because the error of the other one is its negative.
+    """
     if measure != "share":
         return list(cells)
     kept: dict[tuple[str, str], list[GridCell]] = {}

@@ -20,11 +20,11 @@ pub struct Counters {
     pub boosted_acks: Option<u64>,
 }
 
-/// Number of members of the kernel structures: with `boosted_acks`, and without.
+/// Number of members of `struct counters` in bpf/cc: with `boosted_acks`, and without.
 const MEMBERS: [usize; 2] = [4, 3];
 
 impl Counters {
-    /// Reads the counters of an algorithm; `None` without a readable map `counters` of one of these layouts.
+    /// Reads the counters of an algorithm; `None` without a readable map `counters` of one of the two sizes.
     pub fn of(algorithm: &Registered) -> Option<Counters> {
         let (members, map) = MEMBERS.into_iter().find_map(|members| {
             let size = u32::try_from(8 * members).expect("a small structure");

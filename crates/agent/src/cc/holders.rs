@@ -16,7 +16,7 @@ pub struct Holder {
 impl Holder {
     /// Returns whether the process is a `thalweg-agent`.
     pub fn is_agent(&self) -> bool {
-        // The kernel truncates process names to 15 characters.
+        // The kernel truncates process names to 15 characters; this one is shorter.
         self.name == "thalweg-agent"
     }
 }

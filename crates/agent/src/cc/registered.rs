@@ -19,7 +19,7 @@ pub enum State {
     },
     /// Registered without a link, until its loader or a user unregisters it.
     Kept,
-    /// Unregistered; connections that started with it still use it.
+    /// Unregistered; connections that use it keep it until they close.
     Leaving,
 }
 

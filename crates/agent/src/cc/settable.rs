@@ -57,7 +57,7 @@ impl Settable {
             Settable::Rule { names, default } => vec![rule(names, default, settings, name)?],
             Settable::Bbr { of } => {
                 let words = bbr_words(of, settings, name)?;
-                // Compared with the kernel's BBR: the parameters of bbr_auto differ from it even by default.
+                // The last word is 1 if the parameters differ from the kernel's BBR, as bbr_auto's do even by default.
                 let is_changed = words != default_words("bbr");
                 words.into_iter().map(|word| word.value).chain([u32::from(is_changed)]).collect()
             }

@@ -56,7 +56,7 @@ fn find_mount(mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// Decodes blanks and other special characters, which the kernel writes as `\040`.
+/// Decodes blanks and other special characters, which the kernel writes as three octal digits, such as `\040`.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -78,9 +78,9 @@ impl Recorded {
     /// root.
     ///
     /// # Errors
-    /// If the cgroup does not exist, is not a folder of cgroup v2, or cannot be opened. Since a service has one only
-    /// while it runs, and the agent may start before it, a missing one is a failure, after which systemd starts the
-    /// agent again, and not an invalid option.
+    /// If the cgroup does not exist, is not a folder of cgroup v2, or cannot be opened. A missing cgroup is a failure,
+    /// after which systemd restarts the agent, and not an invalid option: the cgroup of a service exists only while the
+    /// service runs, and the agent may start first.
     pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
         let path = match wanted {
             None => mount.to_owned(),
@@ -162,7 +162,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Returns the paths of the cgroups below a mount point.
+    /// Returns an empty table; the first call of [`Paths::of`] scans the cgroups below the mount point.
     pub fn new(mount: PathBuf) -> Paths {
         Paths { mount, known: HashMap::new(), read: None }
     }

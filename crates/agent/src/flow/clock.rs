@@ -2,8 +2,8 @@
 
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
-/// Minimum change of the clock offset between two readings that counts as a step: slewing changes it by 0.05 %
-/// (adjtimex(2)).
+/// A change of the clock offset between two readings by more than this counts as a step. Slewing changes it by 0.05 %
+/// of the time between them (adjtimex(2)).
 const STEP_US: u64 = 50_000;
 
 /// Readings that take longer than this were interrupted, and are repeated.
@@ -54,7 +54,8 @@ fn difference(monotonic_us: u64, unix_us: u64) -> i128 {
     i128::from(unix_us) - i128::from(monotonic_us)
 }
 
-/// Reads both clocks at the same moment.
+/// Returns the monotonic and the wall-clock time of one moment, in microseconds: the former is the middle of readings
+/// before and after the latter. If all attempts were interrupted, the last one is used.
 fn read() -> (u64, u64) {
     let mut both = (0, 0);
     for _ in 0..ATTEMPTS {

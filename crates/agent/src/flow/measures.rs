@@ -31,8 +31,8 @@ pub fn name(words: [u64; 2]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Decodes an address in network byte order; `None` for an unknown family. IPv4-mapped IPv6 addresses are returned as
-/// IPv4.
+/// Decodes an address in network byte order; `None` if the family is 0, which means unknown. IPv4-mapped IPv6 addresses
+/// are returned as IPv4.
 pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     let bytes = bytes(words);
     match family {
@@ -61,14 +61,14 @@ pub fn smallest_rtt_us(event: &RecordEvent) -> Option<u64> {
     known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
 }
 
-/// Returns whether a time in jiffies is precise enough for a rate. An interval of one jiffy may be as short as a
-/// microsecond.
+/// Returns whether a time is at least two jiffies, and so precise enough for a rate. An interval of one jiffy may be as
+/// short as a microsecond.
 pub fn is_measured(jiffies: u32) -> bool {
     jiffies >= 2
 }
 
-/// Returns the 95th percentile of the round-trip times, in microseconds; `None` without samples, or if the programs
-/// keep no histograms.
+/// Returns the 95th percentile of the round-trip times, in microseconds. With fewer than `RTT_FEW` samples, it is
+/// their maximum; with more, it is `None` if the programs keep no histograms. `None` without samples.
 pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
     // Below this count, the 95th percentile is the maximum.
@@ -85,16 +85,17 @@ pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
 }
 
-/// Returns whether the application, not the network, set the pace: most rounds after the first were app-limited. The
-/// completion time is then unrelated to the network.
+/// Returns whether the application, not the network, set the pace: most rounds after the first were app-limited, and
+/// there were at least `PACED_ROUNDS` of them. The completion time is then unrelated to the network.
 pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
 /// Returns whether a BBR connection was short of CPU, by the criteria of `thalweg doctor --live`: the machine was off
-/// CPU for a larger share of time than BBR can compensate, or for a smaller share while too little was in flight.
-/// `None` with too few samples in PROBE_BW, or if the off-CPU share is unknown, as for short connections.
+/// CPU for a larger share of time than BBR can compensate, or for a smaller share while too little was in flight. False
+/// if the receive window or the send buffer limited most of the busy time. `None` with too few samples in PROBE_BW, or
+/// if the off-CPU share is unknown, as for short connections.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_samples < MIN_BBR_SAMPLES {
         return None;

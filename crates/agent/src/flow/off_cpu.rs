@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// A timer that is later than this counts as late. Shorter delays are interrupts, and pacing makes up for most of them:
-/// it compensates up to half a burst, which is half of 2^-10 s.
+/// A timer that fires later than this counts as late. Shorter delays are caused by interrupts, and BBR loses little by
+/// them: Linux paces bursts of 2^-10 s, and after a late burst sends the next one up to half of that time earlier.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Number of timers on one CPU before the next CPU is sampled.
@@ -53,7 +53,7 @@ struct Point {
 
 impl OffCpu {
     /// Returns the off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; the record covers the last hour.
-    /// `None` if the interval is too short, or if the kernel does not report run delays.
+    /// `None` with fewer than `MIN_ALARMS` timers in the interval, or if the kernel does not report run delays.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let points = self.points();
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);

@@ -373,7 +373,7 @@ pub struct Counters {
     pub unsampled: u64,
     /// Events that were dropped because the queue was full, including those of closes.
     pub lost_events: u64,
-    /// Connections that were not recorded because memory was short.
+    /// Connections that were not recorded because the connection table was full.
     pub lost_connections: u64,
 }
 

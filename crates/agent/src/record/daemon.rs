@@ -183,7 +183,8 @@ fn announce(extension: &mut dyn Extension) {
     notify::ready();
 }
 
-/// Reads the last events and detaches the programs. The inner result is that of the extension.
+/// Writes the last interim rows (only at full detail), detaches the programs and reads the last events. The inner
+/// result is that of the extension.
 fn detach(
     rounds: Rounds<'_>,
     attachment: Attachment<'_>,

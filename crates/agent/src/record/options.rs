@@ -72,7 +72,7 @@ pub struct Options {
     /// Total size limit; the oldest files are deleted first
     #[arg(long, value_name = "SIZE", default_value = "10GB")]
     pub max_size: Bytes,
-    /// Interval between rows of an open connection
+    /// Interval between rows of an open connection, with --detail full
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     pub interim: Duration,
     /// Maximum number of open connections that are recorded, at 0.45 kB each [default: 1 % of the memory, from 16384 to

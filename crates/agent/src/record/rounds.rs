@@ -139,7 +139,7 @@ impl<'a> Rounds<'a> {
 
     /// Passes the samples of a scan to the recorder. A scan of many connections takes a second, in which the event
     /// queue can fill, so events are fetched meanwhile. A scan can also produce more rows than fit in memory, so it
-    /// pauses while many rows wait for the disk.
+    /// pauses while many rows wait for the disk, for at most `MAX_WAIT` in total.
     fn go(
         &self,
         shows_all: bool,

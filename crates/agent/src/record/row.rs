@@ -108,7 +108,7 @@ impl RowBuilder {
     pub fn row(&mut self, event: &RecordEvent, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
-        // Fields that are read from the socket.
+        // For fields that are read from the socket: unknown for transfers, and once the socket no longer exists.
         let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
         // A joined connection without callbacks has no RTT samples except the smoothed RTT.

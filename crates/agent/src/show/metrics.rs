@@ -190,7 +190,7 @@ fn rows(registry: &Registry, counters: &Counters) {
     }
 }
 
-/// Registers the kernel's measurements of the programs; without kernel measurements it has no samples.
+/// Registers the kernel's measurements of the programs; the metrics have no samples unless the kernel measures.
 fn programs(registry: &Registry, programs: &[Program]) {
     let runs = Opts::new("thalweg_ebpf_runs_total", "Runs of each BPF program; only with kernel.bpf_stats_enabled.");
     let runs = registered(registry, IntCounterVec::new(runs, &["program"]));

@@ -73,7 +73,7 @@ pub struct DecisionEngine {
     /// Decisions about closed connections: in total, and per destination.
     pub(super) closed: Closed,
     pub(super) closed_to: ByDestination,
-    /// Reason why a row could not be written.
+    /// Reason why a row could not be written, of the latest such row; never cleared.
     pub(super) trouble: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Namespace {
     pub guard: Option<Guard>,
     /// The namespace's default algorithm; `None` if unknown.
     pub default: Option<String>,
-    /// Numbers of closed IPv4 and IPv6 connections that the policy learned from.
+    /// Numbers of observed outcomes of IPv4 and IPv6 connections.
     families: [u64; 2],
     /// Decisions about connections that have closed.
     pub closed: Closed,
@@ -399,7 +399,8 @@ impl DecisionEngine {
     }
 
     /// Returns a destination that never has data, whose estimate therefore comes from all others. Its address is
-    /// reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
+    /// reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2), and of the address family with more closed
+    /// connections.
     pub(super) fn unseen_destination(&self, namespace: &Namespace) -> Prefix {
         let [v4, v6] = namespace.families;
         let address = if v6 > v4 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };

@@ -18,7 +18,7 @@ use thalweg_units::Time;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
-    /// State in each namespace: those that know the destination first, then the agent's own.
+    /// State in each namespace; the agent's own is the first, or the last if it has no data for the prefix.
     pub explained: Vec<Destination>,
 }
 

@@ -33,7 +33,7 @@ pub struct Choice {
 /// Rule of bpftune: connections with many losses switch to another algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRule {
-    /// Connections that retransmit more than a share of 2^-shift of their segments switch; at least 1.
+    /// Connections that retransmit more than a share of 2^-shift of their segments switch. The shift is at least 1.
     pub shift: u8,
     /// The algorithm that they switch to.
     pub arm: ArmId,

@@ -32,8 +32,8 @@ pub struct Options {
     /// net.ipv4.tcp_allowed_congestion_control that need no ECN]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub arms: Option<Vec<String>>,
-    /// Share of connections that keep the system's default, for comparison; at most 0.01 where the others are certainly
-    /// better [default: 0.05]
+    /// Share of connections that keep the system's default, for comparison; at most 0.01 for destinations where the
+    /// others are significantly better [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub holdout: Option<f64>,
     /// Decide and record, but set no algorithm
@@ -48,8 +48,8 @@ pub struct Options {
     /// File of the learned state [default: /var/lib/thalweg/tune.json]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// Table of networks (AS, country, ...) for the rules of a policy file: CSV with a column `network`, as
-    /// for `thalweg advise`
+    /// Table of networks (AS, country, ...) for the rules of a policy file: pfx2as, or CSV with a column
+    /// `network`, as for `thalweg advise --prefixes`
     #[arg(long, value_name = "FILE")]
     pub prefixes: Option<PathBuf>,
     /// Do not write records

@@ -22,7 +22,7 @@ pub struct Outcomes {
     lengths: [u8; 2],
     least: u64,
     jiffy_ns: u64,
-    /// Close time of each peer's last counted connection.
+    /// Close time of each peer's last counted connection with at least `least` bytes.
     counted_us: HashMap<(u32, IpAddr), u64>,
 }
 
@@ -40,12 +40,13 @@ impl Outcomes {
         }
     }
 
-    /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, was not
-    /// subject to a decision, its peer is unknown, or its algorithm is not among the arms.
+    /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, was
+    /// opened before recording began or not subject to a decision, its peer is unknown, or its algorithm is not among
+    /// the arms.
     ///
-    /// Simultaneous connections of one peer share an arm and a path. Only the first one that closes after it has
-    /// carried enough bytes is counted. Those that close later, and connections whose algorithm was changed by another
-    /// program, get [`Group::Untouched`].
+    /// Simultaneous connections of one peer share an arm and a path, so at most one of them with enough bytes is
+    /// counted: the first to close. Those that close later get [`Group::Untouched`], as do connections that were
+    /// neither drawn nor held out, and those whose algorithm was changed by another program.
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
@@ -74,8 +75,8 @@ impl Outcomes {
         if is_kept { Group::Treated } else { Group::Untouched }
     }
 
-    /// Returns whether the connection is counted in addition to other connections of its peer. A connection that
-    /// carried too few bytes does not prevent others from being counted.
+    /// Returns whether the connection is counted: false if it started before the close of the peer's last counted
+    /// connection with at least `least` bytes.
     fn counts(&mut self, event: &RecordEvent, remote: IpAddr) -> bool {
         let peer = (event.netns, remote);
         if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {
@@ -99,7 +100,7 @@ impl Outcomes {
 
     fn outcome(&self, event: &RecordEvent, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
         let span = |us: u64| Span::from_micros(us);
-        // The only transfer of the connection, if the network determined its rate.
+        // The only transfer of the connection, if it is complete and the application did not pace it.
         let transfer = event.last_transfer().filter(|transfer| {
             transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !measures::is_paced_by_application(transfer)
         });

@@ -106,7 +106,11 @@ impl Reader<'_> {
     fn add(&mut self, columns: &[String], network: &str, values: Vec<String>) -> Result<(), String> {
         self.networks += 1;
         let network = network.trim();
-        let prefix = if network.contains('/') { network.to_owned() } else { format!("{network}/32") };
+        let prefix = match network {
+            _ if network.contains('/') => network.to_owned(),
+            _ if network.contains(':') => format!("{network}/128"),
+            _ => format!("{network}/32"),
+        };
         let network: Prefix =
             prefix.parse().map_err(|error: thalweg_policy::PrefixError| format!("`{network}`: {}", error.why))?;
         // A network smaller than a destination does not describe all of it.
@@ -323,6 +327,14 @@ mod tests {
         assert_eq!(value(&places, "198.51.100.0/24", "as").unwrap(), "AS64500");
         assert_eq!(value(&places, "203.0.113.0/24", "as"), None, "it is half of a destination");
         assert_eq!(value(&places, "192.0.2.0/24", "country").unwrap(), "NL");
+    }
+
+    #[test]
+    fn an_address_without_a_length_describes_no_network() {
+        let text = "network,as\n192.0.2.1,64496\n2001:db8::,64497\n2001:db8:1::5,64498\n";
+        let places = table(&[("t.csv", text)], "t.csv", &["as"]).unwrap();
+        assert_eq!(value(&places, "192.0.2.0/24", "as"), None);
+        assert_eq!(value(&places, "2001:db8:2::/48", "as"), None);
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Extension for Tuner {
     fn tick(&mut self, off_cpu: &OffCpu) {
         let Some(maps) = &mut self.maps else { return };
         maps.heartbeat();
-        // Its log lines follow the first lines of output.
+        // The chooser logs only after the first lines of output.
         if !self.is_open {
             return;
         }

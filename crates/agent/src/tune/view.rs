@@ -41,7 +41,7 @@ pub struct Status {
     pub overrides: Vec<OverrideEntry>,
     /// Path of the learned state, and time of its last write.
     pub state: Saved,
-    /// Reason why the kernel lacks some of the decisions; empty if it has all.
+    /// Reason why the kernel rejected a row of probabilities, of the latest such row; empty if it never did.
     pub trouble: Option<String>,
     /// Opened connections, by decision of the BPF program.
     pub decided: Vec<Decided>,

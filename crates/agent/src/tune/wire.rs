@@ -131,7 +131,8 @@ pub fn key(key: RowKey) -> Vec<u8> {
 /// Number of values of a 32-bit random number.
 const ALL: u64 = 1 << 32;
 
-/// Returns a probability as the exclusive upper bound of a 32-bit random number; certainty includes all numbers.
+/// Encodes the exclusive upper bound of a range of 32-bit random numbers. 2^32 becomes `u32::MAX`, with which the BPF
+/// program includes the last number.
 fn threshold(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!   least  = auto_min_gain / (1 - base)
-//!   target = auto_max_gain - auto_loss_response x excess - auto_queue_response x queue, or least if that is more
+//!   target = auto_max_gain - auto_loss_response x excess - auto_queue_response x queue, or least if that is more;
+//!            at most 1.9
 //!   gain   = gain + auto_weight x (target - gain)
 //! ```
 //!
@@ -28,7 +29,7 @@ use thalweg_units::Span;
 /// Rounds after a probe whose losses count as the probe's: a loss is detected a round trip after the packet was sent.
 const PROBE_TAIL_ROUNDS: u32 = 2;
 
-/// log2 of the unit of shares of packets.
+/// Shares of packets are in units of 1 / 2^SHARE_SHIFT.
 const SHARE_SHIFT: u32 = 16;
 
 /// Maximum gain, in 256ths: the end of the range of `probe_gain`.

@@ -5,7 +5,8 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets};
 
-/// The initial window (RFC 6928), used as the BDP before the first round-trip time.
+/// The initial window (RFC 6928). Takes the place of `gain` times the BDP before the first RTT sample. Before the pipe
+/// is full, cwnd grows at least until this number of packets is delivered.
 pub(super) const INITIAL_CWND: Packets = Packets(10);
 
 /// Below this pacing rate the minimum burst is one packet; otherwise it is two.
@@ -18,7 +19,8 @@ const MAX_BURST: Bytes = Bytes(65_215);
 const MAX_BURST_PACKETS: u64 = 127;
 
 impl Bbr {
-    /// Returns `gain` times the bandwidth-delay product at `bw`, rounded up.
+    /// Returns `gain` times the bandwidth-delay product at `bw`, rounded up; before the first RTT sample,
+    /// [`INITIAL_CWND`] without the gain.
     pub(super) fn bdp(&self, bw: Bandwidth, gain: Gain) -> Packets {
         self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
@@ -39,7 +41,7 @@ impl Bbr {
     }
 
     /// Predicts the packets in flight when the next packet departs, from `inflight` now: pacing may have scheduled
-    /// departures ahead, and packets are delivered until then.
+    /// departures ahead, and packets are delivered until then. With a pacing gain above 1, the departing burst counts.
     pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
         let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));
         let departing = if self.pacing_gain > Gain::UNIT { burst(conn, window) } else { Packets::ZERO };

@@ -1,15 +1,15 @@
 //! Bounds the packets in flight after losses.
 //!
 //! Linux's BBR does not respond to losses. With `loss_threshold` below 1, a round trip that loses a larger share of its
-//! packets bounds cwnd to a share of the packets that were in flight, or of the previous bound if that is less. A probe
-//! raises the bound by a quarter of the acknowledged packets; other phases leave headroom below it. The round trip
-//! after a reduction does not count: its lost packets were sent before.
+//! packets bounds cwnd to `loss_beta` times the maximum number of packets that were in flight, or times the previous
+//! bound if that is less. A probe raises the bound by a quarter of the acknowledged packets; other phases leave
+//! headroom below it. The round trip after a reduction does not count: its lost packets were sent before.
 
 use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
 use crate::{Ack, Conn};
 use thalweg_units::Packets;
 
-/// log2 of the unit of the bound.
+/// The bound is in units of 1 / 2^BOUND_SHIFT packets.
 const BOUND_SHIFT: u32 = 8;
 
 /// Increase of the bound per packet that is acknowledged in a probe: a quarter.

@@ -236,7 +236,7 @@ impl Controller for Bbr {
         self.set_cwnd(conn, ack, bw, self.cwnd_gain, window);
     }
 
-    /// BBR does not lower cwnd on congestion; it saves cwnd for the time after recovery.
+    /// Leaves ssthresh unchanged, and saves cwnd for the time after recovery.
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.save_cwnd(window);
         window.ssthresh

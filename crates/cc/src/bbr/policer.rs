@@ -2,8 +2,8 @@
 //!
 //! A token-bucket policer lets a burst pass and then drops the packets that exceed its rate. BBR would lose packets at
 //! each probe. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose at least about one
-//! packet per five delivered and deliver at about the same rate, that rate counts as the policer's: BBR sends at it for
-//! 48 rounds of ProbeBW without probing ("long-term bandwidth").
+//! packet per five delivered, and their rates differ by at most an eighth or 4 kbit/s, the mean of both rates counts as
+//! the policer's: BBR sends at it for 48 rounds of ProbeBW without probing ("long-term bandwidth").
 //!
 //! ```text
 //!            loss            loss, 4 rounds on, 1/5 lost        the same again, same rate
@@ -23,7 +23,7 @@ const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 /// 256 times the minimum ratio of lost to delivered packets in a policed interval: 19.5 %.
 const LOSS_256THS: u64 = 50;
 
-/// Rates that differ by less than this count as equal at any speed: 4 kbit/s of payload.
+/// Rates that differ by at most this count as equal at any speed: 4 kbit/s of payload.
 const SAME_RATE_BPS: u64 = 4_000;
 
 /// Rounds of ProbeBW for which the policer's rate is kept.
@@ -52,7 +52,7 @@ pub(super) struct Policer {
     is_sampling: bool,
     /// Rounds of the interval, or of use.
     rounds: u32,
-    /// Rate of the previous interval; zero if there is no previous interval.
+    /// Rate of the previous interval, or the policer's rate while in use; zero before the first interval has ended.
     bw: Bandwidth,
     /// The connection's state when the interval began.
     start_ms: u64,

@@ -8,9 +8,9 @@
 //!   phase   0     1   2  3  4  5  6  7
 //! ```
 //!
-//! A phase lasts one minimum round-trip time; the probe lasts until the data in flight has reached its gain or packets
-//! are lost, the drain ends early when the queue is empty. Flows enter at a random phase other than the drain, so that
-//! flows that share a bottleneck do not probe simultaneously.
+//! A phase lasts one minimum round-trip time. The probe then continues until its gain times the BDP is in flight or
+//! packets are lost; the drain ends early when the queue is empty. Flows enter at a random phase other than the drain,
+//! so that flows that share a bottleneck do not probe simultaneously.
 //!
 //! With the clock [`Clock::Time`] a single cruising phase lasts until the next probe is due.
 
@@ -122,8 +122,8 @@ impl Cycle {
         self.phase >= CRUISE && gain == self.probing.cruise
     }
 
-    /// Starts the cycle at a random phase other than the draining one. With [`Clock::Time`] it starts at a random time
-    /// before the next probe.
+    /// Starts the cycle at a random phase other than the draining one. With [`Clock::Time`] it starts in the cruising
+    /// phase, and the next probe is due after a random part of the interval between probes.
     pub fn enter(&mut self, now: Time, rng: &mut dyn Rng) {
         self.phases = phases(self.probing.clock);
         if let Clock::Time(interval) = self.probing.clock {

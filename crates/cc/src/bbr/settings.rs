@@ -11,7 +11,7 @@ use thalweg_units::{Packets, Span};
 /// Minimum of cwnd, except after losses: enough to trigger ACKs from a receiver that delays them.
 pub(super) const MIN_CWND: Packets = Packets(4);
 
-/// log2 of the unit of the loss threshold.
+/// The loss threshold is in units of 1 / 2^THRESHOLD_SHIFT.
 pub(super) const THRESHOLD_SHIFT: u32 = 16;
 
 /// Minimum pacing gain of a phase: below it, a slow path would wait for seconds before it sends the next packet.
@@ -157,9 +157,9 @@ pub(super) struct ProbeRtt {
     pub interval: Span,
     /// Time for which cwnd is low.
     pub duration: Span,
-    /// Minimum cwnd.
+    /// cwnd, unless `bdp_share` results in more.
     pub cwnd: Packets,
-    /// Minimum cwnd in BDPs.
+    /// cwnd in BDPs, if that is more than `cwnd`; zero: unused.
     pub bdp_share: Gain,
 }
 

@@ -83,7 +83,7 @@ impl Bbr {
         self.mode == Mode::ProbeBw && self.cycle.is_probing()
     }
 
-    /// Returns the bandwidth estimate in use.
+    /// Returns the bandwidth estimate in use: the policer's rate if a policer was found, otherwise the maximum.
     pub(super) fn bandwidth(&self) -> Bandwidth {
         self.policer.bandwidth().unwrap_or(self.max_bw.max())
     }

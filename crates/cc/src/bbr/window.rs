@@ -1,10 +1,10 @@
 //! The congestion window.
 //!
-//! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs. It grows towards that
-//! target by the number of acknowledged packets, and falls by the number of lost ones. In the first round of recovery
-//! it is at least the packets in flight plus those just delivered, so that one packet is sent per delivered packet
-//! (packet conservation). Then cwnd grows again, and after recovery its earlier value is restored, unless losses are
-//! configured to bound cwnd.
+//! cwnd grows by the number of acknowledged packets towards its target, cwnd_gain times the BDP, with headroom for
+//! bursts and for aggregated ACKs, and falls by the number of lost ones. Once the pipe is full, the target is also its
+//! upper bound. In the first round of recovery cwnd is at least the packets in flight plus those just delivered, so
+//! that one packet is sent per delivered packet (packet conservation). Then cwnd grows again, and after recovery its
+//! earlier value is restored, unless losses are configured to bound cwnd.
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;

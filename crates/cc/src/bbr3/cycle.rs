@@ -22,12 +22,13 @@ pub(super) struct Cycle {
     pub wait: Span,
     /// Whether the acknowledged packets may include a probe's samples.
     pub is_probe_sample: bool,
-    /// Whether the last probe caused too much loss.
+    /// Whether the last probe caused too much loss or too many marks.
     pub was_too_high: bool,
-    /// Whether the last probe ended early because the previous one had caused too much loss.
+    /// Whether the last probe ended at the long-term bound because the previous one had caused too much loss or too
+    /// many marks.
     pub was_cautious: bool,
     pub ack_phase: AckPhase,
-    /// Rounds of the current probe.
+    /// Rounds of the current probe, plus the growth rounds that it skipped; at most 30.
     pub up_rounds: u32,
     /// Packets acknowledged since the long-term bound was last raised.
     pub up_acked: Packets,

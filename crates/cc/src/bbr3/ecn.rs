@@ -1,9 +1,9 @@
 //! The response to ECN marks with a shallow threshold.
 //!
 //! Linux responds to marks on routes that are configured to mark at a shallow threshold, for connections with a minimum
-//! round-trip time of up to 5 ms. Each round with marks reduces the packets in flight by a third of the smoothed
-//! fraction of marked packets. If more than half of the packets are marked, Startup ends after two rounds, and a probe
-//! ends immediately. The draft does not cover ECN (3.7).
+//! round-trip time of up to 5 ms. Each round with marks outside of a probe reduces the bound of the packets in flight
+//! by a third of the smoothed fraction of marked packets. If more than half of the packets are marked, Startup ends
+//! after two rounds, and a probe ends immediately. The draft does not cover ECN (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;
@@ -26,7 +26,8 @@ const REPROBE: u64 = UNIT / 2;
 const STARTUP_ROUNDS: u32 = 2;
 
 impl Bbr3 {
-    /// Handles the start of a round.
+    /// Updates the fraction of marked packets at the start of a round. Ends Startup after two consecutive rounds with
+    /// too many marks.
     pub(super) fn update_mark_fraction(&mut self, conn: &Conn, window: &Window) {
         if !self.ecn.is_low {
             return;

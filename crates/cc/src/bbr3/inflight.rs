@@ -17,13 +17,14 @@ const RTT_SHIFT: u32 = 9;
 const MIN_BURST: u64 = 2;
 
 impl Bbr3 {
-    /// Returns `gain` times the bandwidth-delay product at `bw`, rounded up (BDPMultiple).
+    /// Returns `gain` times the bandwidth-delay product at `bw`, rounded up (BDPMultiple); before the first RTT sample,
+    /// the initial cwnd without the gain.
     pub(super) fn bdp(&self, bw: Bandwidth, gain: Gain) -> Packets {
         self.min_rtt.rtt.map_or(self.initial_cwnd, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
     /// Returns `target`, but at least three bursts: one may wait in the host's queue, one may be in flight and one may
-    /// be held back by a receiver's offload. Two packets are added when probing, so that a small BDP can be probed at
+    /// be held back by a receiver's offload. Two packets are added in phase Up, so that a small BDP can be probed at
     /// all (QuantizationBudget).
     pub(super) fn with_bursts(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let probe = if self.mode == Mode::ProbeBw && self.cycle.phase == Phase::Up { 2 } else { 0 };
@@ -47,7 +48,7 @@ impl Bbr3 {
     }
 
     /// Predicts the packets in flight when the next packet departs, from `inflight` now: pacing may have scheduled
-    /// departures ahead, and packets are delivered until then.
+    /// departures ahead, and packets are delivered until then. With a pacing gain above 1, the departing burst counts.
     pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
         let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));
         let departing = if self.pacing_gain > Gain::UNIT { self.burst(conn, window) } else { Packets::ZERO };

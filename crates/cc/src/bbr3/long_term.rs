@@ -139,8 +139,8 @@ impl Bbr3 {
     }
 }
 
-/// Returns the packets in flight when the losses exceeded the threshold (InflightAtLoss). Solves `(lost before + part)
-/// / (inflight before + part) = threshold` for the part of the segment that exceeds it.
+/// Returns the packets in flight when the losses reached the threshold (InflightAtLoss). Solves `(lost before + part) /
+/// (inflight before + part) = threshold` for `part`, the leading part of the segment whose loss reaches the threshold.
 fn inflight_at_threshold(segment: &LostSegment) -> Packets {
     let inflight_before = segment.inflight_at_send.0 - 1;
     let lost_before = segment.lost.0.saturating_sub(1);

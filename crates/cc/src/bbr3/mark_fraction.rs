@@ -11,7 +11,7 @@ pub(super) struct MarkFraction {
     pub is_eligible: bool,
     /// The smoothed fraction, in 256ths.
     pub fraction: u64,
-    /// Rounds of Startup with too many marks.
+    /// Consecutive rounds with too many marks, before the pipe is full.
     pub startup_rounds: u32,
     /// Counts of delivered and marked packets at the last update.
     pub delivered: Packets,

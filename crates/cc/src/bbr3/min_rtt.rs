@@ -14,10 +14,10 @@ const INTERVAL_SECONDS: u64 = 5;
 /// The smallest round-trip time, and the progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
-    /// The minimum over the long window, in whole microseconds; `None` before the first sample.
+    /// The minimum of the last 10 s, in whole microseconds; `None` before the first sample.
     pub rtt: Option<Span>,
     seen_at: Jiffies,
-    /// The minimum since the last ProbeRTT.
+    /// The minimum since the last ProbeRTT began.
     recent: Option<Span>,
     pub recent_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.

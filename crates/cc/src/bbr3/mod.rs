@@ -234,8 +234,8 @@ impl Controller for Bbr3 {
         self.judge_probe_repair(conn, is_app_limited, window, rng);
     }
 
-    /// BBR does not lower cwnd on congestion; it saves cwnd and the model for the time after recovery (5.6.4.4,
-    /// 5.5.11.1).
+    /// Leaves ssthresh unchanged, and saves cwnd for the time after recovery (5.6.4.4) and the bounds for an undo
+    /// (5.5.11.1).
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.save_for_undo(window);
         window.ssthresh

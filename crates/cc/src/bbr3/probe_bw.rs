@@ -109,7 +109,8 @@ impl Bbr3 {
         }
     }
 
-    /// Enters Refill if the next probe is due (5.3.3.8.3, IsTimeToProbeBW). Returns whether it did.
+    /// Enters Refill if the next probe is due (5.3.3.8.3, IsTimeToProbeBW), or if marks but no losses have occurred
+    /// since Down began and the state is Open. Returns whether it did.
     fn refill_when_due(&mut self, conn: &Conn, window: &Window) -> bool {
         let has_marks_ceased = self.ecn.is_eligible && self.signals.is_mark_in_cycle && !self.signals.is_loss_in_cycle;
         if has_marks_ceased && conn.state == CaState::Open {

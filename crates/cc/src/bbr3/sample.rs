@@ -51,7 +51,7 @@ impl Sample {
         }
     }
 
-    /// Whether the sample contains information about the path.
+    /// Whether the sample is valid and its ACK has delivered packets; other samples do not update the bandwidth.
     pub fn is_observation(&self) -> bool {
         self.is_valid && self.acked > Packets::ZERO
     }

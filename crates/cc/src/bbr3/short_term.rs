@@ -1,7 +1,7 @@
 //! The bounds on the rate and the packets in flight after losses outside of a probe (5.5.10.3).
 //!
 //! Each round with a loss reduces both bounds by 30 %, but not below the rate and the amount delivered in that round.
-//! The next probe removes the bounds.
+//! A round with marks reduces only the bound on the packets in flight (`ecn`). The next probe removes the bounds.
 
 use super::bounds::BETA;
 use super::state::Bbr3;

@@ -111,7 +111,7 @@ impl Bbr3 {
         self.short_term.bw.map_or(self.max_bw.max(), |bound| bound.min(self.max_bw.max()))
     }
 
-    /// Whether BBR probes for more bandwidth than its estimate (5.3.3.9, IsProbingBW).
+    /// Whether BBR probes for more bandwidth: in Startup, and in phases Refill and Up (5.3.3.9, IsProbingBW).
     pub(super) fn is_probing(&self) -> bool {
         self.mode == Mode::Startup || (self.mode == Mode::ProbeBw && self.cycle.is_raising())
     }

@@ -1,9 +1,9 @@
 //! The differences between the draft and Linux.
 //!
 //! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; the other differences are
-//! listed here. Both variants have these features of Linux: the shortcut while the sender is application-limited, one
-//! response per ACK whose rate sample shows too much loss without a [`LostSegment`](crate::LostSegment), and the
-//! response to ECN (off by default).
+//! listed here. Both variants have these features of Linux: the shortcut while the sender is application-limited, a
+//! response to rate samples with too much loss in addition to that to each [`LostSegment`](crate::LostSegment), and
+//! the response to ECN (off by default).
 
 use crate::fixed_point::Gain;
 

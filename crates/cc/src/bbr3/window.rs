@@ -1,8 +1,9 @@
 //! The congestion window (5.6.4).
 //!
-//! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs, and within the bounds of
-//! the model. It grows towards that target by the number of acknowledged packets. Losses lower it only through the
-//! bounds; a timeout lowers it to the packets in flight, and its earlier value is restored after recovery.
+//! cwnd grows by the number of acknowledged packets towards its target: cwnd_gain times the BDP, with headroom for
+//! bursts and for aggregated ACKs. Once the pipe is full, the target is also its upper bound; the bounds of the model
+//! always are. Losses lower cwnd only through the latter; a timeout lowers it to the packets in flight plus one, and
+//! its earlier value is restored after recovery.
 
 use super::cycle::Phase;
 use super::recovery::Undo;

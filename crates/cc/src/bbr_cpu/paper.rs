@@ -1,5 +1,6 @@
-//! The rule of the paper that described the problem: paces with the gain of Startup while less than a BDP is in flight.
-//! For version 3: less than 84 % of a BDP, and less than the short-term bound.
+//! The rule of the paper that described the problem: in ProbeBW, paces with the gain of Startup while less than a BDP
+//! is in flight, except while the application limits the rate and until three RTTs after ProbeRTT. For version 3: less
+//! than 84 % of a BDP, and less than the short-term bound.
 //!
 //! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
 //! under CPU Contention", arXiv:2601.05665v1.

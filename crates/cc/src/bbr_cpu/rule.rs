@@ -22,7 +22,7 @@ pub(super) struct Input {
     pub departure_us: u64,
     /// Bytes sent since the start of the connection, including retransmissions.
     pub bytes_sent: u64,
-    /// Bytes sent and not acknowledged, including retransmissions.
+    /// Bytes sent since the start, including all retransmissions, less the bytes acknowledged cumulatively.
     pub inflight_bytes: u64,
     /// Payload of a full-sized segment.
     pub mss: u64,
@@ -48,7 +48,7 @@ pub(super) struct Input {
     pub ca_state: u64,
     /// Whether the application or the receiver limits the sender.
     pub is_held_back: bool,
-    /// Whether the connection's latest rate sample was limited by its application.
+    /// Whether this ACK's rate sample was application-limited; false without a sample.
     pub rate_app_limited: bool,
     /// Pacing rate as set by BBR.
     pub pacing_rate_bytes_per_s: u64,

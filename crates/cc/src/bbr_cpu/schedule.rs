@@ -11,8 +11,8 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Bytes;
 
-/// A sender without events for longer than this may have been off CPU: a burst is the data of 2^-10 s, and its ACKs
-/// arrive together.
+/// A sender that has handled no ACK for longer than this (a silence) may have been off CPU: a burst is the data of
+/// 2^-10 s, and its ACKs arrive together.
 const STALL_US: u64 = 1000;
 
 /// In Startup, a full window does not explain a silence longer than both this and two round trips. The value is half of
@@ -33,10 +33,10 @@ const BURST_US: u64 = 1024;
 const BURST_RATIO: u64 = 16;
 const MAX_BURST_US: u64 = 10_000;
 
-/// Longer times are clamped to this value.
+/// Longer times are clamped to this value. The rule is inactive if the minimum RTT is longer or unknown.
 const MAX_US: u64 = 1 << 20;
 
-/// A stall is remembered for this number of RTTs plus stall lengths.
+/// A stall is remembered for this multiple of the sum of the minimum RTT and the longest stall.
 const MEMORY_ROUNDS: u64 = 10;
 
 /// The longest stall decays by 1/N with each shorter one.
@@ -84,10 +84,10 @@ const MAX_BYTES: u64 = 1 << 24;
 pub(in crate::bbr_cpu) struct Schedule {
     /// Stalls that cost at most 1/N of the time are left to BBR.
     missed_ratio: u64,
-    /// A silence counts as a stall if it missed more than this of the schedule.
+    /// A silence counts as a stall only if the sender missed more than this of the schedule in it.
     min_missed_us: u64,
 
-    /// Time of the previous ACK; 0: there was none.
+    /// Time of the previous ACK; 0: no previous ACK.
     seen_us: u64,
     /// Time from which pacing allowed the next packet.
     free_us: u64,
@@ -106,7 +106,7 @@ pub(in crate::bbr_cpu) struct Schedule {
     /// Debt of pacing in byte-microseconds; negative: data was sent ahead.
     owed: i64,
 
-    /// Longest recent stall; 0: no stalls, and the members below are unused.
+    /// Longest recent stall; 0: no stalls, and the members below are unused, except those for Startup.
     stall_us: u64,
     last_stall_us: u64,
     stalled_at_us: u64,
@@ -319,9 +319,9 @@ impl Schedule {
     }
 
     /// Returns the corrected count of round trips without growth; `None`: unchanged. Startup ends after three of them.
-    /// Several round trips can pass between two stalls, but the rate is measured from stall to stall. So only one of
-    /// them counts, and the count is held at one while it includes others. The effect of a higher rate is visible after
-    /// a round trip and a stall.
+    /// The rate is measured from stall to stall, and several round trips can pass between two stalls: only one of these
+    /// is to count. So the count is held at one until every counted round trip had a stall of its own. The effect of a
+    /// higher rate is visible after a round trip and a stall.
     fn startup_count(&mut self, input: &Input) -> Option<u32> {
         if input.full_bw_count == 0 {
             self.flat_stalls = 0;
@@ -365,8 +365,8 @@ impl Schedule {
             < rate * (input.min_rtt_us + self.last_stall_us)
     }
 
-    /// Returns the window, if the path bounds it, and whether it is smaller than the data of a stall: then it is kept
-    /// full, and its unused part is owed.
+    /// Returns the window, if the path bounds it. Also returns whether the bound is below 1.25 times the data of a
+    /// round trip and a stall, and not used up: then it is kept full, and its unused part is owed.
     fn bound(&mut self, input: &Input) -> (Option<u64>, bool) {
         if self.stall_us == 0 || self.cap == 0 || input.mode == mode::PROBE_RTT {
             return (None, false);

@@ -22,8 +22,8 @@ const C: u64 = 410;
 /// 1 / C in units of time cubed per segment: 2^10 x (2^10 per second)^3 / 410.
 const INVERSE_C: u64 = (1 << 40) / C;
 
-/// 8 times the number of windows that Reno needs acknowledged per step if it also multiplies by beta and is not faster
-/// than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
+/// 8 times the number of windows that must be acknowledged per step of Reno's window, if it is multiplied by beta and
+/// its average is to be that of Reno with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
 const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 
 /// While cwnd does not change, a result is reused for 1/N s, in whole ticks.
@@ -142,7 +142,8 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), acked, reno_cwnd: cwnd }
     }
 
-    /// Returns the segments per step with which cwnd reaches the curve one round trip from now.
+    /// Returns the segments per step with which cwnd reaches the curve one round trip from now; 100 windows if cwnd is
+    /// not below the curve.
     fn acks_per_step(&self, now: Jiffies, hz: Hz, cwnd: u64, delay_min: Span) -> u64 {
         let ticks = now.since(self.start) + hz.covering(delay_min);
         let t = u128::from(ticks.0) * 1024 / u128::from(hz.0);

@@ -278,8 +278,8 @@ fn ca_state(number: u64) -> CaState {
     }
 }
 
-/// Source of the random number that makes BBR start in a given phase of ProbeBW: each of seven phases has a seventh of
-/// the range, counted down from the last one and advanced by one.
+/// Source of the random number that makes BBR start in a given phase of ProbeBW: the k-th seventh of the range, k from
+/// 0 to 6, selects phase (8 - k) mod 8.
 #[derive(Debug)]
 struct Phase(Option<u64>);
 

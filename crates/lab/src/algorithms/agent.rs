@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const AGENT: &str = "thalweg-agent";
 const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
-/// Returns the path of the agent: from `THALWEG_AGENT`, beside the engine, or in the search path.
+/// Returns the path of the agent: from `THALWEG_AGENT`, whether or not that file exists; else beside the engine; else
+/// in the search path. `None` if it is missing.
 pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
     let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let beside = engine.with_file_name(AGENT);

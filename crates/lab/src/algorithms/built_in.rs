@@ -32,7 +32,7 @@ pub fn is_built_in(name: &str) -> bool {
 /// The oldest supported kernel.
 const FLOOR: (u32, u32) = (6, 1);
 
-/// The kernel's own BBR, which all of them except `bbr3` call.
+/// The kernel's own BBR, which all built-in algorithms except `bbr3` call.
 const BBR: &str = "bbr";
 
 /// Hint for a kernel that cannot load the algorithm.

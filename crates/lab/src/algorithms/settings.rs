@@ -14,7 +14,8 @@ fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     }
 }
 
-/// Returns the simulator's algorithm that has the parameters of an algorithm based on the kernel's BBR.
+/// Returns the simulator's algorithm that has the same parameters as `cc`, for the algorithms that run the kernel's BBR
+/// with parameters.
 fn simulated(cc: &str) -> Option<&'static str> {
     match cc {
         BBR_TUNED => Some("bbr"),
@@ -23,8 +24,7 @@ fn simulated(cc: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the parameters that a flow sets for a built-in algorithm of the agent, each as `PARAM=VALUE`; empty for
-/// other algorithms.
+/// Returns the parameters that a flow sets, each as `PARAM=VALUE`. Only built-in algorithms of the agent have any.
 ///
 /// # Errors
 /// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: a value is out of range, or `bbr_tuned`

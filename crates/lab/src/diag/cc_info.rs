@@ -18,7 +18,7 @@ pub enum CcInfo {
     Bbr {
         /// Estimate of the bottleneck's rate.
         bw_bps: u64,
-        /// Estimate of the path's round-trip time.
+        /// Estimate of the path's round-trip time; 0 before the first sample.
         min_rtt_us: u64,
         /// Gain of the pacing rate, in 1/256.
         pacing_gain: u32,

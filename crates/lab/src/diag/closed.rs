@@ -15,7 +15,7 @@ const GROUPS: u32 = 1 | 1 << 2;
 /// Size of the receive buffer in bytes: space for about 2000 reports between two calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Buffer size of a datagram in bytes; a report has some hundred.
+/// Buffer size of a datagram in bytes; a report has several hundred bytes.
 const DATAGRAM_BYTES: usize = 1 << 12;
 
 const HEADER: usize = 16;

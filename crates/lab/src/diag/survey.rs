@@ -50,7 +50,7 @@ impl Survey {
         Survey::of_states(ESTABLISHED)
     }
 
-    /// Prepares to list the established connections, and those that one or both sides have closed.
+    /// Prepares to list the established connections, and those that one or both sides have closed, except TIME-WAIT.
     ///
     /// # Errors
     /// If the kernel does not support sock_diag.

@@ -120,8 +120,9 @@ struct Watcher {
 /// One direction of the path.
 struct Direction {
     is_forward: bool,
-    /// Indices of the queue's counters.
+    /// Index of the counters of the queue.
     queue: usize,
+    /// Index of the counters of the netem with random losses; `None` without random losses.
     loss: Option<usize>,
     policer: Option<Policer>,
     /// A link without packets, for computing the capacity.

@@ -35,7 +35,8 @@ pub struct Connection {
     pub min_rtt_us: Option<u64>,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Share of samples in PROBE_BW with less than one BDP in flight; `None` with too few samples.
+    /// Share of samples with less than one BDP in flight, among those in PROBE_BW that the application did not limit;
+    /// `None` with fewer than 10 of these.
     pub short_percent: Option<f64>,
     /// The verdict on the connection.
     pub verdict: Verdict,
@@ -116,12 +117,12 @@ impl Connections {
         }
     }
 
-    /// Returns the number of connections in the latest scan.
+    /// Returns the number of connections in the latest sample.
     pub fn established(&self) -> usize {
         self.by_socket.values().filter(|connection| connection.last.0 == self.at).count()
     }
 
-    /// Returns the number of connections in a network namespace.
+    /// Returns the number of connections of a network namespace in the latest sample.
     pub fn established_in(&self, netns: u64) -> usize {
         let of = self.by_socket.range((netns, u64::MIN)..=(netns, u64::MAX));
         of.filter(|(_, connection)| connection.last.0 == self.at).count()
@@ -145,8 +146,9 @@ impl Connections {
 }
 
 impl Observed {
-    /// Checks whether less than one BDP is in flight: the rule of the paper, with values that are visible from user
-    /// space.
+    /// Checks whether less than one BDP is in flight, smoothed over samples: the rule of the paper, with values that
+    /// are visible from user space. Skips connections without BBR or outside of PROBE_BW, and application-limited
+    /// samples.
     fn look(&mut self) {
         let info = &self.last.1.socket.info;
         let CcInfo::Bbr { bw_bps, min_rtt_us, cwnd_gain, .. } = self.last.1.socket.cc else { return };

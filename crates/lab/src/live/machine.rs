@@ -23,7 +23,7 @@ pub struct Machine {
     pub steal_percent: Option<f64>,
     /// Share of time in which a task waited for a CPU; `None` if the kernel does not report it.
     pub pressure_percent: Option<f64>,
-    /// Share of time in which the timer thread of the most delayed CPU was due but did not run.
+    /// Share of time in which the timer thread of the most delayed CPU was due but did not run, in delays above 2 ms.
     pub stalled_percent: f64,
     /// Longest time for which the timer thread was due but did not run.
     pub longest_stall_us: u64,
@@ -32,7 +32,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the best estimate of the share of time in which the hypervisor runs other guests.
+    /// Returns the off-CPU share, an estimate of the share of time in which the hypervisor runs other guests: the
+    /// larger of the stolen share and, if the timer threads have priority, the stalled share.
     pub fn away_percent(&self) -> f64 {
         // Delays by other tasks of this machine do not indicate activity of the hypervisor.
         let stalled = if self.is_realtime { self.stalled_percent } else { 0.0 };

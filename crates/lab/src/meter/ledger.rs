@@ -20,7 +20,7 @@ pub struct FlowCount {
     pub last_delivery: Option<Time>,
     /// Packets that entered the path.
     pub entered_packets: u64,
-    /// Packets with payload among these.
+    /// Packets with payload that entered the path.
     pub data_packets: u64,
     /// TCP segments that contain a byte that had entered before; `None` for UDP.
     pub retransmits: Option<u64>,
@@ -62,7 +62,7 @@ struct Flow {
     count: FlowCount,
     entered: Stream,
     delivered: Stream,
-    /// Number of the packet after the latest one that left the path, in order of entry.
+    /// One more than the highest number of a packet that has left the path.
     delivered_before: u64,
     /// Delivered bytes at the last sample, and the sum and number of delays since then.
     sampled_bytes: u64,
@@ -168,7 +168,8 @@ impl Ledger {
         }
     }
 
-    /// Takes the samples that are due by `now`.
+    /// Takes the samples that are due by `now`; every 10 s, also counts packets that have been on the path for longer
+    /// than that as lost.
     pub fn advance(&mut self, now: Time) {
         while self.interval > Span::ZERO && self.next_sample <= now {
             let at = self.next_sample;

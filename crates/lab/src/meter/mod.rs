@@ -56,7 +56,7 @@ use std::time::Duration;
 use tap::Tap;
 use thalweg_units::{Span, Time};
 
-/// Interval between two scans of the rings, in which a ring is filled to a tenth at 1.2 Gbit/s.
+/// Interval between two scans of the rings, in which less than a tenth of a ring is filled at 1.2 Gbit/s.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Minimum age of packets that are read from the rings, so that the entry of a packet is always read before its exit.
@@ -71,7 +71,7 @@ pub struct Settings {
     pub interval: Span,
     /// Addresses whose flows are measured; `None` for all flows.
     pub only: Option<Vec<SocketAddr>>,
-    /// Time after which packets are ignored; `None` if no packet is.
+    /// Time after which packets are ignored; `None` to measure until the meter stops.
     pub until: Option<Time>,
 }
 

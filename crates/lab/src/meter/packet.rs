@@ -69,8 +69,8 @@ pub(super) struct ParsedPacket {
 }
 
 /// Parses an IP packet, of which at least the headers must be present. `segment_bytes` is the payload of each packet
-/// into which the interface will segment it, or zero if it is one packet. Returns `None` for fragments, and for
-/// protocols other than TCP and UDP.
+/// into which the interface will segment it, or zero if it is one packet. Returns `None` for fragments, for protocols
+/// other than TCP and UDP, and for incomplete headers.
 pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     let (head, transport) = match ip.first()? >> 4 {
         4 => version_4(ip)?,

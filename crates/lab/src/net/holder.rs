@@ -198,7 +198,8 @@ impl Drop for Holder {
 }
 
 /// Prepares a command like all commands of the engine: in a separate process group, so that only the engine handles the
-/// terminal's Ctrl-C, and with the folders of system tools in its search path, which ordinary users of Debian lack.
+/// terminal's Ctrl-C, with the folders of system tools in its search path, which ordinary users of Debian lack, and in
+/// the locale C.
 pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
 }

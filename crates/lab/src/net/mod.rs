@@ -72,7 +72,7 @@ impl Network {
         Network::build_with(experiment, &Traces::default(), link, TIMER_SLACK, Seat::Namespace)
     }
 
-    /// Like [`Network::build`], with timers that are late by at most `slack`, and with senders that may run elsewhere.
+    /// Like [`Network::build`], with timers that are late by at most `slack`, and with senders that may run in guests.
     ///
     /// # Errors
     /// The same as [`Network::build`].
@@ -229,7 +229,7 @@ impl Network {
         build::inside(place)
     }
 
-    /// Adds a line to the log.
+    /// Adds a line to [`Network::commands`].
     pub fn note(&mut self, line: &str) {
         self.shell.note(line);
     }

@@ -149,7 +149,7 @@ fn own_modules_in(folder: &Path, algorithms: &[String]) -> Vec<(String, String)>
     .collect()
 }
 
-/// Returns the congestion controls that the kernel has in this network namespace.
+/// Returns the congestion controls that are built into the kernel or loaded, as listed in this network namespace.
 pub fn algorithms() -> Vec<String> {
     let names = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()

@@ -18,7 +18,7 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// Number of consecutive client failures after which a copy starts no more clients.
+/// Number of consecutive client failures of a copy after which its flow, with all copies, starts no more clients.
 const MAX_FAILURES: u32 = 5;
 
 /// Interval of the checks of the programs' output size.

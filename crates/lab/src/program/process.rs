@@ -98,12 +98,14 @@ impl Process {
         Ok(Process { supervisor, input, has_exited, started: Instant::now(), stdout, stderr, out })
     }
 
-    /// Returns whether the program exited before it was stopped; its exit status follows.
+    /// Returns whether the program exited before it was stopped. Its exit status is sent later, when all processes that
+    /// it has started have exited.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
     }
 
-    /// Sends SIGTERM, and two seconds later SIGKILL.
+    /// Sends SIGTERM to the program and all processes that it has started, and two seconds later SIGKILL to those that
+    /// remain.
     pub fn stop(&mut self) {
         if let Some(input) = &mut self.input {
             // The write fails if the supervisor has exited.

@@ -72,7 +72,7 @@ pub(super) fn signal_all(signal: Signal) {
     }
 }
 
-/// Kills all descendants, including those that are started meanwhile.
+/// Kills all descendants, including those that are started meanwhile; gives up after [`KILLED`].
 pub(super) fn kill_all(mut ended: impl FnMut(Pid, WaitStatus)) {
     let give_up = Instant::now() + KILLED;
     loop {

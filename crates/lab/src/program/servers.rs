@@ -17,8 +17,8 @@ use thalweg_plan::plan::{Experiment, Program};
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(90);
 
-/// Divisor of the time in which servers compute, or wait for a CPU or a disk: a busy machine delays their start, but a
-/// server that computes forever must be given up.
+/// Time in which servers compute, or wait for a CPU or a disk, counts towards the timeout only after division by this
+/// number: a busy machine delays their start, but a server that computes forever must be given up.
 const BUSY_DIVISOR: u32 = 6;
 
 /// Interval between two checks of readiness.
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Interval between two checks whether servers are busy, which read all of /proc.
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time for which a server is monitored after it first appears ready.
+/// Time for which the servers are monitored for an exit after all of them appear ready.
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// The servers of a host.
@@ -128,8 +128,11 @@ impl<'a> Servers<'a> {
     pub fn failures(&mut self) -> Vec<String> {
         let mut sentences = Vec::new();
         while let Ok((of, ending)) = self.ended.try_recv() {
-            sentences.push(self.failed(of, ending));
-            self.running.remove(&of);
+            // A server that `kill` has removed ends too.
+            if self.running.contains_key(&of) {
+                sentences.push(self.failed(of, ending));
+                self.running.remove(&of);
+            }
         }
         sentences
     }
@@ -150,6 +153,7 @@ impl<'a> Servers<'a> {
                     sentences.push(format!("{} ignored SIGTERM and was killed 2 s later", self.name(of)));
                 }
                 Ok(ending) if ending.stopped => {}
+                _ if !self.running.contains_key(&of) => {}
                 _ => sentences.push(self.failed(of, ending)),
             }
             self.running.remove(&of);

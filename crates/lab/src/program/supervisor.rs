@@ -65,7 +65,7 @@ pub(super) struct Ending {
     pub code: Option<i32>,
     /// Signal that killed it; `None` if no signal did.
     pub signal: Option<i32>,
-    /// Number of processes that were still running after the program had exited, and were terminated.
+    /// Number of processes that were still running 300 ms after the program had exited, and were terminated.
     pub left: usize,
     /// Whether the program received SIGTERM.
     pub stopped: bool,

@@ -44,8 +44,8 @@ impl Samples {
 }
 
 impl Direction {
-    /// Accepts a packet that a host sends. Packets must be offered in order of time; a packet with an earlier time is
-    /// offered as soon as possible.
+    /// Accepts a packet that a host sends. Packets should be offered in order of time: a packet with an earlier time
+    /// than the latest call is offered at the time of that call.
     pub fn offer(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {
         let now = self.catch_up(now, recorder);
         if let Some(packet) = self.outboxes[self.outbox_of[packet.port]].pass(now, packet) {

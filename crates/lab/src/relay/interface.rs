@@ -113,7 +113,8 @@ impl Interface {
         self.receiver.as_fd()
     }
 
-    /// Returns the header of the oldest received IP packet for one host. Discards frames before it.
+    /// Returns the header of the oldest received unicast IP packet. Discards the frames before it, and counts truncated
+    /// ones as dropped.
     #[inline]
     pub fn head(&mut self) -> Option<Head> {
         loop {

@@ -60,7 +60,7 @@ pub fn carry(
     traces: &plan::Traces,
     capture: Option<&Path>,
 ) -> Result<HostReport, Error> {
-    let recorder = capture.map(Recorder::create).transpose()?;
+    let recorder = capture.map(|path| Recorder::create(path, experiment.ipv6)).transpose()?;
     let [forward, reverse] = directions(experiment, senders, traces)?;
     let interfaces = senders.len() + 1;
     let open = |port: &Port| Interface::open(&port.interface, interfaces, experiment.engine.offloads, experiment.ipv6);

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Each iteration reads the clock once, takes every packet that was received until then (or a limited number of them,
-//! in which case the time of the iteration is that of the last one), and sends the packets that have arrived by then.
-//! Therefore, no packet is offered after the link has advanced to a later time, however late the relay is: its lateness
-//! delays packets, but never changes the queue.
+//! in which case the time of the iteration is that of the first one left), and sends the packets that have arrived by
+//! then. Therefore, no packet is offered after the link has advanced to a later time, however late the relay is: its
+//! lateness delays packets, but never changes the queue.
 
 use super::capture::Recorder;
 use super::direction::Direction;

@@ -29,7 +29,7 @@ const RARE_LEAST: Span = Span::from_millis(4);
 /// Limit of the rare lateness: an eighth of the RTT.
 const RARE_RTTS: (u64, u64) = (1, 8);
 const WORST_LEAST: Span = Span::from_millis(5);
-/// Limit of the worst lateness: half of the RTT.
+/// Limit of the worst lateness in addition to [`WORST_LEAST`]: half of the RTT with the mean queueing delay.
 const WORST_RTTS: (u64, u64) = (1, 2);
 
 /// Input of the decision.

@@ -41,7 +41,7 @@ const BOOT: Duration = Duration::from_secs(300);
 pub struct Play<'a> {
     pub(super) processes: HostProcesses<'a>,
     senders: usize,
-    /// Indices of the hosts that send flows.
+    /// Indices of the hosts that send flows, or run the clients of programs.
     sending: Vec<usize>,
     /// Guests that run senders, in the order of the senders; empty if senders are not guests.
     guests: Vec<Guest>,
@@ -187,8 +187,8 @@ impl<'a> Play<'a> {
     }
 
     /// Stops the hosts and collects their reports: first the meter or the observer, then programs, senders, the router,
-    /// and the receiver. Up traffic has already ended when the duration is over: a close by a sender's host takes the
-    /// path's delay to arrive at the receiver.
+    /// and the receiver. Stopping senders first does not cut off the up traffic that the receiver sends to them: the
+    /// receiver ends it itself when the duration is over, and a close by a sender arrives only after the path's delay.
     pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);

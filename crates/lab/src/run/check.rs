@@ -28,8 +28,8 @@ pub fn check_job(job: &Job<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `invalid-experiment` if settings of a host or of programs are inconsistent, `unknown-cc` or `no-agent` if an
-/// algorithm is unavailable, `not-honoured` if a real kernel cannot do what it requests, `no-contention` if the system
-/// does not permit it.
+/// algorithm is unavailable, `not-honoured` if a real kernel cannot do what the experiment requests, `no-contention` if
+/// the system does not permit the requested restriction of a guest's CPU time.
 pub fn check_hosts(experiment: &Experiment, setup: HostSetup<'_>) -> Result<(), Error> {
     for (name, host) in &experiment.hosts {
         check_processor(name, host, setup.guests.is_some())?;

@@ -131,7 +131,7 @@ impl ProgramRows {
 
 impl Run<'_> {
     /// Returns the time at which the last byte left the path; for an interrupted run, the time of the interruption if
-    /// that is later.
+    /// that is later. Without delivered data, returns the time at which the client exited.
     fn end_us(&self) -> u64 {
         let last = self.data.iter().filter_map(|data| data.last_us).max();
         let ended = self.run.is_interrupted.then_some(self.run.end_us);

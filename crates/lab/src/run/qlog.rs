@@ -122,7 +122,8 @@ fn document(bytes: &[u8]) -> Option<Vec<Metrics>> {
     Some(traces.iter_mut().flat_map(of).collect())
 }
 
-/// Reads events, whose times are in milliseconds according to the trace.
+/// Reads events. Their times are in milliseconds and, as the trace declares, absolute, relative to its reference time,
+/// or relative to the previous event.
 fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
     let common = &trace["common_fields"];
     let is_delta = matches!(common["time_format"].as_str(), Some("delta" | "relative_to_previous_event"));

@@ -74,8 +74,8 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
     Err(Error::new("too-fast", message, hint))
 }
 
-/// Returns the highest rate that the machine must carry, including the reverse link if there is up traffic. `None` if
-/// there is no limit.
+/// Returns the highest rate that the machine must carry: that of the forward link, plus that of the reverse link if
+/// there is up traffic. Links without a limit are omitted; `None` if no link remains.
 fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     let is_two_way = experiment.has_up_traffic();
     let down = highest(&experiment.forward, traces);
@@ -112,7 +112,7 @@ fn peak(times_ms: &[u64]) -> Rate {
     Rate(most as u64 * OPPORTUNITY_BITS * 1000 / WINDOW_MS)
 }
 
-/// Returns the rate that this machine carries over such a link.
+/// Returns the rate that this machine carries over this kind of link with these offloads, measured once per process.
 fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);

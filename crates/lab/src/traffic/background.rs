@@ -46,7 +46,8 @@ struct Account {
 }
 
 impl Background {
-    /// Starts the thread, which sends the traffic `up`, or down; `None` if the experiment has no such background.
+    /// Starts the thread that sends the background traffic of one direction, up or down; `None` if the experiment has
+    /// no such traffic.
     ///
     /// # Errors
     /// If the system refuses to create a socket or a thread.

@@ -310,8 +310,9 @@ fn no_word() -> Error {
     )
 }
 
-/// Returns the memory that a guest needs in MiB: several times the packets that the path can hold (in the sender's
-/// buffer, in flight, in the receiver's buffer), and a fixed amount for the system.
+/// Returns the memory that a guest needs in MiB: several times the packets that the forward link can hold (in the
+/// sender's buffer, in flight, in the receiver's buffer), and a fixed amount for the system. For an unlimited link and
+/// for a trace, this is the fixed amount only.
 fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
     /// Memory per payload byte, over the three buffers that can hold a packet.
     const TIMES: u64 = 6;

@@ -7,9 +7,10 @@
 //! `alpha` (Ville's inequality). Several fractions are used in parallel, each with an equal part of the capital; the
 //! sum has the same bound. Mirrored bets test the hypothesis "no better".
 //!
-//! The probability that any test of a host raises a false alarm is at most `alpha`: the n-th test that is started has a
-//! level of `alpha / (n (n + 1))`, and these add up to `alpha`. The first test is that of all destinations of an IP
-//! version; the next ones are those of the networks of the first destination, and its own.
+//! The probability that any test of a host ever rejects "no worse" although it is true is at most `alpha`; the same
+//! bound holds for "no better". The n-th test that is started has a level of `alpha / (n (n + 1))`, and these add up to
+//! `alpha`. The first test is that of all destinations of an IP version; the next ones are those of the networks of the
+//! first destination, and its own.
 //!
 //! A path may change; capital that was lost while the policy was better would then have to be recovered first. So each
 //! test is restarted after 64 pairs, then 128, and so on, and also after a withdrawal. The e-th epoch has a share of `1
@@ -33,7 +34,8 @@ const CUT: f64 = 2.0;
 /// Number of pairs until a test restarts for the first time; each later epoch is twice as long.
 const FIRST_EPOCH: u64 = 64;
 
-/// Variance at which the interval is tightest, in units of the variance of a difference.
+/// Parameter of Robbins' mixture, in units of the variance of a difference. Compared with an interval for a fixed
+/// number of pairs, the interval is tightest at about 8.8 times this number of pairs.
 const TIGHTEST: f64 = 10.0;
 
 /// A change in the result of a test.
@@ -129,7 +131,8 @@ impl Evidence {
         self.is_better
     }
 
-    /// Adds a pair. Returns a change of the result, if any.
+    /// Adds a pair, and returns a change of the result, if any. Pairs during a withdrawal are ignored; the first one
+    /// after it only starts the next epoch.
     pub fn add(&mut self, distance: f64, scale: f64, alpha: f64, now: Time, withdraw_for: Span) -> Option<Standing> {
         if self.withdrawn_until(now).is_some() {
             // All connections use the default, so there is no comparison.
@@ -157,7 +160,7 @@ impl Evidence {
         }
         self.pairs_left -= 1;
         if self.pairs_left == 0 {
-            // A result that the latest epoch has not confirmed is no longer certain.
+            // An advantage must be confirmed in each epoch: the capital against "no better" must have grown.
             let was_confirmed = self.against_no_better.log() > 0.0;
             self.begin();
             if self.is_better && !was_confirmed {
@@ -182,7 +185,7 @@ impl Evidence {
         parts(self.rank) + parts(self.epoch) - libm::log(alpha)
     }
 
-    /// Returns the gain of treated connections over held-out ones since the last withdrawal.
+    /// Returns the gain of treated connections over held-out ones since the last withdrawal; `None` below two pairs.
     pub fn difference(&self) -> Option<Difference> {
         let Moments { n, mean, scatter } = self.moments;
         if n < 2.0 {

@@ -162,12 +162,12 @@ impl Guard {
         Ok(())
     }
 
-    /// Returns the gain of a prefix's treated connections over held-out ones; `None` without enough pairs.
+    /// Returns the gain of a prefix's treated connections over held-out ones; `None` below two pairs.
     pub fn difference(&self, prefix: Prefix) -> Option<Difference> {
         self.evidence.get(&prefix).and_then(Evidence::difference)
     }
 
-    /// Updates the host's state.
+    /// Sets the host's state. Returns an event if it has changed.
     pub fn set_host(&mut self, host: Host, now: Time) -> Option<PolicyEvent> {
         if std::mem::replace(&mut self.host, host) == host {
             return None;
@@ -180,7 +180,9 @@ impl Guard {
         Some(PolicyEvent { at: now, prefix: None, change, reason: reason.to_owned() })
     }
 
-    /// Updates the learned state with a closed connection.
+    /// Learns from a closed connection, and returns the resulting changes. A connection with an unknown arm is ignored.
+    /// A connection of [`Group::Untouched`] is only counted, and so is one while the host was short of CPU if its arm
+    /// needs an unshared CPU.
     pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         if outcome.arm.index() >= self.arms.len() {
             return Vec::new();
@@ -206,9 +208,10 @@ impl Guard {
         events
     }
 
-    /// Reports a change of the arm that most connections to a destination use. The caller passes the current weights of
-    /// incoming and outgoing connections. Computing them costs more than learning from a connection, so this is called
-    /// when weights are published, not for each connection.
+    /// Returns an event if the preferred arm of a destination has changed: the arm whose probability is at least 0.6.
+    /// The caller passes the current weights of incoming and outgoing connections; those of the direction of the latest
+    /// outcome count. `None` also if no outcome has been observed since the previous call. Computing the weights costs
+    /// more than learning from a connection, so this is called when weights are published, not for each connection.
     pub fn note_preference(
         &mut self,
         prefix: Prefix,
@@ -319,7 +322,8 @@ impl Guard {
         (holdout, is_withdrawn)
     }
 
-    /// Removes the arms that the host's CPU does not allow.
+    /// Removes the arms that need an unshared CPU while the host is short of CPU. If all others have probability 0, the
+    /// default is used; if that needs an unshared CPU, the first arm that does not; without such an arm, the default.
     fn within_cpu(&self, weights: Weights) -> Weights {
         if !self.host.is_cpu_limited {
             return weights;
@@ -335,7 +339,8 @@ impl Guard {
         weights.without(instead, needs_cpu)
     }
 
-    /// Returns the difference to a connection of the other group, if one is available.
+    /// Returns the difference of rewards, treated minus held out, if an unpaired connection of the other group and the
+    /// same class exists. `None` otherwise, or without a reward.
     fn pair(&mut self, outcome: &Outcome) -> Option<f64> {
         let reward = self.objective.reward(outcome)?;
         let class = (self.objective.size(outcome.acked), outcome.direction);

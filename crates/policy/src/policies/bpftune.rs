@@ -4,8 +4,9 @@
 //! - Each arm has a cost. The arm with the lowest cost is chosen, at random among equals; one connection in twenty uses
 //!   a random arm.
 //! - The cost of a connection is `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) /
-//!   largest rate of all` with S = 10^6, in whole numbers. The arm's cost moves towards it by a fraction `2^-shift`;
-//!   the first one is used unchanged. The cost of an untried arm is zero, so it is tried next.
+//!   largest rate of all` with S = 10^6, in whole numbers. The arm's cost moves towards it by a fraction that
+//!   [`BpftuneSettings::learning_rate`] sets; a cost of zero is replaced with it. The cost of an untried arm is zero,
+//!   so it is tried next.
 //! - A connection that retransmits more than 1/64 of its segments is switched to BBR immediately, regardless of the
 //!   costs.
 //!
@@ -116,7 +117,7 @@ impl Bpftune {
         }
     }
 
-    /// Returns the account of a destination, once it has enough data for a choice.
+    /// Returns the account of a destination; `None` if the number of the next connection is below `min_instances`.
     fn host(&self, prefix: Prefix) -> Option<&Host> {
         // The connection that is about to open counts too.
         self.hosts.get(&self.key(prefix)).filter(|host| host.instances + 1 >= self.settings.min_instances)

@@ -55,7 +55,7 @@ impl Ledger {
         self.arms.iter().map(|arm| arm.n).sum()
     }
 
-    /// Returns the arm with the highest mean; untried arms come first.
+    /// Returns the arm with the highest mean; arms with a weight below 0.5, such as untried ones, come first.
     pub fn best(&self) -> ArmId {
         let value = |number: usize| if self.arms[number].n < 0.5 { f64::INFINITY } else { self.arms[number].value };
         let mut best = 0;

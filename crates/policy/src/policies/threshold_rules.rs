@@ -1,9 +1,10 @@
 //! Threshold rules: the policy files that studies and `thalweg advise` export, and that users write.
 //!
-//! A path is estimated from connections of loss-based arms to the destination (docs/reference/policy.md): BBR causes
-//! most of its own losses, and does not fill the queue. A table of networks maps a destination to its operator and
-//! country; the location of this host is configured. A condition on a value that is unknown for a destination is false;
-//! a condition on a value that this host cannot know of any destination is an error.
+//! Losses and the queue of a path are estimated from connections of loss-based arms to the destination
+//! (docs/reference/policy.md): BBR causes most of its own losses, and does not fill the queue. The smallest RTT is that
+//! of all connections. A table of networks maps a destination to its operator and country; the location of this host is
+//! configured. A condition on a value that is unknown for a destination is false; a condition on a value that this host
+//! cannot know of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -21,7 +22,7 @@ use thalweg_units::{Span, Time};
 /// Supported version of the policy file.
 const FORMAT: u32 = 1;
 
-/// Memory of a destination's losses, in number of connections.
+/// Memory of a destination's losses and queue, in number of connections.
 const MEMORY: f64 = 50.0;
 
 /// Minimum number of segments for a loss ratio.

@@ -14,7 +14,7 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-// Similar to the settings of epsilon-greedy, except for the parameter besides the memory.
+// The same as `GreedySettings`, but with `width` instead of `epsilon`.
 /// Settings of exploration and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -44,13 +44,13 @@ impl Ucb {
         Ucb { width: settings.width, ledgers: Ledgers::new(arms, objective, settings.memory) }
     }
 
-    /// Returns the upper confidence bound of an arm; infinite while it is untried.
+    /// Returns the upper confidence bound of an arm; infinite below a weight of 0.5, as for untried arms.
     fn bound(&self, ledger: &Ledger, arm: usize) -> f64 {
         let mean = ledger.arms[arm];
         if mean.n < 0.5 {
             return f64::INFINITY;
         }
-        // Prior variance of rewards, until enough are observed: that of completion times.
+        // Prior variance of rewards, with the weight of one connection: that of completion times.
         const USUAL: f64 = 0.25;
         let variance = (USUAL + ledger.variance.n * ledger.variance.value) / (1.0 + ledger.variance.n);
         let all = ledger.connections().max(1.0);

@@ -31,7 +31,7 @@ pub(super) struct AckPolicy {
     pub(super) is_scheduled: bool,
     /// Whether an immediate ACK is required.
     pub(super) is_forced: bool,
-    /// Whether a short segment has arrived, or one that carries the PSH flag.
+    /// Whether a short segment, or one that carries the PSH flag, has arrived since the last ACK.
     pub(super) is_pushed: bool,
     /// Whether more segments of the same merged packet follow: no ACK is decided before its last segment.
     pub(super) is_merged: bool,
@@ -106,7 +106,8 @@ impl AckPolicy {
         self.quick = 0;
     }
 
-    /// Enters quick mode for the number of ACKs that would reopen the window, but at most `max`.
+    /// Enters quick mode for one ACK per two full segments of `window`, in bytes (two ACKs if that is less than one),
+    /// but at most `max`, or for the ACKs that are left in quick mode if those are more. Resets the delay.
     pub fn enter_quick(&mut self, window: u64, max: u64) {
         self.add_quick(window, max);
         self.delay = Some(DELAY_MIN);

@@ -5,7 +5,8 @@
 //! 2. SACK blocks (`sack`), marks (`marks`)
 //! 3. removal of acknowledged segments from the scoreboard; round-trip times; the receiver's window (in Linux: step 1)
 //! 4. RACK's window; an answer to a loss probe
-//! 5. the state of recovery: losses, undo (`recovery`), if the ACK is unusual
+//! 5. the state of recovery: losses, undo (`recovery`), if the ACK is a duplicate, reports SACKs, D-SACKs or marks, or
+//!    the state is not Open
 //! 6. the timer
 //! 7. the rate sample
 //! 8. cwnd: by proportional rate reduction or by the controller

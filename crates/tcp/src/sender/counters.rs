@@ -19,6 +19,7 @@ pub struct Counters {
     pub syn_retransmits: u64,
     /// Segments that D-SACKs have reported as duplicates.
     pub dsacks: u64,
-    /// Segments delivered whose acknowledgement reported a mark (Linux: `tcpi_delivered_ce`).
+    /// Segments delivered whose acknowledgement reported a mark (Linux: `tcpi_delivered_ce`); with accurate feedback,
+    /// segments that were marked.
     pub marked: u64,
 }

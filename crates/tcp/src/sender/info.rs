@@ -16,8 +16,8 @@ pub struct Info {
     pub inflight: Packets,
     /// Pacing rate; `None` if the connection is not paced.
     pub pacing_rate: Option<Rate>,
-    /// Latest delivery-rate sample that was not application-limited, or a higher one that was, in payload bits per
-    /// second.
+    /// Latest delivery-rate sample that was not application-limited, or a later application-limited one that was at
+    /// least as fast, in payload bits per second; `None` before the first valid sample.
     pub delivery_rate: Option<Rate>,
     /// Smoothed round-trip time.
     pub srtt: Option<Span>,

@@ -2,7 +2,8 @@
 //!
 //! The connection is ECN-capable if the SYN requested it and the SYN-ACK agreed; a repeated SYN does not request it
 //! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions
-//! are not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
+//! are not ECN-capable with classic feedback (section 6.1.5); they are with DCTCP's, as in Linux, and with accurate
+//! feedback.
 //!
 //! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until the data sent so far is
 //! acknowledged, the controller sets ssthresh, cwnd falls to ssthresh by proportional rate reduction, and the next new

@@ -3,8 +3,9 @@
 //! Linux hands segments to the network in bursts (TSO packets). A burst lasts about a millisecond at the pacing rate,
 //! so a slow connection sends few segments at a time and a fast one has a low cost per segment. Bursts are longer on
 //! short paths, where their queue drains within a round trip. A paced connection sends the next burst when the previous
-//! one would have drained at the pacing rate. If a burst left late, at most half of its length is compensated. The
-//! first ten segments are not paced. Departures have nanosecond resolution, and their timer has no slack.
+//! one would have drained at the pacing rate. If a burst left late, the wait after it is shorter by that delay, but by
+//! at most half of the burst's length. The first ten segments are not paced. Departures have nanosecond resolution, and
+//! their timer has no slack.
 
 use super::Sender;
 use super::pacer::BURST_MAX;

@@ -15,13 +15,16 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 pub(super) struct RateSampler {
     /// Number of delivered segments. The SYN counts, as in Linux, and so do spurious copies (reported by D-SACK).
     pub delivered: u64,
-    /// Time at which the latest segment was acknowledged.
+    /// Time at which the latest segment was acknowledged, or at which data was last sent with nothing outstanding, if
+    /// that is later.
     pub delivered_at: Time,
-    /// Send time of the most recently sent segment that was delivered.
+    /// Send time of the most recently sent segment that was delivered, or the time at which data was last sent with
+    /// nothing outstanding, if that is later.
     first_sent_at: Time,
     /// Samples are application-limited until this number of segments is delivered.
     app_limited_until: Option<u64>,
-    /// The latest sample that was not application-limited, or a higher one that was.
+    /// The latest sample that was not application-limited, or a later application-limited one that was at least as
+    /// fast; only samples with a valid interval.
     best: Option<RateSample>,
 }
 
@@ -111,8 +114,8 @@ impl RateSampler {
         });
     }
 
-    /// Returns the sample after all segments of an ACK were recorded, if the ACK delivered anything. `newly_delivered`
-    /// counts segments.
+    /// Returns the sample after all segments of an ACK were recorded; `None` if the ACK delivered no segment for the
+    /// first time. `newly_delivered` counts segments, including duplicates that a D-SACK reported.
     pub fn sample(
         &mut self,
         now: Time,
@@ -146,7 +149,9 @@ impl RateSampler {
         Some(sample)
     }
 
-    /// Returns the latest usable delivery rate, in payload bits per second.
+    /// Returns the rate of the latest sample that was not application-limited, or of a later application-limited one
+    /// that was at least as fast, in payload bits per second (Linux: `tcpi_delivery_rate`); `None` before the first
+    /// sample with a valid interval.
     pub fn delivery_rate(&self, mss: Bytes) -> Option<Rate> {
         self.best.and_then(|best| best.rate(mss))
     }

@@ -28,7 +28,8 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Updates the state for an unusual ACK, or for an ACK during recovery.
+    /// Updates the state for an ACK that is a duplicate or reports SACKs, D-SACKs or marks, and for every ACK in a
+    /// state other than Open.
     pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
         if facts.is_marked {
             self.episode.prior_ssthresh = None;
@@ -127,7 +128,7 @@ impl Sender {
         self.rack.window(self.board.sacked_out(), is_recovering, self.rtt.min_rtt(), self.rtt.srtt())
     }
 
-    /// Returns the ssthresh that corresponds to the current window.
+    /// Returns ssthresh, raised to three quarters of cwnd unless cwnd is being reduced (Linux: `tcp_current_ssthresh`).
     pub(super) fn current_ssthresh(&self) -> Packets {
         if is_reducing(self.state) {
             return self.window.ssthresh;
@@ -189,7 +190,8 @@ impl Sender {
         }
     }
 
-    /// Clears the time of the first retransmission if no retransmission is in flight or unacknowledged.
+    /// Clears the time of the first retransmission, unless a retransmission is in flight or the first outstanding
+    /// segment was retransmitted.
     pub(super) fn forget_retransmissions_unless_any(&mut self) {
         if !self.is_any_resent() {
             self.episode.first_resent_at = None;

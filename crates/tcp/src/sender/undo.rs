@@ -22,7 +22,7 @@ impl Sender {
         self.episode.undo_marker.is_some() && (self.episode.unproven == Some(0) || self.is_original_delivered(facts))
     }
 
-    /// Restores cwnd and ssthresh. `is_nothing_lost`: also clears all loss marks.
+    /// Restores cwnd and ssthresh, if ssthresh was saved for an undo. `is_nothing_lost`: also clears all loss marks.
     fn undo_reduction(&mut self, now: Time, is_nothing_lost: bool) {
         if is_nothing_lost {
             self.board.unmark_all_lost();
@@ -75,8 +75,9 @@ impl Sender {
         true
     }
 
-    /// Handles an ACK that advances the left edge during recovery, but not to its end. Returns true if an original
-    /// filled the hole while retransmissions are in flight: nothing more is retransmitted for now.
+    /// Handles an ACK that advances the left edge during recovery, but not to its end. If an original filled the hole,
+    /// undoes the reduction; while retransmissions are in flight, returns true instead: nothing more is retransmitted
+    /// for now.
     pub(super) fn try_undo_partial(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &AckFacts) -> bool {
         if self.episode.undo_marker.is_none() || !self.is_original_delivered(facts) {
             return false;

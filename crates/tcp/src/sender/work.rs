@@ -17,11 +17,11 @@ pub(super) struct Work {
     pub push: Push,
     /// Whether an ACK may have freed memory that the application waits for.
     pub is_space_due: bool,
-    /// Whether to update the state even if there is no new data to send.
+    /// Whether to update the use of cwnd and the timer even if there is no new data to send.
     pub is_stock_due: bool,
     /// Whether the first segment was retransmitted.
     pub(super) is_head_resent: bool,
-    /// Number of new segments sent since the last update.
+    /// Number of new segments sent since the last such update.
     pub(super) sent: u64,
     /// Whether nothing was in flight before the first of those segments.
     pub(super) was_idle: bool,

@@ -60,7 +60,7 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutR
 
 
 def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.Condition] | str:
-    """Return the condition of a part, or the reason why it has none."""
+    """Return the condition for the value of a part in one dimension, or the reason why a rule cannot express it."""
     if dimension.name in CANNOT and dimension.titles:
         return CANNOT[dimension.name]
     if dimension.titles:

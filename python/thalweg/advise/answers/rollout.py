@@ -1,6 +1,4 @@
-"""The order in which to roll out the treatment: parts with the largest guaranteed gain first, without parts whose
-destinations are unknown.
-"""
+"""The order in which to roll out the treatment: by the lower end of each part's gain times its share of the samples."""
 
 from collections.abc import Sequence
 
@@ -17,8 +15,10 @@ LARGE = 0.05
 
 
 def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:
-    """Order the known parts with a verdict for the treatment by the lower end of their gain, times their fraction of
-    all `n` samples.
+    """Return a step for each part whose verdict is the treatment; parts with an unknown value are left out.
+
+    The gain is that of the metric with the largest lower end among those whose verdict is the treatment. Steps are in
+    descending order of this lower end times the part's fraction of all `n` samples.
     """
     plan_steps = []
     for part in parts:

@@ -31,7 +31,7 @@ FOLDS = 8
 the sample's own.
 """
 MIN_SLOTS = 2 * FOLDS
-"""Minimum number of time spans in all folds together."""
+"""Minimum number of time slots in the records; consecutive slots belong to different folds."""
 
 TURNS = 2**32
 """Upper bound of a switchback period's number; with the shortest period, a second, it is reached in the year 2106."""
@@ -121,8 +121,10 @@ def pair(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0
 
 
 def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerValue:
-    """Return the fold of a row, for folds of `length_us`. Consecutive hours, or pairs of switchback periods, are in
-    different folds; with few hours, the folds alternate faster.
+    """Return the fold of a row; `length_us` is the time that all records span.
+
+    Consecutive hours, or pairs of switchback periods, are in different folds. If the records span fewer than
+    `MIN_SLOTS` hours, slots of `length_us` / `MIN_SLOTS`, but at least a second, replace the hours.
     """
     if question.design.name == "switchback":
         return (pair(time_us, question) % FOLDS).cast("int8")

@@ -1,10 +1,10 @@
-"""Narrow classes of positive integers. Distributions are stored as counts per class, and the counts of parts add up to
+"""Narrow buckets of positive integers. Distributions are stored as counts per bucket, and the counts of parts add up to
 those of the total.
 
-Classes are computed with integer arithmetic, so that every engine assigns a number to the same class. Between two
-powers of two there are 96 classes: 64 of equal width in the lower half and 32 in the upper one. So no class is wider
+Buckets are computed with integer arithmetic, so that every engine assigns a number to the same bucket. Between two
+powers of two there are 96 buckets: 64 of equal width in the lower half and 32 in the upper one. So no bucket is wider
 than 1/96 (1.04 %) of its smallest value. 96 equal widths would have the same resolution, but need a division per value.
-Logarithms would need 67 classes, but engines would differ at the edges.
+Logarithms would need 67 buckets, but engines would differ at the edges.
 """
 
 import math
@@ -24,7 +24,7 @@ OCTAVES_OF_E = 1 / math.log(2)
 
 
 def of_column(value: IntegerValue) -> IntegerValue:
-    """Return the class of each number of a column; null and values below 1 count as 1.
+    """Return the bucket of each number of a column; null and values below 1 count as 1.
 
     The expression contains no CASE, because DuckDB does not eliminate common subexpressions within CASE.
     """
@@ -32,13 +32,13 @@ def of_column(value: IntegerValue) -> IntegerValue:
     # Half a unit is added, so that a rounding error of the logarithm cannot change the octave of a value below 2^40.
     octave = ((value.cast("float64") + 0.5).ln() * OCTAVES_OF_E).floor().cast("int32")
     leading = (value * 128) >> octave
-    # From 192 on classes are twice as wide; the smaller of the two expressions applies.
+    # From 192 on buckets are twice as wide; the smaller of the two expressions applies.
     within = ibis.least(leading - 128, (leading - 64) >> ibis.literal(1, type="int32"))
     return octave.cast("int64") * PER_OCTAVE + within
 
 
 def of_number(value: int) -> int:
-    """Return the class of a number.
+    """Return the bucket of a number.
 
     >>> of_number(1), of_number(2), of_number(3), of_number(1_000_000)
     (0, 96, 160, 1914)
@@ -50,7 +50,7 @@ def of_number(value: int) -> int:
 
 
 def lows(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the lower bound of each class; the lower bound of the next class is its upper bound.
+    """Return the lower bound of each bucket; the lower bound of the next bucket is its upper bound.
 
     >>> lows(np.array([0, 96, 160, 192]))
     array([1., 2., 3., 4.])

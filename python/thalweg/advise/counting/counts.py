@@ -15,9 +15,9 @@ from thalweg.advise.counting.arms import CONTROL, TREATMENT, TURNS
 MINUTE_US = 60_000_000
 
 AWAY_US = 1
-"""Offset of round-trip times, so that the lowest class contains only unknown ones and 0."""
+"""Offset of round-trip times, so that the lowest bucket contains only unknown ones and 0."""
 QUEUED_US = 2
-"""Offset of queueing delays, which may be 0; the lowest class means unknown."""
+"""Offset of queueing delays, which may be 0; the lowest bucket means unknown."""
 
 SCALE = 1000
 """Scale of the factors that balance strata: integers in thousandths."""
@@ -37,7 +37,7 @@ PART = ("part",)
 
 
 def histogram(samples: Table, *, by_part: bool = False) -> Table:
-    """Count values by class: n (samples), weight, total (of values times weight)."""
+    """Count values by bucket: n (samples), weight, total (of values times weight). Without `by_part` also by size."""
     pack = keys.of_bucket if by_part else keys.of_value
     keyed = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
     return keyed.group_by([*_parts(by_part), "key"]).agg(**value_sums(keyed))
@@ -56,8 +56,10 @@ def strata(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def mix(samples: Table, *, by_part: bool = False) -> Table:
-    """Sum the properties that show whether the arms had similar work: class numbers, which are logarithms, and their
-    squares. Class 0 means an unknown round-trip time and adds nothing.
+    """Sum the properties that show whether the arms had similar work, over the samples with a size.
+
+    Sizes and round-trip times are summed as bucket numbers, which are logarithms, and as squares of these. Bucket 0
+    means an unknown round-trip time and adds nothing.
     """
     pack = keys.within if by_part else _cell
     sized = samples.filter(samples["size"].notnull())
@@ -77,7 +79,7 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def queues(samples: Table, *, by_part: bool = False) -> Table:
-    """Sum the queueing delays of the control, with and without losses, by group of clusters."""
+    """Sum the bucket numbers of the control's queueing delays, with and without losses, by group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
     of_control = samples.filter(is_control, samples["queue"].notnull())
     pack = keys.group_of if by_part else keys.place_and_group
@@ -90,13 +92,13 @@ def queues(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def sizes(samples: Table) -> Table:
-    """Count the samples of each part."""
+    """Count the samples of each part, metric and arm."""
     keyed = samples.select("part", key=keys.metric_and_arm(samples["cell"]))
     return keyed.group_by(["part", "key"]).agg(n=keyed.count())
 
 
 def over_time(samples: Table, step_us: int) -> Table:
-    """Count the values of the checked samples per time step; a step is a whole number of minutes."""
+    """Count the values of the checked samples by time step, metric, arm and bucket; steps are whole minutes."""
     sampled = samples.filter(samples["is_looked_at"])
     key = keys.metric_and_arm(sampled["cell"]) * keys.BUCKETS + sampled["bin"].cast("int64") % keys.BUCKETS
     step = segments.whole(sampled["minute"], step_us // MINUTE_US)
@@ -105,8 +107,8 @@ def over_time(samples: Table, step_us: int) -> Table:
 
 
 def meetings(samples: Table) -> Table:
-    """Count the checked samples with a network and a minute, and those in minutes in which the network had
-    both arms.
+    """Count the samples whose `network` is set (n), and those of them in minutes in which the network had both arms
+    (met).
     """
     by_network = samples.filter(samples["network"].notnull())
     by_network = by_network.select("network", "minute", arm=keys.arm_of(by_network["cell"]) % keys.ARMS)
@@ -116,7 +118,10 @@ def meetings(samples: Table) -> Table:
 
 
 def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
-    """Unpack the keys; `names` are the components of a key within a part."""
+    """Unpack the keys. `names` maps the components of a key within a part to their sizes.
+
+    Without `by_part`, the class of the destination precedes them.
+    """
     if not by_part:
         return keys.unpacked(counted, "key", {**keys.PLACE, **names})
     first, *_ = names

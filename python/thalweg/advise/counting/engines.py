@@ -57,7 +57,7 @@ class QueryEngine(Protocol):
         """Execute a query and return its result."""
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-        """Decode every row of Parquet files one by one; yield those that fail, each with the reason."""
+        """Decode all rows of each Parquet file; yield the files for which this fails, each with the reason."""
 
     def close(self) -> None:
         """Release memory, disk and processes."""

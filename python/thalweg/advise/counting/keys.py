@@ -1,7 +1,7 @@
 """Packs several classes into one small integer: an engine groups by one integer much faster than by eight columns.
 
-A *cell* packs round-trip time, retransmissions, metric, arm and group of clusters; a *bin* packs size and value. Both
-are unpacked after counting.
+A *cell* packs round-trip time, retransmissions, metric, arm and group of clusters; a *bin* packs the class of a size
+and the bucket of a value. Both are unpacked after counting.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ CLASSES = 8
 METRICS = 2
 ARMS = 2
 BUCKETS = 4096
-"""Number of classes of values."""
+"""Number of buckets of values."""
 assert LARGEST.bit_length() * PER_OCTAVE <= BUCKETS, "every value has a class"
 
 LOTS = 8
@@ -51,7 +51,7 @@ def by_network_hour(cell: IntegerValue, hour: IntegerValue) -> IntegerValue:
 
 
 def bin_of(size: IntegerValue, bucket: IntegerValue) -> IntegerValue:
-    """Pack a size class and a value class into a bin."""
+    """Pack the class of a size and the bucket of a value into a bin."""
     return ((_wide(size) - UNKNOWN_CLASS) * BUCKETS + bucket).cast("int16")
 
 
@@ -61,7 +61,7 @@ def of_value(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
 
 
 def of_bucket(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
-    """Pack metric, arm, group and value class; another column identifies the part."""
+    """Pack metric, arm, group and bucket; another column identifies the part."""
     return within(cell) * BUCKETS + _wide(bins) % BUCKETS
 
 

@@ -15,11 +15,11 @@ from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension, Part
 
 HOURS = 24
 TAIL = HOURS * keys.CLASSES
-"""Numbers per destination, for the properties of the single transfer."""
+"""Part numbers per part of destinations: one for each hour and class of sizes of a transfer."""
 
 
 def are_asked(dimensions: Sequence[Dimension]) -> bool:
-    """Return whether parts need separate numbers; the parts of the map have numbers in any case."""
+    """Return whether any dimension is not one of the map's, so that parts need numbers of their own."""
     return not {dimension.name for dimension in dimensions} <= set(MAP)
 
 
@@ -45,7 +45,7 @@ def number_of_map(cell: IntegerValue, dimensions: Sequence[Dimension]) -> Intege
 
 
 def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
-    """Return the classes in the named dimensions, one or both."""
+    """Return the packed classes in the named dimensions; that of the other dimension, if it is not named, is 0."""
     retransmits = place % keys.CLASSES
     return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 

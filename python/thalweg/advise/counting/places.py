@@ -45,8 +45,7 @@ class Places:
     """Number of parts; 1 if no dimension depends on the destination."""
     counted: Table
     """One row per destination, arm, fold, metric and requested class of the transfer: these keys, network, n, weight,
-    level (the weighted sum of the numbers of the values' classes), and sums of round-trip times, retransmits and
-    segments.
+    level (the weighted sum of the values' bucket numbers), and sums of round-trip times, retransmits and segments.
     """
     n: int
     """Number of samples."""

@@ -109,6 +109,8 @@ def read(place: Path) -> list[PrefixTable]:
 def parsed(network: str) -> tuple[int, int, int]:
     """Parse a network; return the IP version, the address as an integer, and the prefix length in bits.
 
+    Raises `_Bad` if it is malformed.
+
     >>> parsed("192.0.2.0/24") == (4, 0xC0000200, 24), parsed("2001:db8::/32")[2]
     (True, 32)
     """
@@ -215,7 +217,8 @@ def _value(column: str, text: str, places: Mapping[str, str]) -> str:
 
 
 def autonomous_system(text: str) -> str:
-    """Return the name of an AS. If several announce a network, return the first, which RouteViews sees most often.
+    """Return the name of an AS. Of several origins (`_`) it is the first, which RouteViews sees most often; the
+    members of an AS set (`{}`) are one name.
 
     >>> autonomous_system("64496"), autonomous_system("AS64496_64497"), autonomous_system("{64496,64497}")
     ('AS64496', 'AS64496', 'AS64496,64497')

@@ -91,7 +91,7 @@ def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
 
 
 def _matched_bits(address: StringValue) -> IntegerValue:
-    """Return the maximum key length of an address: its version, and the digits that a truncation leaves."""
+    """Return the maximum length of an address's key in characters: its version, and the digits left by truncation."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
     full_length = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
     return 1 + (ibis.coalesce(length, full_length) / DIGIT_BITS).floor().cast("int64")

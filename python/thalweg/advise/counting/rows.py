@@ -39,7 +39,9 @@ FLOATS = ("Float32", "Float64")
 SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
 
 MANY_FILES = 64
-"""Number of files from which on differences over the life of connections are computed from a sample of them."""
+"""Number of files from which on differences over the life of connections are computed from a sample of the files, if
+these also have more than `samples.LOOKED_AT` rows.
+"""
 ONE_FILE_IN = 4
 GOLDEN = (math.sqrt(5) - 1) / 2
 

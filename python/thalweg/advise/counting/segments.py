@@ -2,7 +2,8 @@
 
 Classes of round-trip time and of retransmissions are properties of a destination network; of retransmissions, measured
 on connections of the control alone. A class of the single connection is unsuitable: an algorithm that causes losses
-would be compared where it caused many with the other one where there were many, which are different clients.
+would move its own connections to classes with many losses, and be compared there with the other algorithm's
+connections to clients on lossy paths.
 """
 
 import math
@@ -119,7 +120,7 @@ def size_class(size_bytes: IntegerValue) -> IntegerValue:
 
 
 def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, IntegerValue]:
-    """Return the requested classes that are properties of the single transfer, numbered from 0."""
+    """Return the requested classes that are properties of the single transfer, from 0; an unknown size is 0."""
     classes = {
         "hour": lambda: hour_of_day(rows["began_us"]),
         "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN_CLASS,

@@ -48,7 +48,7 @@ MIN_LOSSY_SHARE = 0.001
 
 
 def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
-    """Warn about arms that differ, about Simpson's paradox, and about losses without queueing."""
+    """Warn about arms with different sizes or round-trip times, Simpson's paradox, and losses without queueing."""
     yield from _unlike(parts, question)
     for metric in overall.comparisons:
         yield from _paradox(metric, parts, overall, question)
@@ -165,7 +165,10 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
 
 
 def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
-    """Return a caution that names the matching design if each hour had only one algorithm."""
+    """Return a caution that names the matching design if nearly all samples are from hours with one algorithm.
+
+    None also if all hours had the same algorithm, or the control followed the treatment.
+    """
     if _one_arm_share(hours, STRAY) < 1 - OFTEN:
         return None
     runs = _runs(hours)

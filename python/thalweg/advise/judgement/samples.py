@@ -28,8 +28,8 @@ METRICS = ("completion_time", "throughput")
 
 LOOKED_AT = 5_000_000
 """Above this number of rows, overlaps of the arms are checked in one of sixteen groups of clusters, and the mix and the
-differences over time and since the activation in one of four rows. Differences over the life of connections are checked
-in some files.
+differences over time and since the activation in one of four rows. Differences over the life of connections are
+computed from one of four files, if there are at least `rows.MANY_FILES`.
 """
 ONE_GROUP_IN = 16
 ONE_ROW_IN = 4
@@ -39,7 +39,7 @@ NOT_LIMITED, LIMITED = 1, 2
 """Codes of `LIMITS` for whether the receiver limited a sample; 0: unknown."""
 
 LAST_MINUTE = 2**31 - 1
-"""The last valid minute, in the year 6053; later times are invalid."""
+"""The last minute that fits into 32 bits, in the year 6053; later ones are clamped to it."""
 
 HEAVIEST = 10_000
 """Maximum weight of a row, so that sums fit into 64 bits."""
@@ -217,7 +217,9 @@ def _limit(is_limited: BooleanValue) -> IntegerValue:
 
 
 def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
-    """Return which rows are checked more closely: a subsample of large tables, selected by time, also if times are in
+    """Return which rows are checked more closely: all of at most `LOOKED_AT`, otherwise one of `ONE_ROW_IN`.
+
+    The lowest bits of the start time select them. Higher bits are added, because the lowest are always 0 in times in
     whole seconds.
     """
     if overview.rows <= LOOKED_AT:
@@ -227,7 +229,7 @@ def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
 
 
 def _possible(value: IntegerValue, looked_at: BooleanValue) -> NumericValue:
-    """Return a number with 24 bits in checked rows; implausible values are excluded."""
+    """Return values with 24 significant bits; null in unchecked rows, and if negative or above `buckets.LARGEST`."""
     nothing = ibis.literal(None, type="float32")
     short = ibis.ifelse(value.between(0, buckets.LARGEST), value.cast("float32"), nothing)
     return ibis.ifelse(looked_at, short, nothing)

@@ -8,12 +8,12 @@ from thalweg.advise.judgement.samples import METRICS
 
 
 def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
-    """Return the median of each arm in each time step, from the rows of `counts.over_time`."""
+    """Return the median of each arm in each time step, from the rows of `counts.over_time`: the mean of its bucket."""
     cells = keys.unpacked(counted, "key", {"metric": 0, "arm": keys.ARMS, "bucket": keys.BUCKETS})
     names = ["step", "metric", "arm"]
     below = pl.col("weight").cum_sum().over(names) - pl.col("weight")
     total = pl.col("weight").sum().over(names)
-    # The median class is the last one with less than half of the weight below it.
+    # The median is in the last bucket with less than half of the weight below it.
     halves = (
         cells.sort([*names, "bucket"])
         .with_columns(n=pl.col("n").sum().over(names), is_first_half=below < total / 2)

@@ -162,7 +162,7 @@ def _per_cent(share: float) -> str:
 
 
 def _of_the_mean(metric: str, difference: Difference, question: Question) -> str:
-    """Return a remark if the mean has the opposite direction because of a few slow samples."""
+    """Return a remark if the mean differs significantly, in the direction opposite to that of the median."""
     median, mean = difference.median, difference.mean
     if not median or not mean or mean.overlaps(1.0) or (mean.ratio > 1) == (median.ratio > 1):
         return ""
@@ -177,7 +177,7 @@ def _unlike(imbalance: Imbalance, question: Question) -> str:
 
 
 def _more(effect: Effect, question: Question) -> str:
-    """Return a remark on the number of samples that would be needed."""
+    """Return a remark on the number of records that would detect a difference of the margin."""
     half = math.log(effect.high / effect.low) / 2
     times = (half / math.log1p(question.margin)) ** 2
     if times <= 1.5:

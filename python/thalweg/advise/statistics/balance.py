@@ -91,7 +91,7 @@ class _Compared:
     half: float
     """Half the width of its 95 % interval, in standard deviations; infinite: it has no interval."""
     log: float
-    """Difference of the means, in classes."""
+    """Difference of the means, in buckets."""
     p: float
 
 
@@ -111,7 +111,10 @@ def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
 
 
 def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:
-    """Compare the control's queueing delays with and without losses, from the rows of `counts.queues` of one part."""
+    """Compare the control's queueing delays with and without losses, from the rows of `counts.queues` of one part.
+
+    If either has no samples, the difference is 0 and `high` is infinite.
+    """
     is_lossy = pl.col("is_lossy")
     lossy, clean = (_groups(rows.filter(which), "") for which in (is_lossy, ~is_lossy))
     comparison = _compared(lossy, clean, bootstrap)

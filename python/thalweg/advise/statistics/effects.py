@@ -137,7 +137,7 @@ def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = 
 def _effects(
     treatment: "_Table", control: "_Table", edges: Numbers, bootstrap: Bootstrap, at: Sequence[float]
 ) -> tuple[dict[float, Effect], Effect | None]:
-    """Estimate the effects on quantiles and on the mean."""
+    """Estimate the effects on quantiles and on the mean; empty and None with fewer than two groups with samples."""
     is_there = treatment.is_there | control.is_there
     n = int(is_there.sum())
     if n < 2:
@@ -165,7 +165,7 @@ def _effect(log: float, sd: float, degrees: float) -> Effect:
 
 @dataclass(frozen=True)
 class _Table:
-    """Counts of one arm: weights per group and class, sums of values per group, rows per group."""
+    """Counts of one arm: weights by group and bucket, sums of value times weight by group (`totals`), rows by group."""
 
     weights: Numbers
     totals: Numbers
@@ -199,14 +199,14 @@ class _Table:
 def quantiles(
     weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES, draws: Numbers | None = None
 ) -> Numbers:
-    """Return logarithms of quantiles, interpolated within a class.
+    """Return logarithms of quantiles, interpolated within a bucket.
 
-    Each quantile's class is found by bisection, so that replicates need the sums of a few classes instead of all.
+    Each quantile's bucket is found by bisection, so that replicates need the sums of a few buckets instead of all.
 
     Args:
-        weights: A row per group, a column per class.
-        edges: Logarithms of the ends of each class.
-        at: Shares below the quantiles.
+        weights: A row per group, a column per bucket.
+        edges: Logarithms of the lower and the upper bound of each bucket: a row per bucket, two columns.
+        at: Fractions of the weight below the quantiles.
         draws: A row per replicate: the number of times that each group is drawn. None: each group is a replicate.
 
     Returns:
@@ -234,7 +234,10 @@ def quantiles(
 
 
 def _drawn(draws: Numbers, sums: Numbers, places: NDArray[np.int64]) -> Numbers:
-    """Return the sum of each replicate's draws up to its class."""
+    """Return the weight of each replicate's drawn groups up to and including its bucket in `places`.
+
+    `sums` are cumulative weights: a row per bucket, a column per group.
+    """
     drawn: Numbers = np.einsum("rg,rg->r", draws, sums[places])
     return drawn
 

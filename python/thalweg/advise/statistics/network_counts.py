@@ -1,7 +1,7 @@
 """The weight of each network in a part of the traffic, and its contribution to the effect.
 
 The sums per destination already exist, because they classify the networks, so no row is read again. The effect without
-a network is measured on the mean logarithm, whose sums can be subtracted; the class numbers of values are logarithms.
+a network is measured on the mean logarithm, whose sums can be subtracted; the bucket numbers of values are logarithms.
 """
 
 import math
@@ -91,7 +91,7 @@ def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
 
 def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
     """Sum the weights of each network in each class and part: columns place, part, metric, number, network, and for
-    each arm its weight and the weighted sum of class numbers, which are logarithms.
+    each arm its weight and the weighted sum of bucket numbers, which are logarithms.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = places.counted.inner_join(where, [places.counted[name] == where[f"at_{name}"] for name in places.keys])

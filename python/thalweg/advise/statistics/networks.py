@@ -40,7 +40,8 @@ class Networks:
     count: int
     """Number of networks with a sample; samples without an address do not count."""
     effective: float | None
-    """Effective number of networks (Kish), in the arm that has fewer; None: addresses are unknown."""
+    """Effective number of networks (Kish), in the arm that has fewer; None: at least half of the weight has no address.
+    """
     unknown_share: float
     """Fraction of the weight without an address."""
     heavy: tuple[Heavy, ...]

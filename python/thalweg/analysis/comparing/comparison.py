@@ -28,8 +28,9 @@ six have values for uploads or applications only.
 """
 
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
-"""`too small`: significant but within the tolerance; `copies`: one side's repetitions are copies of one another; `too
-few`: too few repetitions to decide.
+"""`real`: significant and beyond the tolerance; `too small`: significant but within the tolerance; `copies`: one side's
+repetitions are copies of one another; `not seen`: not significant, and with a tolerance its interval lies within it;
+`too few`: too few repetitions to decide.
 """
 
 ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not seen")

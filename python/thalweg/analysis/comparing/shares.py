@@ -43,7 +43,9 @@ def is_of_a_share(name: str) -> bool:
 
 
 def shares(run: Run) -> list[CpuShare]:
-    """Return the CPU share that each sending host received, for each configured share, the largest first.
+    """Return the CPU share that each sending host received, for each configured share and number of co-tenants.
+
+    They are ordered by host, number of co-tenants, and configured share: without a limit first, then descending.
 
     Untrustworthy experiments are included, as in all measurements of engines about themselves.
     """

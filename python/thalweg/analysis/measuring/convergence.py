@@ -23,7 +23,9 @@ TOLERANCE = 0.1
 """Maximum deviation from the share, as a fraction of the share."""
 
 MEAN_US = 500_000
-"""Averaging time of a rate; BBR's probing cycle of eight round trips is shorter for RTTs up to 60 ms."""
+"""Averaging time of a rate, or one bin if that is longer; BBR's probing cycle of eight round trips is shorter for RTTs
+up to 60 ms.
+"""
 
 STAY_US = 1_000_000
 """Minimum time for which the rate must stay within the tolerance."""
@@ -32,11 +34,12 @@ STAY_US = 1_000_000
 def convergence_times(
     of_experiment: Sequence[Copy], planned: ExperimentDocument, sample_interval_us: int, window: Window
 ) -> dict[str, float | None]:
-    """Return the time in s that each flow took; None if it did not reach its share, has none, or no span of constant
-    share is long enough.
+    """Return the time in s until each flow stays at its share, from the start of the last span of constant share that
+    is at least `STAY_US` and one bin long.
 
-    Flows of a link that is unlimited or follows a trace have no share and are missing. `planned` is the experiment in
-    the plan.
+    None if the flow does not reach its share, the share is not positive, or no span is long enough. Flows of a link
+    that is unlimited or follows a trace or a profile have no share and are missing. `planned` is the experiment in the
+    plan.
     """
     times: dict[str, float | None] = {}
     for direction, link in LINKS.items():

@@ -24,7 +24,9 @@ QUEUE_COLUMNS = [
 PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
 MIN_SAMPLES = 10
-"""Minimum number of samples of a time whose course is judged: what happens between two samples is unknown."""
+"""Minimum number of samples in a time span for its utilisation, and of intervals with departures for a queueing delay:
+the course between two samples is unknown.
+"""
 
 END_US = 1e6
 """Length of the final span of samples; its mean rate is assumed after the last sample."""

@@ -60,7 +60,10 @@ def derived_from(plan: PlanDocument) -> pl.DataFrame:
 
 
 def rate_bps(link: LinkDocument, plan: PlanDocument) -> float | None:
-    """Return the rate that defines a BDP, in bit/s; None for an unlimited link."""
+    """Return the rate that defines a BDP, in bit/s: the first step's, or the mean of a trace or a profile.
+
+    None for an unlimited link.
+    """
     capacity = link["capacity"]
     if capacity["kind"] == "steps":
         return float(capacity["steps"][0]["rate_bps"])
@@ -86,7 +89,7 @@ def _profile_rates(link: LinkDocument, plan: PlanDocument) -> tuple[list[tuple[i
 def rates(run: Run) -> pl.DataFrame:
     """Return the changes of both links' rates in order of time: experiment, direction, t_us (since when), rate_bps.
 
-    A trace is represented by its mean rate; an unlimited link has no rows.
+    A trace or a profile is represented by its mean rate; an unlimited link has no rows.
     """
     plan = run.plan
     points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}

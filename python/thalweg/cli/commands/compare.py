@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FailOn = Literal["different", "worse"]
 
 MAX_ALONE = 5
-"""Number of unpaired items that are named; the others are counted."""
+"""Maximum number of points and values on one side only that are named; the others are counted."""
 
 EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
 
@@ -77,8 +77,8 @@ def command(
         bool,
         typer.Option(
             "--strict",
-            help="Exit with 8 instead of 0 if rows are undecided: too few repetitions, or identical ones that differ"
-            " between A and B.",
+            help="Exit with 8 instead of 0 if rows are undecided: too few repetitions, or repetitions without random"
+            " variation and a change larger than the tolerance.",
         ),
     ] = False,
     every: Annotated[
@@ -89,12 +89,13 @@ def command(
     """Compare runs, and report which differences are real.
 
     Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
-    changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for
-    the number of rows. Measures and verdicts are defined in docs/reference/analysis.md.
+    changed. With --by, one run is compared with itself. Each change has its 95 % interval. A difference is real if it
+    is larger than the tolerance, and significant after correction for the number of rows (docs/reference/analysis.md).
 
-    Exit code 1 if there is a real difference larger than the tolerance. Otherwise 5 if no row has a verdict, as with
-    too few repetitions; 6 if experiments, measures or flows were left out; else 0. With --fail-on worse, differences by
-    which B is better do not count, nor those of measures that are neither good nor bad, such as share.
+    Exit code 1 if there is a real difference; with --fail-on worse, only if B is worse (never for measures that are
+    neither good nor bad, such as share). Otherwise 5 if no row has a verdict, as with too few repetitions; 6 if
+    experiments were excluded (untrustworthy, failed, unfinished), or a measure or flow of --measure or --flow was not
+    compared; else 0. What only one run has is listed, and does not change the code.
     """
     if kernels or modules:
         if second is not None or by is not None:

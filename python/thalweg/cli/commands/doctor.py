@@ -57,11 +57,11 @@ def command(
     """Check whether this machine meets the requirements.
 
     Checks Python, thalweg-engine, what each engine needs, memory and disk, and prints how to fix problems. Exit code 4
-    if a requirement of the engine sim is missing; without those of the other engines, only they cannot run.
+    if a requirement of the engine sim is missing; those of the other engines are only warnings.
 
-    With --live, checks the machine under load instead: whether it gets its CPUs, and which BBR connections are slower
-    because it does not, in every network namespace that this user may enter (root: all). If there are such connections,
-    the exit code is 1.
+    With --live, measures instead how much CPU time this machine lacks (steal time, runnable tasks that do not run), and
+    which BBR connections are slower for that reason, in every network namespace that this user may enter (root: all).
+    If there are such connections, the exit code is 1.
     """
     if live:
         raise typer.Exit(doctor_live.monitor(seconds, as_json=as_json))

@@ -32,7 +32,9 @@ STATES: Mapping[str, str] = {
 
 
 def monitor(seconds: int, *, as_json: bool) -> Exit:
-    """Monitor the machine for `seconds`, and report the findings with remedies."""
+    """Monitor the machine for `seconds`, and report the findings with remedies; return FAILED if a connection is short
+    of CPU.
+    """
     sample = engine.live(seconds)
     if as_json:
         output.data_json(sample)

@@ -39,7 +39,7 @@ def command(
     file: File,
     engine_name: EngineName = engine.DEFAULT,
     confirm: Annotated[
-        str, option("--confirm", "ENGINE", "Engine that confirms findings, or none. [default: uml]")
+        str, option("--confirm", "ENGINE", "Engine on which findings are run again, or none. [default: uml]")
     ] = CONFIRM,
     budget: Annotated[
         int | None, option("--budget", "N", "Number of candidates per failure, instead of the scenario's.", min=1)
@@ -64,9 +64,9 @@ def command(
     """Search for conditions under which an algorithm fails.
 
     The table [fuzz] of the scenario names failures, and the conditions that may cause them. Of the failing candidates
-    (sets of conditions), at most three per failure are reduced while they still fail, confirmed on another engine, and
-    written as scenarios with a sentence that describes the failure. A page shows each of these runs over time beside
-    one without the conditions.
+    (sets of conditions), at most three per failure are reduced to fewer and milder conditions that still fail, run
+    again on another engine, and written as scenarios with a sentence that describes the failure. A page shows each of
+    these runs over time beside one without the conditions.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """

@@ -46,7 +46,7 @@ def build(
     force: Annotated[bool, typer.Option("--force", help="Build it again even if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Build a user-mode Linux kernel, once, and use it from now on.
+    """Build a user-mode Linux kernel as the default of the engine uml.
 
     Needs no root: apt fetches the distribution's kernel source, gcc builds it, and the result stays in
     ~/.cache/thalweg. A kernel that exists is not built again. A source tree of your own may be any Linux from 6.1 on;
@@ -88,7 +88,7 @@ def fetch(
     force: Annotated[bool, typer.Option("--force", help="Fetch it again even if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Fetch a distribution's kernel for guests, and use it from now on.
+    """Fetch a distribution's kernel as the default of the engine vm.
 
     Needs no root, and installs nothing: apt fetches the package, and what a guest needs of it stays in
     ~/.cache/thalweg. The package linux-image-amd64 is larger, and has every algorithm and queue discipline.
@@ -129,7 +129,10 @@ def list_(as_json: Json = False) -> None:
 
 @commands.command("use", cls=helped.Command, epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
 def use(name: Name) -> None:
-    """Use a kernel from now on, built (uml) or fetched (vm)."""
+    """Select the default kernel of the engine uml or vm.
+
+    A built kernel is for uml, a fetched one for vm. This machine's own kernel does not change.
+    """
     kernel = _named(name)
     kernel.use()
     output.talk(f"selected: Linux {kernel.release}, {kernel.folder}")
@@ -138,7 +141,7 @@ def use(name: Name) -> None:
 
 @commands.command("remove", cls=helped.Command, epilog="Example: thalweg kernel remove 6.1.192-0a1b2c3d4e5f")
 def remove(name: Name) -> None:
-    """Remove a kernel."""
+    """Remove a built or fetched kernel from ~/.cache/thalweg."""
     from thalweg.kernel import GuestKernel, current, guests
 
     kernel = _named(name)

@@ -11,7 +11,7 @@ from thalweg import engine, executors
 from thalweg.cli import prepared, typed
 from thalweg.cli.options import EngineName, Executor, File, Overrides, option
 from thalweg.cli.printing import evidence, output
-from thalweg.cli.retry import Retry, forget_untrustworthy
+from thalweg.cli.retry import FLAG, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import copies_warning
 from thalweg.run.directory import RUNS
@@ -32,7 +32,7 @@ def command(
     file: File,
     engine_name: EngineName = engine.DEFAULT,
     confirm: Annotated[
-        str | None, option("--confirm", "ENGINE", "Run the best candidates on this engine also: uml, kernel or vm.")
+        str | None, option("--confirm", "ENGINE", "Verify the best candidates on this engine also: uml, kernel or vm.")
     ] = None,
     budget: Annotated[
         int | None, option("--budget", "N", "Number of candidates, instead of the scenario's.", min=1)
@@ -53,14 +53,18 @@ def command(
     seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Maximum repetitions of a point.", min=1)] = None,
     overrides: Overrides = None,
-    retry_untrustworthy: Retry = False,
+    retry_untrustworthy: Annotated[
+        bool,
+        typer.Option(FLAG, help="Run verification experiments again that this machine disturbed (untrustworthy)."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Search for the best parameters of a scenario.
 
-    The table [search] of the scenario names parameters, objectives, constraints, and held-out points of the sweep,
-    which the search does not use. Prints the best candidates (values of the parameters), compares them with the
-    scenario as it is at the held-out points, and writes a page.
+    The table [search] of the scenario names parameters, objectives, constraints, and optionally held-out points of the
+    sweep, which the search does not run. Prints the best candidates (values of the parameters), verifies them
+    against the unchanged scenario at the held-out points (without any: at the points of the search, with another seed),
+    and writes a page.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """

@@ -50,7 +50,7 @@ def command(
         bool,
         typer.Option(
             "--check",
-            help="Exit with code 1 if a claim that held in the recorded results no longer holds, or none are recorded.",
+            help="Exit with code 1 if a claim held in the recorded results and does not now, or nothing is recorded.",
         ),
     ] = False,
     record: Annotated[

@@ -27,7 +27,7 @@ def command(
     bounds: CheckTexts = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print every measure as JSON: an object, or a list with an object for each run."),
+        typer.Option("--json", help="Print every measure as JSON: an object; for several runs, a list of objects."),
     ] = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print every measure as CSV; for several runs, with a column `run`.")
@@ -37,7 +37,7 @@ def command(
 
     Means over the repetitions, with 95 % confidence intervals, per point of the sweep and flow.
 
-    --check judges bounds as `thalweg run --check` does, with the same exit codes.
+    --check judges bounds as `thalweg run --check` does: exit code 7 if one does not hold, else 8 if one is not settled.
     """
     if as_json and as_csv:
         raise ThalwegError("bad-usage", "--json and --csv cannot be combined", expected="one of them")

@@ -69,8 +69,8 @@ def command(
 
     The same command resumes an interrupted run; finished experiments are not run again.
 
-    With --check, each bound is judged by its 95 % interval over the repetitions: exit code 7 if one does not hold, else
-    8 if one is not settled, as with too few repetitions; 1 if an experiment failed.
+    With --check, each bound is judged by its 95 % interval over the repetitions: exit code 1 if an experiment failed,
+    else 7 if a bound does not hold, else 8 if one is not settled, as with too few repetitions.
     """
     executors.check(executor)
     guest_kernel.choose(kernel, modules, engine_name)

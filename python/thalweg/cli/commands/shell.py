@@ -29,7 +29,7 @@ def command(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- COMMAND...]", help="Command to run. [default: $SHELL; uml needs one]", show_default=False
+            metavar="[-- COMMAND...]", help="Command to run; required for uml. [default: $SHELL]", show_default=False
         ),
     ] = None,
     engine_name: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use: kernel or uml.")] = (
@@ -43,7 +43,12 @@ def command(
     ] = None,
     reach: Annotated[
         list[str] | None,
-        option("--reach", "HOST:PORT", "TCP service on this machine's loopback to make reachable at the other end."),
+        option(
+            "--reach",
+            "HOST:PORT",
+            "TCP service on this machine's loopback that becomes reachable at the other end, on the same port; can be"
+            " repeated.",
+        ),
     ] = None,
     pcap: Annotated[bool, typer.Option("--pcap", help="Write all packets to the run directory.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-shell-TIME]")] = None,

@@ -14,7 +14,7 @@ EPILOG = "Example: thalweg studies"
 
 
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the studies as JSON.")] = False,
 ) -> None:
     """List the papers whose experiments can be repeated here.
 

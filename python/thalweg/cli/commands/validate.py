@@ -35,7 +35,9 @@ def command(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Run only the ends of each range, one repetition, for at most 10 s."),
+        typer.Option(
+            "--quick", help="Run only the ends of each range, with one repetition and at most 10 s per experiment."
+        ),
     ] = False,
     repetitions: Annotated[
         int | None, option("--repetitions", "N", "Number of repetitions, instead of the scenario's.", min=1)
@@ -53,9 +55,9 @@ def command(
 ) -> None:
     """Compare two engines on a grid of scenarios.
 
-    Prints the error of the first engine against the second, cell by cell and overall: goodput, utilisation,
+    Prints the error of the first engine against the second, per point (cell) and overall: goodput, utilisation,
     retransmits, mean RTT, share and completion time, each the median over repetitions; where they disagree most; and
-    whether the goals of this project are met. docs/reference/validation.md defines the scenarios, the errors and the
+    whether the project's accuracy goals are met. docs/reference/validation.md defines the scenarios, the errors and the
     goals.
 
     The same command resumes an interrupted run; finished experiments are not run again.

@@ -24,7 +24,11 @@ HOUR = re.compile(r"([0-9]+)\s*h")
 def command(
     places: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE|DIR", help="Files of records, or folders with such files.", show_default=False),
+        typer.Argument(
+            metavar="FILE|DIR",
+            help="Files of `thalweg-agent record` or `thalweg import`, or their folders.",
+            show_default=False,
+        ),
     ],
     by: Annotated[
         list[str] | None,
@@ -74,11 +78,20 @@ def command(
     ] = "3MB",
     least: Annotated[int, typer.Option("--least", metavar="N", min=2, help="Minimum samples per algorithm.")] = 500,
     margin: Annotated[
-        str, typer.Option("--margin", metavar="PERCENT", help="Non-significant differences below this count as zero.")
+        str,
+        typer.Option(
+            "--margin",
+            metavar="PERCENT",
+            help="A difference that is not significant counts as zero if its whole 95 % interval is within this.",
+        ),
     ] = "5%",
     false_share: Annotated[
         str,
-        typer.Option("--false", metavar="PERCENT", help="Expected share of false verdicts for an algorithm."),
+        typer.Option(
+            "--false",
+            metavar="PERCENT",
+            help="Expected share of false verdicts among those that name an algorithm as better.",
+        ),
     ] = "5%",
     cluster: Annotated[
         Literal["prefix-hour", "prefix", "hour", "pair"] | None,
@@ -110,8 +123,7 @@ def command(
 ) -> None:
     """Find where an algorithm helps and where it hurts.
 
-    Compares two algorithms in the records of `thalweg-agent record` and `thalweg import`, part by part: which one is
-    better, by how much, how certain that is, and where data are missing. docs/concepts/advice.md explains the method.
+    Prints the difference and a verdict for each part of the traffic; see docs/concepts/advice.md.
     """
     from thalweg.advise import Question, advise
     from thalweg.advise.question import DEFAULT_SEGMENTS

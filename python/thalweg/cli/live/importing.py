@@ -72,7 +72,7 @@ def command(
         option(
             "--map",
             "COLUMN=FIELD[:UNIT]",
-            "Fill a column from a field of the source; can be repeated. csv, json: required.",
+            "Fill a column from a field of the source; can be repeated. csv, json: this or --map-file is required.",
         ),
     ] = None,
     map_file: Annotated[Path | None, option("--map-file", "FILE", "TOML file with mappings as in --map.")] = None,

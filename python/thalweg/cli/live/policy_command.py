@@ -47,7 +47,9 @@ def simulate(
     policies: Annotated[
         list[str] | None,
         typer.Option(
-            "--policy", metavar="NAME", help="Simulate only this policy, such as 'bayes, guarded'; can be repeated."
+            "--policy",
+            metavar="NAME",
+            help="Simulate only this policy, such as ucb, or with quotes 'ucb, guarded'; can be repeated.",
         ),
     ] = None,
     retransmit_price: Annotated[
@@ -67,10 +69,10 @@ def simulate(
 ) -> None:
     """Simulate policies on a population of paths.
 
-    Every policy has the same populations: destinations with paths of several kinds, some of which change, and hosts
-    that are short of CPU for a while. The result of a connection with each algorithm was simulated packet by packet.
-    Regret is what a connection loses against the best algorithm of its path at that time, in per cent of time or rate.
-    All columns are explained in docs/concepts/policies.md.
+    All policies are simulated on the same populations: destinations with paths of several kinds, some of which change,
+    and hosts that are short of CPU for a while. The result of a connection with each algorithm was simulated packet by
+    packet. Regret is what a connection loses against the best algorithm of its path at that time, in per cent of time
+    or rate. All columns are explained in docs/concepts/policies.md.
     """
     from thalweg import engine
 

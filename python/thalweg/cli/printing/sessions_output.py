@@ -24,7 +24,7 @@ HEADINGS = (
 
 
 def show(ended: Ended, directory: Path, report: Path | None) -> None:
-    """Print the flows and the path of the run directory to standard error, because standard output belongs to the
+    """Print the connections and the path of the run directory to standard error, because standard output belongs to the
     command.
     """
     if ended.connections:

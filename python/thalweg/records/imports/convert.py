@@ -45,7 +45,7 @@ REPLACEMENT = "\ufffd"
 """Replaces bytes that cannot be decoded."""
 
 TEXT_BYTES = "thalweg.text_bytes"
-"""Key of a record file's metadata: number of bytes of the input's text that its name is the hash of."""
+"""Key of a record file's metadata: the number of bytes of the input's text whose hash is in the file's name."""
 
 CUT = "the last line has no line end: if the file was cut, so is its last value"
 """Note on a file whose last line may be incomplete."""
@@ -245,7 +245,7 @@ class _Conversion:
         return name
 
     def _has_grown(self, path: Path, earlier: Path) -> bool:
-        """Return whether a record file contains the beginning of an input."""
+        """Return whether an earlier record file was converted from the beginning of an input; False for a pipe."""
         try:
             metadata = pq.read_metadata(earlier).metadata or {}
         except (OSError, pa.ArrowException):
@@ -262,7 +262,10 @@ class _Conversion:
     def _rows(
         self, path: Path, items: Iterable[Item], lines: list[int] | None = None, notes_of: Tally | None = None
     ) -> Iterator[RecordRow]:
-        """Yield the rows of items, and count the other items; the line numbers of the rows are appended to `lines`."""
+        """Yield the rows of items, and count the other items; the line numbers of the rows are appended to `lines`.
+
+        Notes on rows are counted in `notes_of`, by default in the result's `fallbacks`.
+        """
         add = self.done.fallbacks.add if notes_of is None else notes_of.add
         for item in items:
             if item.left_out:
@@ -328,7 +331,10 @@ class _Conversion:
 
 
 def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
-    """Convert a line to a row; return it with its assumed and missing values. Raises `Unread`."""
+    """Convert a line to a row; return it with notes on assumed, unknown, excluded and corrected values.
+
+    Raises `Unread` if a value is out of range, a time is invalid, or the end time is missing.
+    """
     values: ImportedRow = {**constants, **{name: value for name, value in imported.items() if value is not None}}
     for name in ("local_address", "remote_address"):
         address = values.get(name)

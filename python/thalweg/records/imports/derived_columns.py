@@ -107,7 +107,7 @@ def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_in_range(name: str) -> pl.Expr | None:
-    """Return which rows have a value in a column that is valid and needs no note; None: all."""
+    """Return which rows have a value in a column that is valid and needs no note, or is null if allowed; None: all."""
     kind = COLUMNS[name].kind
     if name == "connection" or kind == "bool":
         return None

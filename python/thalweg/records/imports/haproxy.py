@@ -23,7 +23,7 @@ SPANS = (("Ta", ("trl", "trg", "tr")), ("Tt", ("Tl", "T", "t", "Ts")))
 """Duration fields, and the start times that they refer to, those with a time zone first."""
 TIMERS = ("TR", "Th", "Ti", "Tq", "Tw", "Tc", "Tr", "Td", "Ta", "Tt", "Tu")
 RTTS = {"fc_rtt(us)": 1.0, "fc_rtt": 1e3, "fc_rtt(ms)": 1e3}
-"""Fields with the RTT of the client's connection, and their units in microseconds."""
+"""Fields with the RTT of the client's connection, and the sizes of their units in microseconds."""
 
 
 class Haproxy:
@@ -98,12 +98,12 @@ def _complete(text: str) -> str:
 
 
 def _timer(text: str) -> int | None:
-    """Parse a time in milliseconds; -1 means that the phase was not reached."""
+    """Parse a time in milliseconds as microseconds; None for -1, which means that the phase was not reached."""
     return None if text == "-1" else values.count(_complete(text), 1e3)
 
 
 def _span(fields: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[int | None, int | None]:
-    """Return the start and the duration of a request or a connection."""
+    """Return the start and the duration of a request or a connection; raises `Unread` if the format lacks one."""
     for timer, clocks in SPANS:
         clock = next((name for name in clocks if name in fields), None)
         if timer in timers and clock is not None:

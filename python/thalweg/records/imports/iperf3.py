@@ -110,7 +110,7 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
 
 def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> bool:
     """Return whether the side that printed the result sent the stream; old versions report this only for the entire
-    test.
+    test. Raises `Unread` if it is unknown, because such a test had streams in both directions.
     """
     if isinstance(flag := sender.get("sender"), bool):
         return flag

@@ -69,7 +69,10 @@ def decoder() -> json.JSONDecoder:
 
 
 def _text(value: JsonObject, key: str) -> str | Unknown:
-    """Return the text of a key, or of a dotted path of keys."""
+    """Return the text of a key, or of a dotted path of keys; `Unknown` if it is missing, empty if it is null.
+
+    Raises `Unread` if the value is a list or an object.
+    """
     member: JsonValue = value
     if key in value:
         member = value[key]

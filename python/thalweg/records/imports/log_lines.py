@@ -104,7 +104,7 @@ def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
 
 
 def _end(field: FormField, line: str, literal: str, position: int) -> int:
-    """Return the end of a field."""
+    """Return the end of a field; negative if the text that should follow it is missing."""
     if field.last:
         end = line.find(field.last + literal, position)
         return end if end < 0 else end + len(field.last)

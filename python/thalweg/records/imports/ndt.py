@@ -174,7 +174,7 @@ class _Row:
         self._row = row
 
     def first(self, *paths: str) -> JsonValue:
-        """Return the first of these fields that exists."""
+        """Return the first of these fields that exists and is neither null nor empty; None without such a field."""
         for path in paths:
             value: JsonValue = self._row
             for name in path.split("."):
@@ -184,12 +184,26 @@ class _Row:
         return None
 
     def number(self, unit: float, *paths: str) -> float | None:
-        """Return the first of these fields that exists as a number, converted from its unit."""
+        """Return the number in the first of these fields that exists, multiplied by the factor `unit`.
+
+        Returns:
+            None if no field exists or the value is unknown.
+
+        Raises:
+            Unread: It is not a number.
+        """
         value = self.first(*paths)
         return None if value is None else values.number(str(value), unit)
 
     def time(self, *paths: str) -> int | None:
-        """Return the first of these fields that exists as UNIX time in microseconds."""
+        """Return the time in the first of these fields that exists, as UNIX time in microseconds.
+
+        Returns:
+            None if no field exists or the value is unknown.
+
+        Raises:
+            Unread: It is not a time, or the date is ambiguous.
+        """
         value = self.first(*paths)
         return None if value is None else times.instant(str(value))
 
@@ -318,6 +332,8 @@ def _rounded(value: float | None) -> int | None:
 
 def _nested(row: Mapping[str, str]) -> dict[str, JsonValue]:
     """Nest the columns of a CSV: `a.MinRTT`, or `a_MinRTT` as BigQuery names it in flattened results.
+
+    Raises `Unread` if the row has more fields than the heading.
 
     >>> _nested({"a.MinRTT": "3", "client_Network_ASNumber": "64500", "UUID": "x"})
     {'a': {'MinRTT': '3'}, 'client': {'Network': {'ASNumber': '64500'}}, 'UUID': 'x'}

@@ -190,7 +190,11 @@ class Ss:
         }
 
     def _follow(self, connection: int, at_us: int, cc: str | None, *, is_closed: bool) -> tuple[int, str | None]:
-        """Record a sample of a connection; return its time and algorithm, adjusted by the previous sample."""
+        """Record a sample of a connection; return its time and algorithm, adjusted by the previous sample.
+
+        A time that equals that of the previous sample, or is earlier by less than `SAMPLES_US`, becomes 1 us later than
+        it. A closed connection without an algorithm gets that of the previous sample.
+        """
         before = self._seen.pop(connection, UNSEEN)
         if 0 <= before.at_us - at_us < SAMPLES_US:
             # A later sample gets a later time, whatever the resolution of the times.
@@ -236,7 +240,10 @@ def _host(text: str) -> ImportedRow:
 
 
 def _state(words: list[str]) -> str | None:
-    """Return the state of a socket, the first word; `None` if ss omits it because only one state was requested."""
+    """Return the state of a socket, the first word; `None` if ss omits it because only one state was requested.
+
+    Raises `NotARecord` for headings, sockets that are not TCP, and states without counters; `Unread` for other lines.
+    """
     if not words:
         raise Unread("not a line of ss output")
     if words[0] in OTHERS:

@@ -63,7 +63,7 @@ class SocketRow:
 
 
 def keys(texts: pl.Series) -> pl.DataFrame:
-    """Return whether sockets are regular, and the values from which others are derived."""
+    """Return for each socket whether it is regular, and its cookie, its algorithm and whether it is closed."""
     is_usual = (
         texts.str.contains(USUAL) & texts.str.contains(IS_RECENT) & texts.str.contains(" rcv_space:", literal=True)
     )

@@ -97,7 +97,7 @@ class Fields:
 
     @property
     def cc(self) -> str | None:
-        """The congestion control: the last plain word before the first number of TCP."""
+        """The congestion control: the last word without a colon before `wscale:` or `rto:` that is not in `WORDS`."""
         last = None
         for word in self._words:
             if word.startswith(("wscale:", "rto:")):

@@ -181,7 +181,7 @@ class CsvTable:
 
 
 def kind_of(mapped: Sequence[Mapped]) -> str:
-    """Return the kind of rows if it is not mapped."""
+    """Return the kind of rows if it is not mapped: `transfer` if a column of transfers only is mapped, else `close`."""
     return TRANSFER if {"fct_us", "goodput_bps", "transfer"} & {column.column for column in mapped} else CLOSE
 
 

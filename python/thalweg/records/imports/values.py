@@ -55,7 +55,7 @@ def is_number(text: str) -> bool:
 
 
 def number(text: str, unit: float = 1.0) -> float | None:
-    """Parse a number and convert its unit; `None` if it is unknown.
+    """Parse a number and multiply it by the factor `unit`; `None` if it is unknown.
 
     >>> number("1.5", 1e6), number("-")
     (1500000.0, None)
@@ -71,7 +71,7 @@ def number(text: str, unit: float = 1.0) -> float | None:
 
 
 def count(text: str, unit: float = 1.0) -> int | None:
-    """Parse a non-negative number, and round it to an integer of the target's unit; `None` if it is unknown.
+    """Parse a non-negative number, multiply it by the factor `unit`, and round it; `None` if it is unknown.
 
     >>> count("0.204", 1e6), count("12")
     (204000, 12)

@@ -42,7 +42,7 @@ FIELD = re.compile(r"%[<>]?(?:\{([^}]*)\})?([a-zA-Z%])")
 ESCAPES = {r"\n": "\n", r"\t": "\t"}
 
 TAKEN = {"D": 1.0, "{us}T": 1.0, "{ms}T": 1e3, "T": 1e6, "{s}T": 1e6}
-"""Fields with the duration of a request, the most precise one first, and their units in microseconds."""
+"""Fields with the duration of a request, the most precise one first, and the sizes of their units in microseconds."""
 BEGAN = ("{%s}t", "{%FT%T%z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%H:%M:%SZ}t", "t")
 """Fields with the time at which a request was received, in a readable format."""
 EXACT = {"{VSL:Timestamp:Start[1]}x": "start_us", "{VSL:Timestamp:Resp[1]}x": "end_us"}

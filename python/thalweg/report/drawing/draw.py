@@ -28,7 +28,9 @@ MAX_WHISKERS = 12
 MAX_TICKS = 8
 """Maximum number of values along a logarithmic axis with individual ticks; above it ticks are at powers of ten."""
 OUTLIER = 2.0
-"""Ratio of the largest distance from the middle to that of nearly all cells above which the colour scale is clipped."""
+"""The colour scale is clipped if the largest distance from the middle is more than this many times the distance that
+the fraction `NEARLY_ALL` of the cells does not exceed.
+"""
 NEARLY_ALL = 0.95
 DARK = 0.6
 """Position on the colour scale above which the number in a cell is white."""
@@ -169,7 +171,7 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _low(figure: Figure, low: float, mean: float) -> float:
-    """Return the drawn lower end of an interval, which is above 0 on a logarithmic axis."""
+    """Return the drawn lower end of an interval; half the mean if a logarithmic axis cannot show the end."""
     if figure.y.is_log and low <= 0:
         return mean / 2
     return low
@@ -339,7 +341,7 @@ def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | No
 
 
 def _decades(side: Scaled, values: list[float]) -> list[float] | None:
-    """Return ticks of a logarithmic axis at powers of ten; for a small range also at two and five times these."""
+    """Return ticks of a logarithmic axis at powers of ten; over two decades or less also at two and five times them."""
     if not side.is_log or not values:
         return None
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))

@@ -41,7 +41,9 @@ TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
 
 
 def line_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis over which all flows share one chart; None if each flow needs a separate chart."""
+    """Return the axis over which all flows share one chart. None without an ordered axis, with a single flow or more
+    than `MAX_FLOWS`, or if there would be more than `MAX_PANELS` panels.
+    """
     axis = main_axis(sweep)
     if axis is None or not 1 < len(sweep.flows) <= MAX_FLOWS:
         return None

@@ -27,7 +27,9 @@ LOG_RANGE = 8
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return the figures over the sweep: all flows in one figure if possible, otherwise bars per flow and measure."""
+    """Return the figures over the sweep. Measures of flows have one figure with a line for each flow if there is a
+    `line_axis`, otherwise bars per flow; other measures have bars.
+    """
     plan = layout(sweep.axes, len(sweep.labels))
     bars = [figure for chart in bar_charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
     return [*flow_figures(sweep, measurements), *bars]

@@ -35,7 +35,7 @@ class PageVerdict:
     n: int | None = None
     """Number of repetitions behind the value."""
     note: str = ""
-    """Reason why it cannot run here, scaling of the scenario, and the number of points that met the bounds."""
+    """Reason why it cannot run here, or the numbers of points that met the bounds and that have no value."""
 
 
 @dataclass(frozen=True)

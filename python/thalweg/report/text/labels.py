@@ -55,7 +55,7 @@ def short_values(axis: Axis) -> tuple[str, list[str]]:
 
 
 def setting(key: str, value: object) -> str:
-    """Return one key with its value, as briefly as is unambiguous.
+    """Return one key with its value as text; for a flow's algorithm, the name of the flow replaces the key.
 
     >>> setting("flow.large.cc", "bbr"), setting("path.buffer", "1bdp")
     ('large bbr', 'buffer 1bdp')

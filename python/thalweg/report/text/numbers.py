@@ -60,9 +60,9 @@ def _fixed(number: float, decimals: int) -> str:
 
 
 def scale_for(unit: str, means: Iterable[float], half_widths: Iterable[float] = ()) -> Scale:
-    """Choose unit and precision: the typical value is above 1, and the typical half-width has two significant digits.
+    """Choose the largest unit in which the median of the nonzero values is at least 1, and at most four decimals.
 
-    Without intervals the typical value has at least three significant digits.
+    The median half-width has two significant digits; without intervals, the median value has at least three.
 
     >>> scale_for("bit/s", [30e6, 34e6], [0.4e6, 0.2e6])
     Scale(unit='Mbit/s', size=1000000.0, decimals=2)
@@ -79,7 +79,7 @@ def scale_for(unit: str, means: Iterable[float], half_widths: Iterable[float] = 
 
 
 def amount(value: float, unit: str) -> str:
-    """Return one value with a suitable unit, without insignificant digits.
+    """Return one value in the largest unit that it reaches, with at most four significant digits.
 
     >>> amount(40e6, "bit/s"), amount(0.045, "s"), amount(0, "s")
     ('40\\u202fMbit/s', '45\\u202fms', '0\\u202fs')

@@ -102,7 +102,7 @@ def _axis(name: str) -> str:
 
 
 def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Return run, experiment and repetition of each point: the repetition that is typical of the first flow."""
+    """Return run, experiment and repetition of each point: the repetition with the median goodput of the first flow."""
     triples = []
     for number, labelled in enumerate(runs):
         typical = analysis.typical_repetitions(labelled.repetitions, flows[0]) if flows else {}

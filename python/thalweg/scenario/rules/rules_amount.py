@@ -1,4 +1,4 @@
-"""Rules about the amount of data of an experiment: an experiment that exceeds any memory is rejected before it runs.
+"""Rules about the amount of data of an experiment: one whose data cannot fit into memory is rejected before it runs.
 
 Only predictable amounts are counted: samples of flows that last until the end, random arrivals, and messages of
 applications.

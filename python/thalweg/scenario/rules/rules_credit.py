@@ -51,7 +51,8 @@ def check(host: Raw, name: str, mistakes: Mistakes) -> None:
 
 
 def max_ns(credit_ns: int, baseline_ppm: int) -> int:
-    """Return the default maximum of the balance, in ns of CPU time.
+    """Return the default maximum of the balance, in ns of CPU time: 24 hours of earned credit, or the initial credit if
+    that is more.
 
     >>> max_ns(0, 100_000) / 1e9
     8640.0

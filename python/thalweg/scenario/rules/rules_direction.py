@@ -36,7 +36,9 @@ def receivers_of_data(raw: Raw) -> set[str]:
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check that the rate of every upstream flow is limited."""
+    """Check that something limits every upstream flow: the reverse path, its size, requests, repetition or
+    application, or a socket buffer.
+    """
     reverse = values.table(values.table(raw, "path"), "reverse")
     if any(key in reverse for key in CAPACITIES):
         return

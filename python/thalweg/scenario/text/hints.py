@@ -189,7 +189,9 @@ def _base(text: str) -> Decimal:
 
 
 def _written(number: Decimal, unit: str) -> str:
-    """Return a quantity in the largest unit of its kind in which it is short."""
+    """Return a quantity in the largest unit of its kind in which it is at least 1 and has at most three decimals;
+    otherwise, and for minutes, in the unit `unit`.
+    """
     kind = next(units for units in (quantities.RATES, quantities.SIZES, quantities.TIMES) if unit in units)
     if unit == "min":
         return f"{_plain(number)}min"

@@ -146,7 +146,8 @@ def arrival_rate(text: str) -> int | PerSecond:
 
 
 def rate_text(bps: int | Fraction) -> str:
-    """Return a rate as text in the largest unit that it reaches, with four significant digits.
+    """Return a rate as text in the largest unit that it reaches, with four significant digits (from 10,000 Gbps on:
+    in whole Gbps).
 
     >>> rate_text(24), rate_text(2_500_000)
     ('24bps', '2.5Mbps')
@@ -155,7 +156,8 @@ def rate_text(bps: int | Fraction) -> str:
 
 
 def time_text(ns: int | Fraction) -> str:
-    """Return a time as text in the largest unit up to seconds that it reaches, with four significant digits.
+    """Return a time as text in the largest unit up to seconds that it reaches, with four significant digits (from
+    10,000 s on: in whole seconds).
 
     >>> time_text(500_000_000_000), time_text(1_500_000)
     ('500s', '1.5ms')

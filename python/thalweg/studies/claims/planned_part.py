@@ -113,7 +113,7 @@ def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Eng
 def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
     """Return the overrides of the scenario.
 
-    Restrictions of an engine's set-up also apply with --quick, whose settings for the part were chosen for the
+    Those of an engine's set-up take precedence over the part's overrides with --quick, which were chosen for the
     simulator.
     """
     engine_setup = setup or Setup()

@@ -153,7 +153,9 @@ class Quantities:
         return np.minimum(*ends), np.maximum(*ends)
 
     def on_log_scale(self) -> "Quantities":
-        """Return the same values with logarithmic centres for positive values, for use in ratios."""
+        """Return the same values with logarithmic centres, for use in ratios; unchanged if they are comparisons, or not
+        all positive.
+        """
         if self.against is not None or not np.all(self.centre > 0):
             return self
         sides = Sides.of_one(self.points, self.value)
@@ -272,8 +274,8 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
 
 
 def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
-    """Return whether each side has a single value of a key, and these differ because of a condition on a
-    derived key.
+    """Return whether each side has a single value of a key, and these differ, for example because of a condition
+    on a derived key.
     """
     own_values, other_values = picked.points[key].unique(), other.points[key].unique()
     return len(own_values) == len(other_values) == 1 and own_values[0] != other_values[0]

@@ -28,7 +28,7 @@ def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
     """Group points by all keys except `key`; without `key`, each point is a group.
 
     A derived `key` depends on keys of the path, the hosts and the numbers of flows, so these do not separate groups.
-    Groups with a single point are excluded if there is a key.
+    With a key, groups in which it has a single value are excluded.
     """
     names = varying(points)
     if key is None:

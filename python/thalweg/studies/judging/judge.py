@@ -184,8 +184,8 @@ def _judge(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
 
 
 def _every(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
-    """Judge all numbers: all must be inside the bounds. One number outside decides if its interval is significant for
-    the number of points (Bonferroni).
+    """Judge all numbers: all must be inside the bounds. The claim does not hold if a number is undefined, or if the
+    interval of one is outside the bounds at a confidence corrected for the count of numbers (Bonferroni).
     """
     bounds, count = Bounds.of(judge), len(numbers.centre)
     low, high = numbers.intervals(CONFIDENCE)

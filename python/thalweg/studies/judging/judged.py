@@ -32,7 +32,7 @@ class Judged:
     looked_at: Experiments = frozenset()
     """Points that the claim uses."""
     unsure: Experiments = frozenset()
-    """Points whose interval is wider than the claim's tolerance."""
+    """Points whose interval is missing, or wider than the claim's tolerance."""
 
 
 def experiments_of(estimated: Quantities, rows: Iterable[int]) -> list[Experiments]:
@@ -47,7 +47,7 @@ def experiments_of(estimated: Quantities, rows: Iterable[int]) -> list[Experimen
 
 
 def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
-    """Return the quantiles of draws; NaN if the fraction of draws without a value exceeds the tails of the interval.
+    """Return the ends of an interval from draws; NaN if more than 1 - `confidence` of the draws have no value.
 
     The interval is extended to include the number itself, because noise shifts most draws of a share or a spread to one
     side.

@@ -9,8 +9,8 @@ from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 
 def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
-    """Return t_s, value, flow and line (a number per connection) of the quantity, from the typical repetition at the
-    first point that satisfies the figure's conditions.
+    """Return t_s, value, flow and line (a number per connection) of the quantity, at the first point that satisfies
+    the figure's conditions, from the repetition with the median goodput of the figure's first flow with a value.
 
     Raises `NotRun` if no point does, the part was not run, no experiment is complete, or the engine does not record the
     quantity of these flows.

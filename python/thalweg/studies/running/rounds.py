@@ -48,7 +48,11 @@ class Schedule:
         return self._schedule(counts)
 
     def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
-        """Return further repetitions for claims whose intervals are too wide; empty if all are narrow enough."""
+        """Return further repetitions at points where an interval is too wide; empty if all are narrow enough.
+
+        Points that no claim uses, or that a claim uses without a tolerance or with a measure of the study, get all
+        repetitions.
+        """
         judged_points: set[int] = set()
         open_: set[int] = set()
         without_end: set[int] = set()

@@ -25,13 +25,13 @@ pub struct Disk {
     lock: Lock,
     /// Number of the last flush; its file may be merged or removed already.
     last: u64,
-    /// Unreadable files, which are neither merged nor removed.
+    /// Unreadable files, which are not merged; they are removed only to keep the size limit.
     aside: BTreeSet<Name>,
     /// Time and reason of the last failed merge.
     failed: Option<(Instant, String)>,
     /// The fields of [`Health`] that are about files.
     health: Health,
-    /// State shared by flushes.
+    /// Encoded columns of earlier flushes, which are reused if all rows of a column have the same value.
     repeats: Repeats,
 }
 
@@ -70,7 +70,8 @@ impl Disk {
         self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write to", &error))
     }
 
-    /// Removes files that were merged or exceed the limits, and returns the files that are due to be merged.
+    /// Removes files that were merged or exceed the size limit, and returns the groups of files that are due to be
+    /// merged. For `MERGE_AGAIN` after a failed merge, returns its error instead.
     pub fn due(&mut self, now: SystemTime) -> Result<Vec<Vec<Name>>, String> {
         let listing = self.keep_lock().and_then(|()| self.make_room(0));
         let listing = listing.map_err(|error| self.trouble("cannot merge or remove files in", &error))?;
@@ -125,7 +126,7 @@ impl Disk {
         self.health.files_written += 1;
         self.health.files += 1;
         self.health.bytes += bytes;
-        // The rows are in their file. If the rename is not synced, the next flush reports the error.
+        // Not an error of the flush, which would write the rows a second time: they are in their file already.
         let _ = folder::sync(&self.settings.folder);
         Ok(())
     }

@@ -34,7 +34,8 @@ impl Key {
     /// Reads the key from a file. If the file does not exist, it is created with a new key.
     ///
     /// # Errors
-    /// If the file cannot be read or created, contains no key, belongs to another user, or is accessible to others.
+    /// If the file cannot be read or created, contains no key, belongs to a user other than root and this one, or is
+    /// accessible to others.
     pub fn open(path: &Path) -> Result<Key, Problem> {
         let failed = |error: io::Error| {
             let hint = "choose another file with --key, or use --addresses truncated, which needs no key";

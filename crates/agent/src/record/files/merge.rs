@@ -39,7 +39,7 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
     for &part in parts {
         let unreadable = |error| Failure::Unreadable(part, error);
         let stored = match StoredRows::<RecordRow>::open(&folder.join(part.text())) {
-            // The file was moved, and its rows are at its new location.
+            // The file was moved or removed meanwhile, and its rows with it.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             stored => stored.map_err(unreadable)?,
         };

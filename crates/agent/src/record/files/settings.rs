@@ -7,7 +7,7 @@ use thalweg_store::Problem;
 /// Mode of created folders: records are not world-readable.
 pub const FOLDER_MODE: u32 = 0o750;
 
-/// Minimum of --flush: file numbers are in seconds.
+/// Minimum of --flush, because flushes are numbered by their UNIX time in seconds.
 const MIN_FLUSH: Duration = Duration::from_secs(1);
 
 /// Settings of a writer of records.

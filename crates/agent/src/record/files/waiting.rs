@@ -117,7 +117,7 @@ impl Waiting {
         std::mem::replace(&mut self.state().health.trouble, trouble)
     }
 
-    /// Returns whether the rows that wait or are being written fill a flush; false while the writer has a problem.
+    /// Returns whether at least `EARLY_ROWS` rows wait or are being written; false while the writer has a problem.
     pub fn is_crowded(&self) -> bool {
         let state = self.state();
         state.health.trouble.is_none() && state.count() as u64 + state.in_hand >= EARLY_ROWS as u64

@@ -23,7 +23,7 @@
 //! drops of its filter and of its child; the difference is the number of packets that the policer has dropped.
 //!
 //! **Conditions that change** are commands that run when they are due (`watch.at`). When the delay falls, no packet
-//! overtakes another, because the netem with the delay has a `rate`, as for jitter below.
+//! overtakes another, because the netem with the delay has a `rate`, as for jitter below (not with `allow_reordering`).
 //!
 //! **Aggregation** is a netem with `slot`, alone or as the child of an existing one.
 //!
@@ -46,8 +46,8 @@
 //!   transfer) has the transmission time of a full one;
 //! - a buffer smaller than a packet is enlarged to one packet, because htb's queue must accept every packet before it
 //!   can pass; a comment in the log reports it;
-//! - after a pause, and after late timers, the data of [`TIMER_SLACK`], or half a packet, leaves at once; not in
-//!   virtual time, where no timer is late;
+//! - after a pause, and after late timers, the data of [`TIMER_SLACK`], but at least half a packet, leaves at once; not
+//!   in virtual time, where no timer is late;
 //! - the delay of both directions changes for packets on the reverse path, so that a change of the forward delay takes
 //!   effect later by the forward delay;
 //! - cake's limit counts memory, of which a packet takes more than its size;
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// One direction: the incoming and the outgoing interface, and the first letter of its device names.
+/// One direction: the incoming and the outgoing interfaces, and the first letter of its device names.
 struct Direction<'a> {
     link: &'a Link,
     conditions: &'a Conditions,

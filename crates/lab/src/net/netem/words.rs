@@ -19,7 +19,7 @@ const CLOCK_STEPS: Span = Span::from_micros(2);
 const BEYOND: &str = "100gbit";
 
 /// Returns the number of packets that netem must be able to hold: twice the number of packets of the smallest size that
-/// a link at this rate, or at 100 Gbit/s, sends in this time.
+/// a link at this rate sends in this time, between [`MIN_LIMIT`] and [`MAX_LIMIT`]. `None` counts as 100 Gbit/s.
 pub(super) fn limit(delay: Span, rate: Option<Rate>) -> u64 {
     const SMALLEST_BYTES: u64 = 52;
     let bytes = rate.unwrap_or(Rate::from_mbps(100_000)).bytes_in(delay).0;
@@ -119,9 +119,9 @@ pub(super) fn tbf(rate: Rate, slack: Span) -> String {
     format!("rate {}bit burst {}", rate.0, MTU.0 + bucket(rate, slack))
 }
 
-/// Returns the number of bytes that may be sent late. At slow rates this is half a packet, which tolerates more
-/// lateness. In virtual time it is [`CLOCK_STEPS`], and at least one byte, since `tc` would replace zero by its own
-/// default.
+/// Returns the number of bytes that may be sent late: those that the rate sends in `slack`, but at least half a packet,
+/// which at slow rates tolerates more lateness. In virtual time, a slack of zero, these are the bytes of
+/// [`CLOCK_STEPS`], but at least one, since `tc` would replace zero by its own default.
 fn bucket(rate: Rate, slack: Span) -> u64 {
     let (slack, at_least) = if slack == Span::ZERO { (CLOCK_STEPS, 1) } else { (slack, MTU.0 / 2) };
     rate.bytes_in(slack).0.max(at_least)

@@ -1,10 +1,10 @@
 //! The capture: every packet offered to a link, and its outcome.
 //!
 //! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with eight
-//! interfaces, one for each outcome in each direction (`forward queued`, `forward dropped`, …), link type IPV4, and
-//! times in nanoseconds since the experiment's start. The first 128 bytes of a packet are stored. The comment of a
-//! packet has its number in its direction and the bytes in the queue after it: `number 17, backlog 12345`. A packet
-//! that the link duplicated is stored once.
+//! interfaces, one for each outcome in each direction (`forward queued`, `forward dropped`, …), link type IPV4 or
+//! IPV6, and times in nanoseconds since the experiment's start. The first 128 bytes of a packet are stored. The comment
+//! of a packet has its number in its direction and the bytes in the queue after it: `number 17, backlog 12345`. A
+//! packet that the link duplicated is stored once.
 //!
 //! [`Recorder`] records packets without blocking the relay: a separate thread writes them.
 

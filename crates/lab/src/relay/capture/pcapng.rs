@@ -8,8 +8,10 @@ pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 pub(super) const INTERFACE: u32 = 1;
 pub(super) const ENHANCED_PACKET: u32 = 6;
-/// Link type of packets that begin with an IPv4 or IPv6 header (LINKTYPE_RAW of the tcpdump group's list).
-const LINK_TYPE: u16 = 101;
+/// Link types of packets that begin with an IP header (LINKTYPE_IPV4 and LINKTYPE_IPV6 of the tcpdump group's list).
+/// LINKTYPE_RAW covers both, but libpcap 1.10 refuses a file with two interfaces of that type.
+const IPV4: u16 = 228;
+const IPV6: u16 = 229;
 /// Number of stored bytes per packet: IP and TCP headers with all their options.
 pub(super) const SNAP_LEN: usize = 128;
 
@@ -26,8 +28,8 @@ pub(super) static INTERFACES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names.collect()
 });
 
-/// Writes the blocks that precede the packets.
-pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
+/// Writes the blocks that precede the packets, which are all of one IP version.
+pub(super) fn write_head(out: &mut impl Write, is_ipv6: bool) -> io::Result<()> {
     let mut body = Vec::new();
     body.extend(BYTE_ORDER.to_ne_bytes());
     body.extend(1u16.to_ne_bytes());
@@ -37,7 +39,7 @@ pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
     write_block(out, SECTION_HEADER, &body)?;
     for name in INTERFACES.iter() {
         body.clear();
-        body.extend(LINK_TYPE.to_ne_bytes());
+        body.extend(if is_ipv6 { IPV6 } else { IPV4 }.to_ne_bytes());
         body.extend(0u16.to_ne_bytes());
         body.extend((SNAP_LEN as u32).to_ne_bytes());
         option(&mut body, INTERFACE_NAME, name.as_bytes());

@@ -125,7 +125,7 @@ mod tests {
             backlog_bytes: Bytes(3000),
         };
         let mut bytes = Vec::new();
-        write_head(&mut bytes).expect("memory takes all");
+        write_head(&mut bytes, false).expect("memory takes all");
         write_packet(&mut bytes, &packet, &[0x45; 60], &mut Vec::new()).expect("memory takes all");
         bytes
     }

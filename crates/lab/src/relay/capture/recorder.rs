@@ -40,18 +40,18 @@ pub(in crate::relay) struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file.
+    /// Creates the file, for packets of one IP version.
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub fn create(path: &Path) -> Result<Recorder, Error> {
+    pub fn create(path: &Path, is_ipv6: bool) -> Result<Recorder, Error> {
         let file = File::create(path).map_err(|error| not_written(path, &error))?;
         let (full, to_write) = mpsc::sync_channel(WAITING);
         let (give_back, spare) = mpsc::sync_channel(WAITING);
         let write = move || {
             // A real-time priority is only for the thread that carries packets.
             let _ = sys::be_ordinary();
-            write(file, &to_write, &give_back)
+            write(file, is_ipv6, &to_write, &give_back)
         };
         let thread = thread::Builder::new().name("capture".to_owned());
         let writer = thread.spawn(write).map_err(|error| not_written(path, &error))?;
@@ -99,10 +99,10 @@ fn waits_for(since: Time, now: Time) -> Span {
     Span(now.0.saturating_sub(since.0))
 }
 
-fn write(file: File, batches: &Receiver<Batch>, give_back: &SyncSender<Batch>) -> io::Result<()> {
+fn write(file: File, is_ipv6: bool, batches: &Receiver<Batch>, give_back: &SyncSender<Batch>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let mut body = Vec::new();
-    write_head(&mut out)?;
+    write_head(&mut out, is_ipv6)?;
     for mut batch in batches {
         for Entry { packet, head, len } in &batch {
             write_packet(&mut out, packet, &head[..*len], &mut body)?;
@@ -143,13 +143,20 @@ mod tests {
         (0..600).map(packet).collect()
     }
 
-    fn capture(path: &Path) {
-        let mut recorder = Recorder::create(path).expect("the folder is writable");
+    fn capture(path: &Path, is_ipv6: bool) {
+        let mut recorder = Recorder::create(path, is_ipv6).expect("the folder is writable");
         for packet in packets() {
             let mut ip = vec![0; packet.size_bytes.0 as usize];
-            ip[0] = 0x45;
-            ip[2..4].copy_from_slice(&(packet.size_bytes.0 as u16).to_be_bytes());
-            ip[8..10].copy_from_slice(&[64, 17]);
+            let size = packet.size_bytes.0 as u16;
+            if is_ipv6 {
+                ip[0] = 0x60;
+                ip[4..6].copy_from_slice(&(size - 40).to_be_bytes());
+                ip[6..8].copy_from_slice(&[59, 64]);
+            } else {
+                ip[0] = 0x45;
+                ip[2..4].copy_from_slice(&size.to_be_bytes());
+                ip[8..10].copy_from_slice(&[64, 17]);
+            }
             recorder.record(packet, &ip);
         }
         assert_eq!(recorder.finish(), Ok(0));
@@ -159,7 +166,7 @@ mod tests {
     fn recorded_packets_are_read_back() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("packets.pcapng");
-        capture(&path);
+        capture(&path, false);
         let mut captured = Vec::new();
         read(&path, &mut |packet| captured.push(packet)).expect("it is a capture");
         assert_eq!(captured, packets());
@@ -169,29 +176,30 @@ mod tests {
     fn tcpdump_reads_every_packet_with_its_size_and_time() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("packets.pcapng");
-        capture(&path);
-        let Ok(output) = Command::new("tcpdump").args(["-nn", "-tt", "--nano", "-r"]).arg(&path).output() else {
-            assert!(std::env::var_os("THALWEG_CI").is_none(), "tcpdump is not installed");
-            eprintln!("cannot run: tcpdump is not installed");
-            return;
-        };
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(text.lines().count(), packets().len());
-        // The third packet is at 10.000000246 s and has 42 bytes of IP: headers of 20 and 8 bytes, and 14 bytes of UDP
-        // payload.
-        assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("10.000000246 ")), "{text:.400}");
+        for (is_ipv6, begin) in [(false, "10.000000246 IP "), (true, "10.000000246 IP6 ")] {
+            capture(&path, is_ipv6);
+            let Ok(output) = Command::new("tcpdump").args(["-nn", "-tt", "--nano", "-r"]).arg(&path).output() else {
+                assert!(std::env::var_os("THALWEG_CI").is_none(), "tcpdump is not installed");
+                eprintln!("cannot run: tcpdump is not installed");
+                return;
+            };
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(text.lines().count(), packets().len());
+            // The third packet is at 10.000000246 s.
+            assert!(text.lines().nth(2).is_some_and(|line| line.starts_with(begin)), "{text:.400}");
+        }
     }
 
     #[test]
     fn a_missing_directory_is_reported() {
-        let error = Recorder::create(Path::new("/nonexistent/packets.pcapng")).err().expect("it cannot be made");
+        let error = Recorder::create(Path::new("/nonexistent/packets.pcapng"), false).err().expect("it cannot be made");
         assert_eq!(error.code, "capture-not-written");
     }
 
     #[test]
     fn packets_that_do_not_fit_on_a_full_disk_are_an_error() {
-        let mut recorder = Recorder::create(Path::new("/dev/full")).expect("it can be opened");
+        let mut recorder = Recorder::create(Path::new("/dev/full"), false).expect("it can be opened");
         for packet in packets().iter().cycle().take(20_000) {
             recorder.record(*packet, &[0x45; 200]);
         }

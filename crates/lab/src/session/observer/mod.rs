@@ -50,7 +50,7 @@ pub fn observe(
     let points: Vec<TapPoint> = files.iter().map(point).collect();
     let meter = Meter::start(&points, Settings { clock, interval: Span::ZERO, only: None, until: None })?;
     let interval = experiment.sample_interval_ns.max(MIN_INTERVAL);
-    let mut status = Status::new(receiver, experiment);
+    let mut status = Status::new(receiver);
     let (mut sample_at, mut status_at) = (Time::ZERO, Time::ZERO + STATUS);
     loop {
         let now = clock.now();
@@ -88,8 +88,9 @@ fn is_stopped(stage: &Stage<'_>, clock: &Clock, until: Time) -> bool {
 /// Traffic of the path since the last report.
 struct Status {
     receiver: IpAddr,
-    /// One-way delays of the empty path, forward and reverse.
-    base_us: [f64; 2],
+    /// Smallest one-way delays so far, forward and reverse: those of the empty path, with which a session begins. The
+    /// plan does not tell them, because netem has the propagation delays of both directions on the reverse path.
+    least_us: [f64; 2],
     at: Time,
     before: [Totals; 2],
 }
@@ -98,40 +99,41 @@ struct Status {
 struct Totals {
     bytes: u64,
     entered: u64,
-    delivered: u64,
     lost: u64,
+    delayed: u64,
     delay_us: f64,
 }
 
 impl Status {
-    fn new(receiver: IpAddr, experiment: &Experiment) -> Status {
-        let base_us = [&experiment.forward, &experiment.reverse].map(|link| link.delay_ns.0 as f64 / 1e3);
-        Status { receiver, base_us, at: Time::ZERO, before: [Totals::default(); 2] }
+    fn new(receiver: IpAddr) -> Status {
+        Status { receiver, least_us: [f64::INFINITY; 2], at: Time::ZERO, before: [Totals::default(); 2] }
     }
 
     fn next(&mut self, now: Time, meter: &Meter) -> StatusReport {
         let mut totals = [Totals::default(); 2];
         for row in meter.rows() {
-            let total = &mut totals[usize::from(row.key.to.ip() != self.receiver)];
+            let way = usize::from(row.key.to.ip() != self.receiver);
+            let total = &mut totals[way];
             total.bytes += row.delivered_ip_bytes;
             total.entered += row.entered_packets;
-            total.delivered += row.delivered_packets;
             total.lost += row.lost_packets;
-            total.delay_us += row.delays.mean_us().unwrap_or(0.0) * row.delivered_packets as f64;
+            total.delayed += row.delays.count();
+            total.delay_us += row.delays.mean_us().unwrap_or(0.0) * row.delays.count() as f64;
+            self.least_us[way] = self.least_us[way].min(row.delays.min_us().unwrap_or(f64::INFINITY));
         }
         let elapsed_s = now.since(self.at).as_secs_f64();
         // The direction that carries more bytes is the one with a queue.
         let bytes = |way: usize| totals[way].bytes.saturating_sub(self.before[way].bytes);
         let way = usize::from(bytes(1) > bytes(0));
         let (total, before) = (totals[way], self.before[way]);
-        let delivered = total.delivered.saturating_sub(before.delivered);
+        let delayed = total.delayed.saturating_sub(before.delayed);
         let entered = total.entered.saturating_sub(before.entered);
-        let delay_us = (delivered > 0).then(|| (total.delay_us - before.delay_us) / delivered as f64);
+        let delay_us = (delayed > 0).then(|| (total.delay_us - before.delay_us) / delayed as f64);
         let lost = total.lost.saturating_sub(before.lost);
         let status = StatusReport {
             t_us: now.as_micros(),
             rate_bps: [bytes(0), bytes(1)].map(|bytes| (bytes as f64 * 8.0 / elapsed_s.max(1e-6)) as u64),
-            queue_us: delay_us.map(|delay| (delay - self.base_us[way]).max(0.0)),
+            queue_us: delay_us.map(|delay| (delay - self.least_us[way]).max(0.0)),
             loss_percent: (entered > 0).then(|| 100.0 * lost as f64 / entered as f64),
         };
         (self.at, self.before) = (now, totals);

@@ -18,7 +18,7 @@ pub(super) struct Account {
     lateness: Histogram,
     worst_lateness: Span,
     second_worst_lateness: Span,
-    /// Number of refused connections, by destination and errno value.
+    /// Number of connections that could not be opened, except timeouts, by destination and errno value.
     refused: BTreeMap<(SocketAddr, i32), u64>,
 }
 
@@ -59,9 +59,10 @@ impl Account {
 
     /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and
     /// connections that were opened so late that they bunched. Completion times are relative to the opening, so
-    /// lateness alone does not change them. Bunching does: connections that should start apart start together. It
-    /// requires at least two connections, and a lateness above an RTT and 10 ms, because closer connections would share
-    /// the path anyway. Lateness while the scenario keeps the host off its CPU is intended.
+    /// lateness alone does not change them. Bunching does: connections that should start apart start together. It is
+    /// reported if both the 99th percentile and the second-largest lateness exceed the larger of an RTT and 10 ms,
+    /// because closer connections would share the path anyway. `off_cpu` is added to this limit: lateness while the
+    /// scenario keeps the host off its CPU is intended.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;

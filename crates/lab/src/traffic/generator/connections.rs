@@ -20,8 +20,8 @@ use thalweg_plan::plan::Load;
 use thalweg_traffic::{Agenda, Delivery, Message, Wake};
 use thalweg_units::{Span, Time};
 
-/// Polling interval of a connection without a timestamp of its end. With many connections it is longer, to limit the
-/// cost.
+/// Polling interval of a connection without a timestamp of its end. It grows by this value for every 64 open
+/// connections, to limit the cost.
 const LOOK: Span = Span::from_millis(1);
 
 /// Polling interval of a connection with a timestamp of its end. The kernel omits the timestamp only if memory is

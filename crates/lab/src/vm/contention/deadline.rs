@@ -27,7 +27,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const TRIED: usize = 9;
 /// Maximum duration of the trial.
 const LONGEST_TRIAL: Duration = Duration::from_millis(1_500);
-/// Minimum gap between two clock readings that counts as off-CPU time, or as a pause of the machine.
+/// Minimum gap between two clock readings that ends a slice, unless half of the off-CPU time of a period is longer.
 const AWAY: Duration = Duration::from_micros(200);
 
 /// Bit of CAP_SYS_NICE.

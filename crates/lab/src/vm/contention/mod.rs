@@ -135,7 +135,7 @@ impl Drop for Contention {
     }
 }
 
-/// Returns the restriction of a host's processor, if there is one.
+/// Returns the CPU share of a host; `None` if the host has no share, or its share is a whole processor.
 fn scarce(host: &Host) -> Option<Cpu> {
     host.cpu.filter(|cpu| !cpu.is_whole())
 }

@@ -61,7 +61,7 @@ impl Identity {
     }
 }
 
-/// Returns the metadata of the files as a cache key; `None` if one of them has changed just now.
+/// Returns the metadata of the files as a cache key; `None` if one of them has changed less than [`SETTLED`] ago.
 fn key(image: &Path, modules: &Modules) -> io::Result<Option<String>> {
     let mut hasher = Sha256::new();
     hasher.update(FORMAT);

@@ -16,7 +16,7 @@ pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 const MEMORY_MIB: u32 = 512;
 
 /// Command line of the kernel. The kernel writes to the serial line, prints little, exits when it panics, and starts
-/// this program. It does not test the timer interrupt, in a loop that fails if QEMU has to wait for a busy machine. An
+/// this program. It skips the test of the timer interrupt, which fails if QEMU has to wait for a busy machine. An
 /// emulated processor is slow and the guest has no other users. Therefore, mitigations of processor faults are off,
 /// memory is not cleared before it is used, and the table of connections, which every sample scans, is small.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on_alloc=0 thash_entries=1024 \

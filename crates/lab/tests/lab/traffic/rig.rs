@@ -107,8 +107,8 @@ impl Rig {
         Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
-    /// Runs an experiment repeatedly until the generator reports no lateness: comparing times with a plan requires an
-    /// idle machine.
+    /// Runs an experiment, at most 20 times, until nothing started 10 ms late or more: comparing times with a plan
+    /// requires an idle machine.
     pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
         const ATTEMPTS: usize = 20;
         const LATE_US: f64 = 10_000.0;

@@ -229,7 +229,7 @@ impl Cell {
         self.arms[arm.index()] = Rewards { n: LATELY_COUNT, mean: lately, lately };
     }
 
-    /// Returns the estimates that its networks currently include, and the new ones.
+    /// Replaces the published estimates with those of the current data. Returns the previous and the new ones.
     pub fn republish(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
         let reference = self.arms[default.index()];
         let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(MIN_NOISE);

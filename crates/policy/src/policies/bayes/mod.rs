@@ -14,9 +14,9 @@
 //! neighbours, with a variance that grows with their disagreement.
 //!
 //! **Weights** are the probabilities that each arm's gain is the largest, counted over fixed points of the posterior
-//! ([`nodes`]), so no random numbers are drawn. The kernel draws arms with these weights, which is Thompson sampling.
-//! If the size of a connection is not known when it opens, gains are averaged over the sizes observed at the
-//! destination.
+//! ([`nodes`]), so no random numbers are drawn. The kernel draws arms with these weights, which is Thompson sampling. A
+//! small part, `floor`, is divided equally among all arms. If the size of a connection is not known when it opens,
+//! gains are averaged over the sizes observed at the destination.
 //!
 //! **Forgetting.** The weight of connections decreases with each later one, and with time. If rewards deviate
 //! persistently from the prediction (two-sided CUSUM), the data of the destination is dropped, except the latest

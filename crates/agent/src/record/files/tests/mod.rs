@@ -89,7 +89,7 @@ fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     files
 }
 
-/// Returns the rows that a reader finds if it follows the rule for readers.
+/// Returns the rows that a reader finds if it skips files that are part of merged ones.
 fn stored(folder: &Path) -> Vec<Stored> {
     loop {
         let all = files(folder);
