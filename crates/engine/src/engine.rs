@@ -65,8 +65,8 @@ pub trait Engine: Sync {
         None
     }
 
-    /// Returns whether an experiment of ten seconds takes ten seconds. Two concurrent experiments would disturb each
-    /// other.
+    /// Returns whether experiments run in real time: one of ten seconds takes ten seconds, and concurrent ones disturb
+    /// each other.
     fn is_real_time(&self) -> bool {
         false
     }

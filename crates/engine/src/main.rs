@@ -78,7 +78,7 @@ fn complain(problem: &Problem) {
     eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
 }
 
-/// Prints the observations of this machine.
+/// Measures this machine for `window`, and prints the report.
 fn live(window: Duration) -> ExitCode {
     match thalweg_lab::live::look(window) {
         Ok(report) => print(&format!("{:#}\n", serde_json::to_value(&report).expect("plain values"))),

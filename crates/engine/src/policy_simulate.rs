@@ -40,7 +40,7 @@ pub fn simulate(options: &Simulate) -> Result<Value, String> {
     Ok(json!({"format": FORMAT, "seeds": options.seeds, "retransmit_price": retransmit_price, "policies": summaries}))
 }
 
-/// Returns the settings with the least regret on the tuning worlds.
+/// Returns the candidate whose median regret on the tuning worlds is smallest; a single candidate is not simulated.
 fn least_regret(simulation: &Simulation, mut candidates: Vec<Contender>) -> Contender {
     if candidates.len() == 1 {
         return candidates.remove(0);

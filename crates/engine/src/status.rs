@@ -1,7 +1,8 @@
 //! Shows the status of a session on the terminal: rate, queue and loss of the path, once per second.
 //!
 //! A command that writes to the terminal may use the full screen. Therefore, the status is the title of the terminal's
-//! window; it is a line of standard error only if standard output is not the terminal.
+//! window. It is a line of standard error if a command is given and standard output is not a terminal. It is omitted
+//! with `--quiet`, if standard error is not a terminal, and on terminals without a title.
 
 use crate::arguments;
 use rustix::termios::isatty;

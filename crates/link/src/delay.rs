@@ -64,12 +64,13 @@ impl Delay {
         self.delay = delay;
     }
 
-    /// Returns whether packets with less jitter overtake those with more.
+    /// Returns whether jitter and a decreasing delay may reorder packets.
     pub fn allows_reordering(&self) -> bool {
         self.allows_reordering
     }
 
-    /// Returns the due time of a packet that leaves at `departure`, after the packets of all earlier calls.
+    /// Returns the due time of a packet that leaves at `departure`: never earlier than that of the previous call,
+    /// except on a link that allows reordering, where it is `departure` plus the delay.
     pub fn due(&mut self, departure: Time, jitter: Span) -> Time {
         if self.allows_reordering {
             return departure + self.delay;
@@ -84,7 +85,7 @@ fn uniform(most: Span, bits: u64) -> Span {
     Span(((u128::from(bits) * (u128::from(most.0) + 1)) >> 64) as u64)
 }
 
-/// Number of offsets whose lanes are found without a search. A power of two.
+/// Number of entries of the cache of lanes, a power of two.
 const HINTS: usize = 64;
 
 /// Packets in propagation.
@@ -97,11 +98,11 @@ pub(crate) struct DelayLine<P> {
     lanes: Vec<Lane<P>>,
     /// The lane of each offset.
     lane_of: BTreeMap<Span, usize>,
-    /// Probable lanes of offsets, because flows with paths of different lengths alternate.
+    /// Cache of `lane_of`: for each hash of an offset, the lane that was last used.
     hints: [usize; HINTS],
     /// The head of each lane that is not empty.
     heads: BinaryHeap<Reverse<Head>>,
-    /// Packets that may overtake one another, by arrival and number. A link has only these, or none.
+    /// Packets by arrival and number, on a link that allows reordering; it has no lanes.
     loose: BTreeMap<(Time, u64), P>,
     pushed: u64,
     popped: u64,

@@ -238,7 +238,7 @@ impl<P: Packet> Link<P> {
     /// Returns the outcomes that became known since the last call, in that order; empty unless they are recorded.
     pub fn outcomes(&mut self) -> Vec<Outcome> {
         let offered = self.counters.offered.0;
-        // Returns the last offered packet with this number.
+        // Returns the number of the latest offered packet whose number has these low 32 bits.
         let number = |low: u32| offered - 1 - u64::from((offered as u32).wrapping_sub(1).wrapping_sub(low));
         let log = self.tally.log.as_mut().map(std::mem::take).unwrap_or_default();
         log.into_iter().map(|(low, fate)| (number(low), fate)).collect()
@@ -283,7 +283,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Passes on the acknowledgements whose hold time is over by `now`, in the order of departures.
+    /// Enqueues the acknowledgements whose hold time is over by `now`, each after the departures before its deadline;
+    /// then completes the departures that are due by `now`.
     fn release(&mut self, now: Time) {
         while let Some(deadline) = self.thinning.as_ref().and_then(Thinning::next_deadline).filter(|at| *at <= now) {
             self.drain(deadline);

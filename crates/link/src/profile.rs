@@ -48,7 +48,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Returns the profile that a link names.
+    /// Returns the profile that a link names; an empty one if the link has no profile.
     ///
     /// # Errors
     /// If the plan does not contain it, or its points or its period are invalid.

@@ -1,9 +1,9 @@
 //! ACK thinning: forwards one in N plain acknowledgements of a flow.
 //!
 //! Modems and Wi-Fi access points drop acknowledgements that later ones supersede (RFC 3449, section 5.2.1). The latest
-//! one is held until N have arrived, for at most [`HOLD`], so that the last acknowledgement of a transfer arrives. An
-//! acknowledgement with other information (SACK, an ECN echo, a handshake) is forwarded immediately, and replaces the
-//! held one.
+//! one is held until the N-th arrives, which is forwarded, or until [`HOLD`] after the first was held, so that the last
+//! acknowledgement of a transfer arrives. An acknowledgement with other information (SACK, an ECN echo, a handshake) is
+//! forwarded immediately, and replaces the held one.
 
 use crate::packet::Packet;
 use crate::queue::Item;
@@ -66,12 +66,13 @@ impl<P: Packet> Thinning<P> {
         None
     }
 
-    /// Returns the due time of the first held acknowledgement, which may have been superseded in the meantime.
+    /// Returns the earliest deadline; its acknowledgement may already have been replaced by a forwarded one.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.front().map(|(at, ..)| *at)
     }
 
-    /// Removes the first deadline. Returns its acknowledgement unless it was superseded or forwarded.
+    /// Removes the earliest deadline. Returns the flow's latest held acknowledgement; `None` if a forwarded one has
+    /// replaced it.
     pub fn release(&mut self) -> Option<Item<P>> {
         let (_, id, hold) = self.deadlines.pop_front()?;
         let flow = self.flows.get_mut(&id).filter(|flow| flow.hold == hold)?;

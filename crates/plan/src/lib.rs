@@ -10,7 +10,7 @@
 //!
 //! [`labels`] are the values that the rows of tables take from an experiment.
 //!
-//! The Python package converts the former to the latter (defaults, units, sweeps, seeds, cross-checks).
+//! The Python package converts a scenario to a plan (defaults, units, sweeps, seeds, cross-checks).
 
 pub mod labels;
 pub mod plan;

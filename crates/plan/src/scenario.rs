@@ -1,7 +1,7 @@
-//! The scenario file, `format` of its texts included.
+//! The scenario file.
 //!
-//! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has a `format`
-//! of ours (`rate`, `size`, `time`, ...) is a quantity; `x-example` is what an error message shows.
+//! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has one of the
+//! project's formats (`rate`, `size`, `time`, ...) is a quantity; `x-example` is the example in error messages.
 
 use crate::plan::Kernel;
 use schemars::JsonSchema;

@@ -87,7 +87,7 @@ pub fn report_error(error: impl Display) {
     eprintln!("thalweg-quic-peer: {error}");
 }
 
-/// Returns any address of the family of `server`, for the socket of a client.
+/// Returns the unspecified address of the family of `server`, with port 0, for the socket of a client.
 pub fn unspecified(server: SocketAddr) -> SocketAddr {
     let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     SocketAddr::new(any, 0)

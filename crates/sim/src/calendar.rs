@@ -93,7 +93,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Schedules `event` at `due`, unless it is already scheduled at that time or earlier.
+    /// Schedules `event` at `due`, unless it is already scheduled at that time or earlier; ignores `None`.
     pub(crate) fn set(&mut self, due: Option<Time>, event: SimEvent, calendar: &mut Calendar) {
         let Some(due) = due else { return };
         if self.set.is_none_or(|set| due < set) {

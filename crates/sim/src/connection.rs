@@ -46,8 +46,9 @@ pub(crate) struct Connection {
 pub(crate) struct Wakes {
     /// The CPU that the pacing timer is armed on, until that CPU has handled it.
     pub(crate) pacing_cpu: Option<usize>,
-    /// Expiry of the timer as last set.
+    /// Expiry of the retransmission, loss probe or RACK timer as last set.
     pub(crate) timer: Option<Time>,
+    /// The CPU that last set that timer.
     pub(crate) timer_cpu: usize,
     /// Whether an expired timer waits for its CPU.
     pub(crate) is_timer_queued: bool,
@@ -63,7 +64,7 @@ pub(crate) struct Transfer {
     pub(crate) size: Option<Bytes>,
     /// The sender's counters at the start.
     pub(crate) before: Counters,
-    /// Offset of the transfer in the stream.
+    /// Offset of the transfer's first byte in the stream.
     pub(crate) offset: Bytes,
     pub(crate) rtts: Histogram,
     /// Role of the transfer in its application, for built-in applications.

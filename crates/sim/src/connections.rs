@@ -27,7 +27,8 @@ impl Connections {
         self.is_touched.push(true);
     }
 
-    /// Prefetches the endpoint at which `packet`, probably the next one, will arrive.
+    /// Prefetches the endpoint that receives `packet`, which probably arrives next; does nothing for UDP and merged
+    /// packets.
     #[inline]
     pub(crate) fn expect(&self, packet: Option<&Packet>) {
         match packet {

@@ -6,11 +6,11 @@
 //!            |<------ period ----->|         slice / period = the host's share
 //! ```
 //!
-//! The first slice begins at a random moment. Events while the host is off CPU wait: expired timers, the application,
-//! acknowledgements. Back on CPU, the host handles the events one by one, timers first, because their interrupt
-//! precedes the network's. The round-trip time of an acknowledgement ends when it is handled; packets that it releases
-//! are sent before the next one is handled. Each acknowledgement and each packet sent takes CPU time; work that does
-//! not fit into a slice continues in the next. Data of an upload that arrives at the host is handled like an
+//! The experiment begins at a random moment of a period. Events while the host is off CPU wait: expired timers, the
+//! application, acknowledgements. Back on CPU, the host handles the events one by one, timers first, because their
+//! interrupt precedes the network's. The round-trip time of an acknowledgement ends when it is handled; packets that it
+//! releases are sent before the next one is handled. Each acknowledgement and each packet sent takes CPU time; work
+//! that does not fit into a slice continues in the next. Data of an upload that arrives at the host is handled like an
 //! acknowledgement, at the same cost, which includes the acknowledgement of the data.
 //!
 //! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up.
@@ -78,7 +78,7 @@ impl Cpu {
         host.cpu.map_or_else(Vec::new, |cpu| (0..host.cpus()).map(|_| Cpu::new(&cpu, stream)).collect())
     }
 
-    /// Creates a CPU whose first slice begins at a random time from `stream`.
+    /// Creates a CPU; the experiment begins at a moment of its period drawn from `stream`.
     pub(crate) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Cpu {
         Cpu {
             slices: Slices::new(cpu, stream),
@@ -130,7 +130,7 @@ impl Cpu {
         }
     }
 
-    /// Whether there is unfinished work for a connection, which the next slice resumes.
+    /// Whether the CPU has a packet of a connection to handle, or may have one to send.
     pub(crate) fn is_working_for(&self, connection: usize) -> bool {
         let mut arrivals = self.arrivals.iter().map(|packet| packet.connection());
         self.sending.contains(&connection) || arrivals.any(|of| of == Some(connection))

@@ -6,7 +6,7 @@ use crate::error::Error;
 use thalweg_plan::plan::{Capacity, Cpu, Experiment, Flow, Host, Link, Load, Loss, Repeat, Traces};
 use thalweg_units::{Bytes, Rate, Span};
 
-/// Maximum period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
+/// Maximum period of a CPU: with the longest cost in the shortest slice of a scenario, 10 us, times stay below 2^64 ns.
 const MAX_PERIOD: Span = Span::from_secs(60);
 /// Size from which on a socket buffer does not limit a flow. Plans contain it if the scenario sets no limit.
 const LARGEST_WINDOW: Bytes = Bytes((1 << 31) - 1);
@@ -172,8 +172,8 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     }
 }
 
-/// Checks that the rate of an upload is limited: without a limit, the number of packets in a round trip would double
-/// without end.
+/// Checks that the rate of an upload of unlimited size is limited: without a limit, the number of packets in a round
+/// trip would double without end.
 fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     let window = experiment.hosts["receiver"].sndbuf_max_bytes.min(experiment.hosts[&flow.host].rcvbuf_max_bytes);
     let is_limited = experiment.reverse.capacity != Capacity::Unlimited || window < LARGEST_WINDOW;

@@ -3,7 +3,7 @@
 /// Counts of packets for one direction, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// Packets sent by endpoints and UDP sources.
+    /// Packets sent by endpoints and UDP sources; segments that a router merges count as one.
     pub sent: u64,
     /// Copies made by the link.
     pub duplicated: u64,
@@ -22,7 +22,8 @@ impl Side {
     }
 }
 
-/// Packet counts of both directions. The hosts count `sent` and `delivered`; the links count the rest.
+/// Packet counts of both directions. The hosts count `sent`, `delivered` and the packets waiting in them; the links
+/// count the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// To the host `receiver`.

@@ -18,7 +18,7 @@
 //!
 //! The simulator is deterministic: the same experiment produces the same rows, in the same order. All randomness comes
 //! from the experiment's seed, with a separate stream for each purpose, so that changing one flow's algorithm does not
-//! change another flow's arrivals. Events at the same instant happen in a fixed order.
+//! change another flow's arrivals. Events at the same instant are processed in a fixed order.
 //!
 //! ```
 //! # fn experiment() -> thalweg_plan::plan::Experiment {
@@ -62,7 +62,8 @@ pub const NAME: &str = "sim";
 /// version are not reused.
 pub const RESULT_VERSION: &str = "5";
 
-/// Keys of the scenario that this engine supports; `key=value` for values that are listed separately.
+/// Keys of the scenario that this engine supports, and `key=value` where only the listed values are supported
+/// (`docs/reference/engine-protocol.md`).
 pub const HONOURS: &[&str] = &[
     "name",
     "about",

@@ -6,12 +6,12 @@
 //!  handled                        xxxx                      xx
 //! ```
 //!
-//! The first packet after a pause starts a timer; when it expires, the host handles all packets that have arrived until
-//! then. With an interval of zero it handles packets that arrive at the same instant together. With receive offload,
-//! consecutive segments of a connection among these become one packet of at most 64 KiB, for which the receiver decides
-//! on one acknowledgement. Segments merge under the conditions of Linux: the next one in order, the same timestamps,
-//! the same ECN field, no CWR flag except on the first one, full-sized except the last one, and none after a PSH flag,
-//! which ends a sender's burst. Acknowledgements without data are handled together, one by one.
+//! The first packet after an interrupt starts a timer; when it expires, the host handles all packets that have arrived
+//! until then. With an interval of zero it handles packets that arrive at the same instant together. With receive
+//! offload, consecutive segments of a connection among these become one packet of at most 64 KiB, for which the
+//! receiver decides once whether to acknowledge. Segments merge under the conditions of Linux: the next one in order,
+//! the same timestamps, the same ECN field, no CWR flag except on the first one, full-sized except the last one, and
+//! none after a PSH flag, which ends a sender's burst. Acknowledgements without data are handled together, one by one.
 //!
 //! A router with receive offload merges packets that its hosts send at the same instant. It queues, drops and sends
 //! merged packets as one, as in a Linux router, whose card splits them after the queue. A merged packet departs with
@@ -51,7 +51,8 @@ impl Card {
         is_needed.then(|| Card { merges, mss, interval, arrivals: VecDeque::new(), alarm: Alarm::default() })
     }
 
-    /// Returns the packets that the host handles now.
+    /// Removes and returns the collected packets. Those that a router merged are split first; with receive offload,
+    /// segments are then merged.
     pub(crate) fn take(&mut self) -> VecDeque<Box<Packet>> {
         let mut packets = VecDeque::new();
         for packet in std::mem::take(&mut self.arrivals) {

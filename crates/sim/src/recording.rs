@@ -1,8 +1,8 @@
 //! Rows of the table `packets`: the outcome of each packet that was offered to a link.
 //!
-//! A row is emitted when the packet leaves the queue or is dropped; for packets still in the queue, and for
-//! acknowledgements that ACK thinning has dropped, as queued at the end of the experiment. A packet that the link
-//! duplicates has one row, that of the original. A packet merged by a router counts as one.
+//! A row is emitted when the packet leaves the queue or is dropped. Packets still in the queue, and acknowledgements
+//! that ACK thinning has dropped, get their row at the end of the experiment, with the fate `queued`. A packet that the
+//! link duplicates has one row, that of the original. A packet merged by a router counts as one.
 
 use crate::packet::Packet;
 use std::collections::BTreeMap;

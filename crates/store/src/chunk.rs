@@ -1,4 +1,4 @@
-//! Encodes a column as the bytes of a row group.
+//! Encodes the values of one column in a row group as bytes.
 //!
 //! The parquet crate creates a separate compressor and decompressor for every column of every row group, and allocating
 //! their memory takes longer than compressing several thousand rows. So the crate writes uncompressed pages, and each

@@ -4,7 +4,8 @@ use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use thalweg_trace::{Kind, Value};
 
-/// Maximum number of texts that a column keeps when it is cleared: with more, most later texts would differ.
+/// Maximum number of texts that a column keeps when it is cleared. If it has more, it discards all of them, because
+/// later texts rarely repeat.
 const MAX_TEXTS: usize = 256;
 
 /// The values of one column.

@@ -92,7 +92,7 @@ pub fn end<W: Write + Send>(file: SerializedFileWriter<W>) -> io::Result<()> {
     file.close().map(drop).map_err(io_error)
 }
 
-/// Returns the system error inside a Parquet error.
+/// Returns the system error inside a Parquet error, or the Parquet error itself as an I/O error.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => source.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error),

@@ -28,7 +28,7 @@ impl fmt::Display for Id {
 ///
 /// It is the start of the SHA-256 of a JSON array of the engine's name, the version, the experiment and the capacity
 /// traces that it uses. The JSON is compact and its keys are sorted, so the order of the fields of a struct is
-/// irrelevant. A trace that `traces` lacks counts as absent. A profile is identified by its name alone, which must
+/// irrelevant. A trace that `traces` lacks is hashed as `null`. A profile is identified by its name alone, which must
 /// depend on its content.
 pub fn experiment_id(
     engine: &str,

@@ -47,7 +47,8 @@ enum Single {
 }
 
 impl Repeats {
-    /// Returns the encoded column if all of its rows have the same value as in earlier row groups.
+    /// Returns the encoded column if its rows all have the same value, or no value, and the column's latest such row
+    /// group had the same value and number of rows; `None` otherwise. Calls `encode` only at the first repetition.
     ///
     /// # Errors
     /// If `encode` fails.

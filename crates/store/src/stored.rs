@@ -55,7 +55,8 @@ impl<R: Row> StoredRows<R> {
         usize::try_from(self.group(group).num_rows()).unwrap_or(0)
     }
 
-    /// Whether all rows of a row group have this text in a column, according to the file's statistics.
+    /// Whether all rows of a row group have this text in a column, according to the file's statistics. Rows without a
+    /// value are not considered.
     pub fn all_have(&self, group: usize, column: &str, text: &str) -> bool {
         let named = |chunk: &&ColumnChunkMetaData| chunk.column_path().string() == column;
         let statistics = self.group(group).columns().iter().find(named).and_then(ColumnChunkMetaData::statistics);

@@ -33,7 +33,8 @@ struct Runs<'a> {
     runs: Vec<(u32, u64)>,
 }
 
-/// Encodes a column for a row group, if every row has a text and the texts occur in long runs.
+/// Encodes a column for a row group, if it is a required text column whose texts are short and occur in long runs;
+/// returns `None` otherwise.
 ///
 /// # Errors
 /// If compression fails.

@@ -1,7 +1,7 @@
 //! Determines which connection opens next, and which flows are over.
 //!
-//! Copy k of a flow draws from the stream of its index in the experiment, so that it opens its connections at the same
-//! times and with the same sizes in the simulator and on every real host.
+//! Each copy of a flow has a stream of random numbers, selected by its position among all copies of the experiment, so
+//! that it opens its connections at the same times and with the same sizes in the simulator and on every real host.
 
 use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};
@@ -94,7 +94,7 @@ impl Agenda {
         Some(Opening { flow: series.flow, number, size, seed, next })
     }
 
-    /// Returns the messages of a series' application at `now`; `None` if the series has none, or is closed.
+    /// Returns the messages of a series' application at `now`; `None` if the series has no application, or is closed.
     pub fn wake(&mut self, index: usize, now: Time) -> Option<Wake> {
         let series = &mut self.series[index];
         let Load::App { app } = &self.flows[series.flow].load else { return None };

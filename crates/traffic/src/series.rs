@@ -82,7 +82,7 @@ impl Series {
         }
     }
 
-    /// Returns the size of the next transfer; `None` if unlimited.
+    /// Returns the size of the next transfer; `None` if unlimited, or if an application decides.
     pub fn next_size(&mut self, load: &Load) -> Option<Bytes> {
         match load {
             Load::Unlimited | Load::App { .. } => None,

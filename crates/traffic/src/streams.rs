@@ -74,7 +74,7 @@ pub fn up_to(limit: Span, stream: &mut Stream) -> Span {
     Span(((u128::from(stream.next_u64()) * u128::from(limit.0)) >> 64) as u64)
 }
 
-/// Returns a random index below `len`.
+/// Returns a random index below `len`. Draws no number if `len` is below 2.
 pub(crate) fn index(len: usize, stream: &mut Stream) -> usize {
     if len < 2 {
         return 0;

@@ -1,4 +1,4 @@
-//! Quantities: instants, spans, rates, sizes, packet counts and ratios.
+//! Quantities: instants, spans, rates, sizes, packet counts and probabilities; and the ECN field.
 //!
 //! Quantities are integers where possible: nanoseconds, bytes, bits per second. Every interface uses newtypes, so that
 //! a size cannot be confused with a rate. Arithmetic saturates at the ends of the range instead of wrapping: 2^64 ns

@@ -37,8 +37,8 @@ pub(crate) fn quantity(text: &str, units: &[(&str, u64)], expected: &'static str
     u64::try_from(scaled / denominator).map_err(|_| error())
 }
 
-/// Writes `value` in the largest of `units` (powers of ten, largest first) that it reaches, with as many decimals as
-/// needed: parsing the text yields the same value.
+/// Writes `value` in the largest of `units` (powers of ten, largest first) that it reaches, or zero in the smallest
+/// one, with as many decimals as needed: parsing the text yields the same value.
 pub(crate) fn write(out: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let (name, factor) =
         units.iter().find(|(_, factor)| value >= *factor).or(units.last()).expect("units are not empty");

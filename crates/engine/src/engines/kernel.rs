@@ -125,8 +125,8 @@ pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
 /// Queue disciplines that are not available in every kernel.
 const QUEUES: &[&str] = &["codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake"];
 
-/// Keys that each direction of a path has, without the prefix `path.` or `path.reverse.`, including the parameters of
-/// queue disciplines.
+/// Keys of a direction of the path that every engine with a real kernel honours, whether or not the simulator does;
+/// without the prefix `path.` or `path.reverse.`.
 const OF_LINKS: &[&str] = &[
     "queue.limit",
     "queue.target",

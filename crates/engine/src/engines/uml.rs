@@ -15,8 +15,8 @@ pub struct UmlEngine;
 const RESULT_VERSION: u32 = 5;
 
 /// Keys that the simulator honours and this engine does not. A flow cannot set parameters of the kernel's algorithms.
-/// The path consists of queue disciplines, which have rates and no single delivery opportunities. Programs take no
-/// time.
+/// The path consists of queue disciplines, which have rates and no single delivery opportunities, do not delay packets
+/// inside hosts, do not record packets, and do not thin acknowledgements.
 const NOT_HONOURED: &[&str] = &[
     "flow.cc_params",
     "path.trace=mahimahi",

@@ -19,7 +19,7 @@ const RESULT_VERSION: u32 = 2;
 
 /// Keys that only engines with a real kernel honour, partly value by value, and keys of features that only guests have:
 /// scarce CPUs (without packet costs, which are real, and without credit, which Linux does not support), the user's own
-/// congestion controls, and neighbours.
+/// congestion controls, and co-tenants.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",

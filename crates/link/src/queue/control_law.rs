@@ -34,7 +34,8 @@ pub(crate) struct Law {
 /// CoDel state of one queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
-    /// Number of drops since drop state began.
+    /// Number of drops and marks since drop state began, continued from the previous drop state if that was recent;
+    /// plus drops at the limit (fq_codel).
     count: u32,
     /// `count` at the start of drop state.
     last_count: u32,

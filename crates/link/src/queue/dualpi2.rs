@@ -6,8 +6,9 @@
 //!   others ─────► C queue ─► drop or mark with probability p^2 ──────────┘
 //! ```
 //!
-//! `p` is the base probability of a PI controller that keeps the delay of the slower queue at the target (appendix
-//! A.1). When `k * p` exceeds 1, both queues drop with probability `p^2`, including ECN-capable packets (section 4.2).
+//! `p` is the base probability of a PI controller that keeps the delay at the target: the time in the queue of the head
+//! of L or C, whichever is longer (appendix A.1). When `k * p` exceeds 1, both queues drop with probability `p^2`,
+//! including ECN-capable packets (section 4.2).
 
 use super::fifo::Fifo;
 use super::item::Item;

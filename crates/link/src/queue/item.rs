@@ -12,7 +12,7 @@ pub(crate) struct Item<P> {
     pub number: u32,
     /// Whether this queue has marked the packet.
     pub is_marked: bool,
-    /// Time at which the packet was offered to the queue.
+    /// Time at which the packet was offered to the link: the time for which ACK thinning holds it counts as queueing.
     pub enqueued: Time,
     /// Jitter added to the propagation delay; it reorders packets only if the link allows that.
     pub jitter: Span,

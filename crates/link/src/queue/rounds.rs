@@ -67,7 +67,8 @@ impl Rounds {
         self.credits[index].bytes -= i64::try_from(size.0).unwrap_or(i64::MAX / 2);
     }
 
-    /// Removes the sub-queue that [`Rounds::next`] returned from its list, because it is empty.
+    /// Removes the sub-queue that [`Rounds::next`] returned from its list, because it is empty. A new one joins the old
+    /// list, unless that is empty.
     pub fn retire(&mut self) {
         if let Some(index) = self.new.pop_front() {
             if self.old.is_empty() {

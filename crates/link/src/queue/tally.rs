@@ -49,7 +49,7 @@ impl Tally {
     }
 }
 
-/// Returns a limit in packets; converts bytes to full-sized packets.
+/// Returns a limit in packets; converts bytes to full-sized packets, at least one.
 pub(crate) fn limit_packets(buffer: Buffer) -> Packets {
     match buffer {
         Buffer::Packets { packets } => packets,

@@ -7,10 +7,10 @@
 //!   on CPU  ██████████   █   █   █    whenever needed; then one slice per period
 //! ```
 //!
-//! The host's other load takes its share of the time on CPU; the time for packets is taken from the rest and from the
-//! load in proportion, so it costs credit only for time that the load would not have used. When the balance is used up,
-//! the host is on CPU only in slices. At the end of each period the balance changes by the earnings of the baseline
-//! less the used time. Once it covers a slice, the host is again on CPU whenever it needs to be. Slices cause no debt.
+//! The host's other load uses the share `load` of the time on CPU. Of the time for packets, the share `load` displaces
+//! the load; only the rest costs credit. When the balance is used up, the host is on CPU only in slices. At the end of
+//! each period the balance changes by the earnings of the baseline less the used time. Once it covers a slice, or has
+//! reached a maximum below that, the host is again on CPU whenever it needs to be. Slices cause no debt.
 //!
 //! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their
 //! parameters.
@@ -34,7 +34,7 @@ pub(crate) struct Credit {
     /// Time up to which the balance is computed. If the balance is used up: start of the current period, or of the
     /// experiment.
     at: Time,
-    /// CPU time that packets have taken in the current period.
+    /// CPU time that packets have taken in the current period, while the balance is used up.
     spent: Span,
 }
 

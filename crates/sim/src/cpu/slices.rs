@@ -4,7 +4,7 @@ use thalweg_plan::plan;
 use thalweg_traffic::{Stream, up_to};
 use thalweg_units::{Span, Time};
 
-/// Unit of shares and jitter.
+/// Parts per million in 1: shares and jitter are in parts per million.
 pub(super) const MILLION: u64 = 1_000_000;
 
 /// The schedule of a CPU: a slice at the beginning of each period.
@@ -24,7 +24,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Creates slices, the first of which begins at a random time from `stream`.
+    /// Creates the schedule; the experiment begins at a moment of a period drawn from `stream`.
     pub(super) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Slices {
         let phase = up_to(cpu.period_ns, stream);
         let jitter_ppm = if cpu.is_whole() { 0 } else { u64::from(cpu.slice_jitter_ppm) };

@@ -13,7 +13,7 @@ use thalweg_units::{Bytes, Span, Time};
 pub struct Periodic {
     size: Bytes,
     interval: Span,
-    /// Limit for a freeze; `None` if nothing is displayed.
+    /// The call's `freeze`; `None` for probes, which are not displayed.
     freeze: Option<Span>,
     sent: u64,
     next_at: Option<Time>,

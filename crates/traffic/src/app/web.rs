@@ -3,7 +3,7 @@
 //! open up to six connections to a host.
 //!
 //! The other objects are spread evenly over `depth - 1` levels, and each is referenced by a random object of the
-//! previous level.
+//! previous level. With a depth of 1, all objects are known from the start.
 
 use crate::app::message::{Delivery, Item, Message, Wake};
 use crate::streams::{self, Stream};
