@@ -34,8 +34,8 @@ struct {
 } events SEC(".maps");
 
 /*
- * Number of connections, and number of events that were lost because the buffer was full or memory was short. The
- * recorder reads them.
+ * Number of connections, from which they are numbered; and number of events that were lost because the buffer was full
+ * or memory was short, which the recorder reads.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -22,7 +22,7 @@ pub struct Explained {
     pub explained: Vec<Destination>,
 }
 
-/// Decision of the BPF program about a new connection for which neither an application nor a route has chosen.
+/// How the BPF program selects the algorithm of a new connection, unless an application or a route has set it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
     /// The prefix of an override, and its action.

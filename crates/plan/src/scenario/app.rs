@@ -29,58 +29,59 @@ pub enum AppName {
     Probe,
 }
 
-/// An application with parameters; those that are missing have defaults.
+/// An application with parameters.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppTable {
     /// The application.
     pub name: AppName,
-    /// Available bitrates, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s
-    /// (video).
+    /// Available bitrates, in ascending order (video; default 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800
+    /// kbit/s).
     #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "rate" })))]
     pub bitrates: Option<Vec<String>>,
-    /// Playing time of a segment: 4 s (video).
+    /// Playing time of a segment (video; default 4 s).
     #[schemars(extend("format" = "time"))]
     pub segment: Option<String>,
-    /// Capacity of the playback buffer in playing time, at least two segments: 30 s (video).
+    /// Capacity of the playback buffer in playing time, at least two segments (video; default 30 s).
     #[schemars(extend("format" = "time"))]
     pub buffer: Option<String>,
-    /// Number of objects of a page, the document included: 70 (web).
+    /// Number of objects of a page, the document included (web; default 70).
     #[schemars(range(min = 1, max = 10_000))]
     pub objects: Option<u32>,
-    /// Length of the longest chain of objects, each of which is found in the previous one: 3 (web).
+    /// Length of the longest chain of objects, each of which is found in the previous one (web; default 3).
     #[schemars(range(min = 1, max = 100))]
     pub depth: Option<u32>,
-    /// Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to
-    /// 12 kB with a median of 1.5 kB (rpc).
+    /// Sizes, each as likely as the others, of objects (web; default 0.3 to 200 kB with a mean of 33 kB) or messages
+    /// (rpc; default 0.2 to 12 kB with a median of 1.5 kB).
     #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "size" })))]
     pub sizes: Option<Vec<String>>,
-    /// Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc).
+    /// Maximum number of connections (web; default 6), or number of connections, which carry messages in turn (rpc;
+    /// default 1).
     #[schemars(range(min = 1, max = 1000))]
     pub connections: Option<u32>,
-    /// Number of consecutive pages: 1 (web).
+    /// Number of consecutive pages (web; default 1).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub pages: Option<u32>,
-    /// Pause between the last object of a page and the start of the next page: 1 s (web).
+    /// Pause between the last object of a page and the start of the next page (web; default 1 s).
     #[schemars(extend("format" = "time"))]
     pub think: Option<String>,
-    /// Rate of the call: 1.5 Mbit/s (call).
+    /// Rate of the call (call; default 1.5 Mbit/s).
     #[schemars(extend("format" = "rate"))]
     pub bitrate: Option<String>,
-    /// Frames per second: 30 (call).
+    /// Frames per second (call; default 30).
     #[schemars(range(min = 1, max = 1000))]
     pub fps: Option<u32>,
     /// The picture freezes if the gap between the arrivals of two frames exceeds three frame intervals, and one frame
-    /// interval by more than this time: 150 ms (call).
+    /// interval by more than this time (call; default 150 ms).
     #[schemars(extend("format" = "time"))]
     pub freeze: Option<String>,
-    /// Arrivals per second, or the load that they offer: 100/s (rpc).
+    /// Arrivals per second, or the load that they offer (rpc; default 100/s).
     #[schemars(extend("format" = "arrival-rate"))]
     pub rate: Option<String>,
-    /// Time between messages: 200 ms (probe).
+    /// Time between messages (probe; default 200 ms).
     #[schemars(extend("format" = "time"))]
     pub interval: Option<String>,
-    /// Size of a message: 64 B (probe).
+    /// Size of a message (probe; default 64 B).
     #[schemars(extend("format" = "size"))]
     pub size: Option<String>,
 }

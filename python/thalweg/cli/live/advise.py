@@ -98,14 +98,14 @@ def command(
         option(
             "--cluster",
             "NAME",
-            "Bootstrap by prefix-hour, prefix, hour, pair. [default: by --design]",
+            "Resampled unit: prefix-hour, prefix, hour or pair (of periods). [default: by --design]",
         ),
     ] = None,
     without_receiver_limited: Annotated[
         bool,
         typer.Option(
             "--without-receiver-limited",
-            help="Exclude samples that the receiver's window limited for at least half of their busy time.",
+            help="Exclude samples that the receive window limited most of the time.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")] = 1,
