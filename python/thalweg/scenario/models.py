@@ -393,45 +393,48 @@ AppName = Literal["video", "web", "call", "rpc", "probe"]
 
 
 class AppTable(Table):
-    """An application with parameters; those that are missing have defaults."""
+    """An application with parameters."""
 
     name: AppName
     """The application."""
     bitrates: list[Rate] | None = None
-    """Available bitrates, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
+    """Available bitrates, in ascending order (video; default 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800
+    kbit/s).
     """
     segment: Time | None = None
-    """Playing time of a segment: 4 s (video)."""
+    """Playing time of a segment (video; default 4 s)."""
     buffer: Time | None = None
-    """Capacity of the playback buffer in playing time, at least two segments: 30 s (video)."""
+    """Capacity of the playback buffer in playing time, at least two segments (video; default 30 s)."""
     objects: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Number of objects of a page, the document included: 70 (web)."""
+    """Number of objects of a page, the document included (web; default 70)."""
     depth: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Length of the longest chain of objects, each of which is found in the previous one: 3 (web)."""
+    """Length of the longest chain of objects, each of which is found in the previous one (web; default 3)."""
     sizes: list[Size] | None = None
-    """Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to 12
-    kB with a median of 1.5 kB (rpc).
+    """Sizes, each as likely as the others, of objects (web; default 0.3 to 200 kB with a mean of 33 kB) or messages
+    (rpc; default 0.2 to 12 kB with a median of 1.5 kB).
     """
     connections: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc)."""
+    """Maximum number of connections (web; default 6), or number of connections, which carry messages in turn (rpc;
+    default 1).
+    """
     pages: Annotated[int, Field(ge=1, le=1000000)] | None = None
-    """Number of consecutive pages: 1 (web)."""
+    """Number of consecutive pages (web; default 1)."""
     think: Time | None = None
-    """Pause between the last object of a page and the start of the next page: 1 s (web)."""
+    """Pause between the last object of a page and the start of the next page (web; default 1 s)."""
     bitrate: Rate | None = None
-    """Rate of the call: 1.5 Mbit/s (call)."""
+    """Rate of the call (call; default 1.5 Mbit/s)."""
     fps: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Frames per second: 30 (call)."""
+    """Frames per second (call; default 30)."""
     freeze: Time | None = None
     """The picture freezes if the gap between the arrivals of two frames exceeds three frame intervals, and one frame
-    interval by more than this time: 150 ms (call).
+    interval by more than this time (call; default 150 ms).
     """
     rate: ArrivalRate | None = None
-    """Arrivals per second, or the load that they offer: 100/s (rpc)."""
+    """Arrivals per second, or the load that they offer (rpc; default 100/s)."""
     interval: Time | None = None
-    """Time between messages: 200 ms (probe)."""
+    """Time between messages (probe; default 200 ms)."""
     size: Size | None = None
-    """Size of a message: 64 B (probe)."""
+    """Size of a message (probe; default 64 B)."""
 
 
 App = Annotated[Annotated[AppName, Tag("value")] | Annotated[AppTable, Tag("table")], Discriminator(table_or_value)]
