@@ -119,8 +119,8 @@ pub enum Cc {
         #[arg(long)]
         json: bool,
     },
-    /// Show the state of eBPF algorithms: parameters, and numbers of connections, ACKs and boosted ACKs (at which a rule
-    /// overrode BBR)
+    /// Show the state of eBPF algorithms: parameters, and numbers of connections, ACKs and boosted ACKs (at which a
+    /// rule overrode BBR)
     Status {
         /// Print JSON
         #[arg(long)]

@@ -80,8 +80,8 @@ impl AckFacts {
         self.is_data_sacked || self.is_dsack || self.is_marked
     }
 
-    /// Whether it acknowledges new data cumulatively or updates the window (Linux: FLAG_NOT_DUP). New SACK blocks alone do
-    /// not count.
+    /// Whether it acknowledges new data cumulatively or updates the window (Linux: FLAG_NOT_DUP). New SACK blocks alone
+    /// do not count.
     pub fn is_not_duplicate(&self) -> bool {
         self.is_window_update || self.is_data_acked
     }
