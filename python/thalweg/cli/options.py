@@ -25,6 +25,15 @@ EngineName = Annotated[
 Executor = Annotated[
     str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm. [default: local]")
 ]
+Threads = Annotated[
+    int | None,
+    option(
+        "--threads",
+        "N",
+        "Experiments at a time. [default: one per core; kernel, vm: 1; on a cluster: 1 per shard]",
+        min=1,
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     option("--set", "KEY=VALUE", "Override a scenario key, such as path.buffer=2bdp; can be repeated."),

@@ -10,7 +10,7 @@ import typer
 
 from thalweg import engine, executors
 from thalweg.cli import prepared, typed
-from thalweg.cli.options import EngineName, Executor, File, Overrides, option
+from thalweg.cli.options import EngineName, Executor, File, Overrides, Threads, option
 from thalweg.cli.printing import output
 from thalweg.errors import Exit
 from thalweg.run.directory import RUNS
@@ -47,15 +47,7 @@ def command(
     out: Annotated[
         Path | None, option("--out", "DIR", "Directory of the search. [default: runs/NAME-fuzz-HASH]")
     ] = None,
-    threads: Annotated[
-        int | None,
-        option(
-            "--threads",
-            "N",
-            "Experiments at a time. [default: one per core; kernel, vm: 1; on a cluster: 1 per shard]",
-            min=1,
-        ),
-    ] = None,
+    threads: Threads = None,
     executor: Executor = executors.DEFAULT,
     seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
     overrides: Overrides = None,

@@ -10,7 +10,7 @@ import typer
 
 from thalweg import engine, executors
 from thalweg.cli import guest_kernel, retry, typed
-from thalweg.cli.options import CheckTexts, EngineName, Executor, File, Overrides, option
+from thalweg.cli.options import CheckTexts, EngineName, Executor, File, Overrides, Threads, option
 from thalweg.cli.prepared import prepare
 from thalweg.cli.printing import checks_output, evidence, output, results_table
 from thalweg.cli.retry import Retry, forget_untrustworthy
@@ -44,15 +44,7 @@ def command(
     ] = None,
     seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
     bounds: CheckTexts = None,
-    threads: Annotated[
-        int | None,
-        option(
-            "--threads",
-            "N",
-            "Experiments at a time. [default: one per core; kernel, vm: 1; on a cluster: 1 per shard]",
-            min=1,
-        ),
-    ] = None,
+    threads: Threads = None,
     retry_untrustworthy: Retry = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
     kernel: guest_kernel.Kernel = None,
