@@ -119,7 +119,7 @@ def _steps(path: Raw, conditions: Conditions) -> list[TomlValue]:
     has_rtt, has_loss = (any(condition.kind == kind for condition in conditions) for kind in ("rtt", "loss"))
     steps: list[TomlValue] = []
     for at_ns in sorted(times):
-        step: Raw = {"at": quantities.time_text(at_ns), "rate": _rate(path, conditions, at_ns)}
+        step: Raw = {"at": quantities.exact_time_text(at_ns), "rate": _rate(path, conditions, at_ns)}
         if has_rtt:
             step["rtt"] = _last(conditions, "rtt", at_ns, path["rtt"])
         if has_loss:

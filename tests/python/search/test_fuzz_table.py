@@ -103,6 +103,16 @@ def test_conditions_become_steps_of_the_path_and_flows(tmp_path: Path) -> None:
     scenario.checked(applied(document, conditions))
 
 
+def test_an_outage_ends_exactly_when_it_should(tmp_path: Path) -> None:
+    raw = applied(fuzzed(tmp_path).document, [Element("outage", {"at": "12.34s", "for": "4ms"})]).raw
+    assert isinstance(raw["path"], dict)
+    assert raw["path"]["steps"] == [
+        {"at": "0s", "rate": "10Mbps"},
+        {"at": "12.34s", "rate": "1kbps"},
+        {"at": "12344ms", "rate": "10Mbps"},
+    ]
+
+
 def test_shrinking_removes_unneeded_elements_and_rounds_the_rest() -> None:
     """The failure requires only an outage of at least one second together with loss."""
     tried = []

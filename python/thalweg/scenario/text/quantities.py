@@ -165,6 +165,17 @@ def time_text(ns: int | Fraction) -> str:
     return _text(ns, {unit: size for unit, size in TIMES.items() if unit != "min"}) if ns else "0s"
 
 
+def exact_time_text(ns: int) -> str:
+    """Return a time as text that `time` parses as the same number of nanoseconds, as short as possible.
+
+    >>> exact_time_text(1_500_000), exact_time_text(12_463_400_000)
+    ('1.5ms', '12463400us')
+    """
+    text = time_text(ns)
+    unit, size = max((item for item in TIMES.items() if ns % item[1] == 0), key=lambda item: item[1])
+    return text if time(text) == ns else f"{ns // size}{unit}"
+
+
 def _text(value: int | Fraction, units: Mapping[str, int]) -> str:
     unit, size = max(
         ((u, s) for u, s in units.items() if value >= s),
