@@ -10,10 +10,11 @@ import re
 import shlex
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -36,6 +37,8 @@ FORBIDDEN = "this user may not read it"
 
 GONE = "file-gone"
 """Error code for a file that was removed while it was read."""
+
+Result = TypeVar("Result")
 
 TRIES = 5
 """Maximum number of attempts to read records, because the agent removes files when it merges them."""
@@ -63,13 +66,21 @@ def find(paths: Sequence[Path]) -> FoundFiles:
     Raises `ThalwegError` if a path does not exist or may not be read, files are repeatedly removed meanwhile (`GONE`),
     or none of them contains records.
     """
+    return unless_gone(lambda: _find(paths))
+
+
+def unless_gone(attempt: Callable[[], Result]) -> Result:
+    """Return the result of an attempt to read records; repeat it if a file is removed meanwhile.
+
+    Raises `ThalwegError` if the last attempt fails, or any attempt for another reason.
+    """
     for _ in range(TRIES - 1):
         try:
-            return _find(paths)
+            return attempt()
         except ThalwegError as error:
             if error.code != GONE:
                 raise
-    return _find(paths)
+    return attempt()
 
 
 def _find(paths: Sequence[Path]) -> FoundFiles:

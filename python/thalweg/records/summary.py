@@ -6,8 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from thalweg.errors import ThalwegError
-from thalweg.records.find import GONE, TRIES, LeftOutFile
+from thalweg.records.find import LeftOutFile, unless_gone
 from thalweg.records.measures import MEASURES
 from thalweg.records.missing import Missing, empties, missing
 from thalweg.records.read import Records, read
@@ -145,13 +144,7 @@ def summary_of(paths: Sequence[Path], where: Where = ()) -> Summary:
 
     Raises `ThalwegError` if there are no records, a column is unknown, or a file is damaged or repeatedly removed.
     """
-    for _ in range(TRIES - 1):
-        try:
-            return summarise(read(paths, where))
-        except ThalwegError as error:
-            if error.code != GONE:
-                raise
-    return summarise(read(paths, where))
+    return unless_gone(lambda: summarise(read(paths, where)))
 
 
 def _of(kind: str) -> pl.Expr:

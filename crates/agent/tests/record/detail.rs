@@ -102,7 +102,7 @@ fn low_detail_has_the_rows_of_full_detail_without_the_other_columns() {
     }
     let closed = low.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").expect("a row");
     assert_eq!(closed.number("acked_bytes"), 3_102_000);
-    assert!(closed.number("acked_1s_bytes") <= 3_100_000, "{closed:?}");
+    assert!((100_000..=3_100_000).contains(&closed.number("acked_1s_bytes")), "{closed:?}");
     let second = low.iter().find(|row| row.maybe("transfer") == Some(1)).expect("a row");
     assert!(second.number("rtt_max_us") >= second.number("rtt_min_us") && second.number("fct_us") > 0, "{second:?}");
 }

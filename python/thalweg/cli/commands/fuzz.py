@@ -124,7 +124,9 @@ def _fuzz(
 
 
 def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
-    """Report candidates that could not be run or measured; if these are all of a failure, there is no evidence."""
+    """Report candidates that could not be run or measured. If these are all candidates of a failure, evidence is
+    missing.
+    """
     code = Exit.FINE
     for name, candidates in fuzzing.without_value.items():
         if candidates:

@@ -90,7 +90,7 @@ struct Status {
     receiver: IpAddr,
     /// Smallest one-way delays so far, forward and reverse: those of the empty path, with which a session begins. The
     /// plan does not tell them, because netem has the propagation delays of both directions on the reverse path.
-    least_us: [f64; 2],
+    min_us: [f64; 2],
     at: Time,
     before: [Totals; 2],
 }
@@ -106,7 +106,7 @@ struct Totals {
 
 impl Status {
     fn new(receiver: IpAddr) -> Status {
-        Status { receiver, least_us: [f64::INFINITY; 2], at: Time::ZERO, before: [Totals::default(); 2] }
+        Status { receiver, min_us: [f64::INFINITY; 2], at: Time::ZERO, before: [Totals::default(); 2] }
     }
 
     fn next(&mut self, now: Time, meter: &Meter) -> StatusReport {
@@ -119,7 +119,7 @@ impl Status {
             total.lost += row.lost_packets;
             total.delayed += row.delays.count();
             total.delay_us += row.delays.mean_us().unwrap_or(0.0) * row.delays.count() as f64;
-            self.least_us[way] = self.least_us[way].min(row.delays.min_us().unwrap_or(f64::INFINITY));
+            self.min_us[way] = self.min_us[way].min(row.delays.min_us().unwrap_or(f64::INFINITY));
         }
         let elapsed_s = now.since(self.at).as_secs_f64();
         // The direction that carries more bytes is the one with a queue.
@@ -133,7 +133,7 @@ impl Status {
         let status = StatusReport {
             t_us: now.as_micros(),
             rate_bps: [bytes(0), bytes(1)].map(|bytes| (bytes as f64 * 8.0 / elapsed_s.max(1e-6)) as u64),
-            queue_us: delay_us.map(|delay| (delay - self.least_us[way]).max(0.0)),
+            queue_us: delay_us.map(|delay| (delay - self.min_us[way]).max(0.0)),
             loss_percent: (entered > 0).then(|| 100.0 * lost as f64 / entered as f64),
         };
         (self.at, self.before) = (now, totals);
