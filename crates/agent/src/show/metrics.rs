@@ -161,7 +161,7 @@ fn state(registry: &Registry, snapshot: &Snapshot) {
     let failing = if writer.trouble.is_some() { 1.0 } else { 0.0 };
     gauge(
         "thalweg_write_failing",
-        "1 while records cannot be written; `thalweg-agent status` shows the reason.",
+        "1 while records cannot be written or merged; `thalweg-agent status` shows the reason.",
         failing,
     );
     gauge(

@@ -65,10 +65,10 @@ fn text(snapshot: &Snapshot) -> String {
     let mut head = match (&snapshot.not_attached, &writer.trouble) {
         (None, None) => "recording\n".to_owned(),
         (Some(why), _) => format!("not recording: {why}\n"),
-        (None, Some(trouble)) => format!("recording, but rows cannot be written now: {trouble}\n"),
+        (None, Some(trouble)) => format!("recording, but {trouble}\n"),
     };
     if let (Some(_), Some(trouble)) = (&snapshot.not_attached, &writer.trouble) {
-        head += &format!("rows cannot be written now: {trouble}\n");
+        head += &format!("records: {trouble}\n");
     }
     if let Some(trouble) = &snapshot.reload_trouble {
         head += &format!("the last reload of the settings failed: {trouble}\n");
@@ -130,7 +130,8 @@ recording
     #[test]
     fn problems_are_listed_first_or_counted() {
         let mut snapshot = fixture::agent().snapshot;
-        snapshot.writer.trouble = Some("/var/lib/thalweg/records: no space left on device".to_owned());
+        snapshot.writer.trouble =
+            Some("cannot merge files in /var/lib/thalweg/records: no space left on device".to_owned());
         snapshot.writer.rows_lost = 1_024;
         snapshot.counters.lost_events = 3;
         snapshot.counters.clock_steps = 1;
@@ -141,7 +142,7 @@ recording
         snapshot.reload_trouble = Some("tune.toml, line 3: unknown field `alhpa`".to_owned());
         let text = text(&snapshot);
         for part in [
-            "recording, but rows cannot be written now: /var/lib/thalweg/records: no space left on device\n",
+            "recording, but cannot merge files in /var/lib/thalweg/records: no space left on device\n",
             "79 open now, in cgroup /sys/fs/cgroup, one in 10: 9,000 not sampled\n",
             "3 events dropped because the queue was full, 1,024 rows that could not be written, \
              connections while no program was attached (2 times)\n",

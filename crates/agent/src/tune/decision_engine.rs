@@ -73,8 +73,9 @@ pub struct DecisionEngine {
     /// Decisions about closed connections: in total, and per destination.
     pub(super) closed: Closed,
     pub(super) closed_to: ByDestination,
-    /// Reason why a row could not be written, of the latest such row; never cleared.
-    pub(super) trouble: Option<String>,
+    /// Rows whose latest write the kernel rejected, with its reason, by namespace and prefix; without a prefix, the row
+    /// of a namespace.
+    rejected: BTreeMap<(u32, Option<Prefix>), String>,
 }
 
 /// State of a network namespace.
@@ -115,7 +116,7 @@ impl DecisionEngine {
             log: Log::default(),
             decisions: Decisions::new(),
             closed: Closed::default(),
-            trouble: None,
+            rejected: BTreeMap::new(),
         }
     }
 
@@ -338,12 +339,13 @@ impl DecisionEngine {
             Some(row) => {
                 let result = kernel.set_row(key, &row);
                 self.kernel_rows.insert(key);
-                self.note(result);
+                self.note(key.netns, Some(key.prefix), result);
                 self.note_preference(key, &row, now);
             }
             None => {
                 kernel.forget(key);
                 self.kernel_rows.remove(&key);
+                self.rejected.remove(&(key.netns, Some(key.prefix)));
             }
         }
     }
@@ -382,7 +384,9 @@ impl DecisionEngine {
             self.all_written = now;
             self.namespaces.values_mut().for_each(|namespace| namespace.has_news = true);
         }
-        std::mem::take(&mut self.removed_namespaces).into_iter().for_each(|netns| kernel.forget_netns(netns));
+        for netns in std::mem::take(&mut self.removed_namespaces) {
+            self.forget_netns(netns, kernel);
+        }
         let with_news: Vec<u32> =
             self.namespaces.iter().filter(|(_, namespace)| namespace.has_news).map(|(&number, _)| number).collect();
         for netns in with_news {
@@ -390,12 +394,17 @@ impl DecisionEngine {
             namespace.has_news = false;
             let namespace = &self.namespaces[&netns];
             let Some(guard) = namespace.guard.as_ref() else {
-                kernel.forget_netns(netns);
+                self.forget_netns(netns, kernel);
                 continue;
             };
             let result = kernel.set_netns_row(netns, &self.row(guard, self.unseen_destination(namespace), now));
-            self.note(result);
+            self.note(netns, None, result);
         }
+    }
+
+    fn forget_netns(&mut self, netns: u32, kernel: &mut dyn TuneKernel) {
+        kernel.forget_netns(netns);
+        self.rejected.remove(&(netns, None));
     }
 
     /// Returns a destination that never has data, whose estimate therefore comes from all others. Its address is
@@ -419,13 +428,21 @@ impl DecisionEngine {
         weights.without(guard.arms().default(), |arm| self.left_out.contains(&arm))
     }
 
-    fn note(&mut self, result: Result<(), Problem>) {
+    fn note(&mut self, netns: u32, prefix: Option<Prefix>, result: Result<(), Problem>) {
+        let row = (netns, prefix);
         if let Err(problem) = result {
-            if self.trouble.is_none() {
+            if self.rejected.is_empty() {
                 log::error(&problem.to_string());
             }
-            self.trouble = Some(problem.found);
+            self.rejected.insert(row, problem.found);
+        } else {
+            self.rejected.remove(&row);
         }
+    }
+
+    /// Why the kernel rejects a row; `None` once every row has been written.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.rejected.values().next().map(String::as_str)
     }
 }
 

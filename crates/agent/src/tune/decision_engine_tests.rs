@@ -110,6 +110,21 @@ fn outcomes_of_a_destination_update_its_row_at_the_next_tick() {
 }
 
 #[test]
+fn a_rejected_row_is_reported_until_it_is_written() {
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    kernel.is_full = true;
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    assert_eq!(engine.trouble(), Some("a row"));
+    engine.tick(at(40.0), None, &mut kernel);
+    assert_eq!(engine.trouble(), Some("a row"), "it is still rejected");
+    kernel.is_full = false;
+    engine.tick(at(43.0), None, &mut kernel);
+    assert_eq!(engine.trouble(), None);
+    assert!(row(&kernel, "192.0.2.0/24").is_some());
+}
+
+#[test]
 fn new_destinations_inherit_from_their_neighbours_and_then_from_the_root() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();

@@ -19,15 +19,34 @@ pub struct FakeKernel {
     pub heartbeats: u64,
     /// Returned by [`TuneKernel::decisions`].
     pub decisions: Decisions,
+    /// Whether the kernel rejects every row.
+    pub is_full: bool,
+}
+
+impl FakeKernel {
+    fn accepted(&self) -> Result<(), Problem> {
+        if self.is_full {
+            return Err(Problem::failed(
+                "kernel-map",
+                "the BPF maps",
+                "a row".to_owned(),
+                "memory for it",
+                "check `free`",
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl TuneKernel for FakeKernel {
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem> {
+        self.accepted()?;
         self.rows.insert(key, row.clone());
         Ok(())
     }
 
     fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem> {
+        self.accepted()?;
         self.netns_rows.insert(netns, row.clone());
         Ok(())
     }

@@ -55,8 +55,12 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
         "Algorithms that the kernel refused to set, and that are no longer chosen.",
         engine.left_out.len() as f64,
     );
-    let failing = f64::from(u8::from(is_state_failing || engine.trouble.is_some()));
-    gauge("failing", "1 if the kernel has rejected a decision, or while the learned state cannot be written.", failing);
+    let failing = f64::from(u8::from(is_state_failing || engine.trouble().is_some()));
+    gauge(
+        "failing",
+        "1 while the kernel rejects a row of probabilities, or the learned state cannot be written.",
+        failing,
+    );
     registry.gather()
 }
 

@@ -41,7 +41,7 @@ pub struct Status {
     pub overrides: Vec<OverrideEntry>,
     /// Path of the learned state, and time of its last write.
     pub state: Saved,
-    /// Reason why the kernel rejected a row of probabilities, of the latest such row; empty if it never did.
+    /// Reason why the kernel rejects a row of probabilities; empty once every row has been written.
     pub trouble: Option<String>,
     /// Opened connections, by decision of the BPF program.
     pub decided: Vec<Decided>,
@@ -173,7 +173,7 @@ impl DecisionEngine {
                 .map(|(prefix, what)| OverrideEntry { prefix: prefix.to_string(), what: self.word(*what) })
                 .collect(),
             state: Saved::default(),
-            trouble: self.trouble.clone(),
+            trouble: self.trouble().map(str::to_owned),
             decided: decided.collect(),
             closed: by_algorithm(&self.closed),
             namespaces: self.namespaces.iter().map(|(&netns, one)| self.namespace(netns, one)).collect(),

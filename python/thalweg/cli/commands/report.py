@@ -34,23 +34,27 @@ def command(
 
     Several runs are combined in one file. No experiment is run.
     """
-    if figures is not None:
-        _figures(runs, figures, form or figure_files.DEFAULT, as_json)
-        if out is None:
-            return
-    else:
+    written: dict[str, object] = {}
+    if figures is None:
         figure_files.only_with_figures(form, "thalweg report RUN_DIR")
-    target = out or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
-    from thalweg.report import write
-
-    write(runs, target)
-    if as_json:
-        output.data_json({"report": str(target)})
     else:
-        output.data(str(target))
+        written["figures"] = _figures(runs, figures, form or figure_files.DEFAULT)
+    if figures is None or out is not None:
+        target = out or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
+        from thalweg.report import write
+
+        write(runs, target)
+        written["report"] = str(target)
+    if as_json:
+        output.data_json(written)
+        return
+    for paths in written.values():
+        for path in paths if isinstance(paths, list) else [paths]:
+            output.data(str(path))
 
 
-def _figures(runs: list[Path], directory: Path, form: str, as_json: bool) -> None:
+def _figures(runs: list[Path], directory: Path, form: str) -> list[str]:
+    """Write the figures and return their paths."""
     from thalweg.report import figures
 
     files, omitted = figures(runs, directory, form)
@@ -58,8 +62,4 @@ def _figures(runs: list[Path], directory: Path, form: str, as_json: bool) -> Non
         output.talk(
             f"{omitted} points of the sweep have no figures of their own; the figures over the sweep include them"
         )
-    if as_json:
-        output.data_json({"figures": [str(file) for file in files]})
-    else:
-        for file in files:
-            output.data(str(file))
+    return [str(file) for file in files]

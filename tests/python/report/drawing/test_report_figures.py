@@ -1,5 +1,6 @@
 """Figures as files for papers: their content, their names, and when they are rejected."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,14 @@ def test_figures_of_a_run_are_its_charts_heat_maps_and_points(tmp_path: Path, th
     assert {"bars-goodput-large.svg", "map-goodput-large.svg", "rate-rate-10Mbps-buffer-1bdp.svg"} <= names
     assert "cdf-rtt-rate-30Mbps-buffer-3bdp.svg" in names
     assert not (run / "report.html").exists()
+
+
+def test_figures_and_report_are_one_json_document(tmp_path: Path, thalweg: Any) -> None:
+    run = grid(tmp_path, 2, 1).write()
+    done = thalweg("report", str(run), "--figures", "figures", "--out", "report.html", "--json")
+    written = json.loads(done.stdout)
+    assert written["report"] == "report.html"
+    assert {Path(file).name for file in written["figures"]} == {file.name for file in (tmp_path / "figures").iterdir()}
 
 
 def test_a_heat_map_needs_three_values_of_two_ordered_dimensions(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ fn report(disk: &Disk, waiting: &Waiting, trouble: Option<String>) {
         (before, Some(now)) if before.as_ref() != Some(&now) => log::error(&format!("records: {now}")),
         (Some(_), None) => {
             let (folder, lost) = (disk.folder().display(), waiting.health().rows_lost);
-            log::warning(&format!("records: {folder}: rows can be written again; rows lost so far: {lost}"));
+            log::warning(&format!("records: {folder}: records are written and merged again; rows lost so far: {lost}"));
         }
         _ => {}
     }
