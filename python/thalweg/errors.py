@@ -38,7 +38,9 @@ class Exit(IntEnum):
     or values are missing.
     """
     TEMPORARY = 75
-    """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""
+    """A resource of this machine is used up (open files, processes, memory), or a cluster stopped responding. The same
+    command can succeed later.
+    """
     INTERRUPTED = 130
     """Ctrl-C, or SIGTERM."""
 

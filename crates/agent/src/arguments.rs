@@ -53,8 +53,8 @@ pub enum Command {
     /// Open and load the object on standard input, as a test
     #[command(hide = true)]
     CcRehearse,
-    /// Set the congestion control of each new connection to the one that works best for its destination, and record,
-    /// until interrupted (Ctrl-C)
+    /// Choose the congestion control of new connections by measured results for their destination, and record, until
+    /// interrupted (Ctrl-C)
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "Examples:\n  thalweg-agent tune --guide\n  sudo thalweg-agent tune --dry-run\n  sudo \
@@ -120,7 +120,7 @@ pub enum Cc {
         json: bool,
     },
     /// Show the state of eBPF algorithms: parameters, and numbers of connections, ACKs and boosted ACKs (at which a
-    /// rule overrode BBR)
+    /// rule raised BBR's pacing rate)
     Status {
         /// Print JSON
         #[arg(long)]

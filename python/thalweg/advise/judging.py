@@ -361,5 +361,5 @@ def _nothing(question: Question, overview: overviews.Overview) -> ThalwegError:
         found=", ".join(f"{cc} ({n:,})" for cc, n in overview.algorithms.items()),
         expected="transfers with fct_us and acked_bytes, or closed connections with busy_goodput_bps",
         hint=hints[question.design.name],
-        exit_code=Exit.FAILED,
+        exit_code=Exit.NO_EVIDENCE,
     )

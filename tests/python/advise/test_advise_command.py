@@ -101,7 +101,7 @@ def test_invalid_options_are_explained(thalweg: Thalweg, records: Path, argument
 
 def test_an_absent_algorithm_is_reported_with_the_available_ones(thalweg: Thalweg, records: Path) -> None:
     done = thalweg("advise", str(records), "--treatment", "bbr3")
-    assert done.returncode == Exit.FAILED
+    assert done.returncode == Exit.NO_EVIDENCE
     assert "`bbr3`" in done.stderr
     assert "cubic (" in done.stderr
     assert "choose two of them" in done.stderr
@@ -205,5 +205,5 @@ def test_no_temporary_files_remain(
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     assert thalweg("advise", str(records), *QUICK).returncode == 0
-    assert thalweg("advise", str(records), "--treatment", "bbr3").returncode == Exit.FAILED
+    assert thalweg("advise", str(records), "--treatment", "bbr3").returncode == Exit.NO_EVIDENCE
     assert not list(folder.iterdir())

@@ -18,7 +18,7 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// Number of consecutive client failures of a copy after which its flow, with all copies, starts no more clients.
+/// Number of consecutive client failures of a copy of a flow after which the copy starts no more clients.
 const MAX_FAILURES: u32 = 5;
 
 /// Interval of the checks of the programs' output size.
@@ -175,7 +175,7 @@ impl<'a> Clients<'a> {
         }
         if *failures >= MAX_FAILURES {
             self.doubts.push(format!("{name} failed {MAX_FAILURES} times in a row and is not started again"));
-            self.agenda.stop(of.flow);
+            self.agenda.end_app(series);
         }
         if let Some(next) = self.agenda.end(series, now) {
             self.timers.push(Reverse((next, Timer::Open { series })));

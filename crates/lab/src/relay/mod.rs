@@ -41,7 +41,7 @@ use std::path::Path;
 use thalweg_link::{Link, LinkError};
 use thalweg_plan::plan::{self, Experiment};
 use thalweg_traffic::{Outbox, Randomness};
-use thalweg_units::{MTU, Span, Time};
+use thalweg_units::{Bytes, MTU, Span, Time};
 
 /// Number of preallocated buffers: 8 MiB, for a queue of 500 ms at 100 Mbit/s.
 const BUFFERS: usize = 4096;
@@ -113,8 +113,11 @@ fn report(
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
     // The faster of the directions that carry data has the shorter packet times, and is the most sensitive to lateness.
     let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
-    let capacity = forward.link.capacity_bytes(end).max(up).filter(|bytes| bytes.0 > 0);
-    let packet_time = capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(MTU.0, capacity.0));
+    let down = forward.link.capacity_bytes(end);
+    let mean_time = |bytes: u64, capacity: Option<Bytes>| {
+        let capacity = capacity.filter(|capacity| capacity.0 > 0);
+        capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(bytes, capacity.0))
+    };
     let forward = forward.finish(end, &mut recorder);
     let reverse = reverse.finish(end, &mut recorder);
     let backlog_bytes = forward.iter().map(|row| row.counters.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
@@ -126,8 +129,8 @@ fn report(
     let is_realtime = thread::is_realtime();
     let figures = trust::Figures {
         rtt: experiment.rtt_ns,
-        packet_time,
-        queueing: packet_time.scale(backlog_bytes, MTU.0),
+        packet_time: mean_time(MTU.0, down.max(up)),
+        queueing: mean_time(backlog_bytes, down),
         usual_lateness_us: lateness.quantile_us(990),
         rare_lateness_us: lateness.quantile_us(999),
         worst_lateness_us: lateness.worst_us(),

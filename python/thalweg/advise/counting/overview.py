@@ -114,7 +114,7 @@ def _all_untouched(n: int) -> ThalwegError:
         found="untouched",
         expected="connections whose algorithm `tune` chose, or records of `thalweg-agent record`",
         hint="while routes choose the algorithm, record with `thalweg-agent record` instead of `tune`",
-        exit_code=Exit.FAILED,
+        exit_code=Exit.NO_EVIDENCE,
     )
 
 
@@ -124,7 +124,7 @@ def _no_moments(n: int) -> ThalwegError:
         f"none of the {n:,} rows is a closed connection or a transfer with a known end",
         expected="kind `close` or `transfer`, and end_us, a UNIX time in microseconds",
         hint="thalweg records counts the rows of the files",
-        exit_code=Exit.FAILED,
+        exit_code=Exit.NO_EVIDENCE,
     )
 
 
@@ -137,7 +137,7 @@ def _outside(at_us: int, first_us: int, last_us: int) -> ThalwegError:
         found=at,
         expected=f"a time within the records, {first} to {last} UTC",
         hint="--at is the time at which the treatment was enabled",
-        exit_code=Exit.FAILED,
+        exit_code=Exit.NO_EVIDENCE,
     )
 
 
@@ -158,5 +158,5 @@ def _no_such_arm(flag: str, name: str, connections: Mapping[str, int], where: Wh
         found=listed,
         expected="records of both algorithms",
         hint=hint,
-        exit_code=Exit.FAILED,
+        exit_code=Exit.NO_EVIDENCE,
     )

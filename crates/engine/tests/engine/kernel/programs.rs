@@ -106,7 +106,11 @@ fn a_failed_program_is_reported_and_leaves_nothing_behind() {
     let mark = format!("987{}", std::process::id());
     let stubborn = format!("trap '' TERM; while :; do sleep {mark}; done");
     let daemon = format!("setsid sleep {mark} & sleep 1000");
+    let mut half = ready(programs("half", 4436, &["sleep", "1000"], &["test", "{port}", "!=", "4436"]));
+    half["count"] = json!(2);
+    half["repeat"] = json!({"kind": "gap", "gap_ns": 20_000_000, "until": null, "count": 8});
     let flows = vec![
+        half,
         ready(programs("stubborn", 4433, &["sh", "-c", &stubborn], &["true"])),
         ready(programs("crash", 4434, &["sh", "-c", &daemon], &["sh", "-c", "echo broken >&2; exit 3"])),
         ready(programs("flood", 4435, &["sleep", "1000"], &["head", "-c", "300000000", "/dev/zero"])),
@@ -117,6 +121,9 @@ fn a_failed_program_is_reported_and_leaves_nothing_behind() {
     assert!(has_reason(&["server of the flow `stubborn`", "ignored SIGTERM", "killed"]), "{reasons:?}");
     assert!(has_reason(&["client of the flow `crash`", "exited with status 3", "broken"]), "{reasons:?}");
     assert!(has_reason(&["client of the flow `flood`", "more than 256 MiB"]), "{reasons:?}");
+    assert!(has_reason(&["client of the flow `half`", "failed 5 times in a row"]), "{reasons:?}");
+    let clients_of = |copy: f64| outcome.flow("half").iter().filter(|row| number(&row["copy"]) == copy).count();
+    assert_eq!([clients_of(0.0), clients_of(1.0)], [5, 8], "the other copy continues");
     assert_eq!(outcome.flow("crash")[0]["completed"], Field::Bool(false));
     assert_eq!(outcome.flow("stubborn")[0]["completed"], Field::Bool(true), "its client was fine");
     assert!(!runs(&format!("sleep {mark}")), "neither the daemon nor the stubborn server's child");
