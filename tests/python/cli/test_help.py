@@ -83,6 +83,8 @@ def test_without_a_command_help_is_printed(thalweg: Thalweg) -> None:
         ["check", "race.toml", "--set", "path.bufer=1bdp"],
         ["check", "race.toml", "--set", "path.buffer"],
         ["check", "race.toml", "--set", "path.buffer=[1, 2]"],
+        ["check", "race.toml", "--set", "path.buffer={a = 1}"],
+        ["check", "race.toml", "--set", "path.rtt=[20ms, 80ms]"],
         ["check", "race.toml", "--engine", "sin"],
         ["check", "race.toml", "--engine", "kernel"],
         ["results", "runs/nothing"],
