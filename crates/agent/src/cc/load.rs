@@ -107,7 +107,7 @@ fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
 /// Describes to the user how long the registration lasts.
 fn lifetime(keep: bool, with_link: bool) -> &'static str {
     match (keep, with_link) {
-        (true, _) => "until `thalweg-agent cc unload` or a reboot",
+        (true, _) => "until `thalweg-agent cc unload`, another `cc load` of it, or a reboot",
         (false, true) => "until this process exits (Ctrl-C, SIGTERM, or any other reason)",
         (false, false) => {
             "until this process receives Ctrl-C or SIGTERM; if it is killed, Linux before 6.4 keeps the algorithm \
