@@ -103,7 +103,8 @@ pub enum Cc {
         /// Same as --set rule=NAME
         #[arg(long, value_name = "NAME")]
         rule: Option<String>,
-        /// Return once the algorithm is registered; it stays registered until `cc unload`, another `cc load` of it, or a reboot
+        /// Return once the algorithm is registered; it stays registered until `cc unload`, another `cc load` of it, or
+        /// a reboot
         #[arg(long)]
         keep: bool,
     },
