@@ -36,7 +36,11 @@ Threads = Annotated[
 ]
 Overrides = Annotated[
     list[str] | None,
-    option("--set", "KEY=VALUE", "Override a scenario key, such as path.buffer=2bdp; a TOML list is swept; can be repeated."),
+    option(
+        "--set",
+        "KEY=VALUE",
+        "Override a scenario key, such as path.buffer=2bdp; a TOML list is swept; can be repeated.",
+    ),
 ]
 CheckTexts = Annotated[
     list[str] | None,

@@ -133,6 +133,11 @@ CASES = {
     "link that stops for ever": GOOD.replace(
         'rate = "40Mbps"', 'steps = [{at = "0s", rate = "1Mbps"}, {at = "3s", rate = "0Mbps"}]'
     ),
+    "link that stops before its last step": GOOD.replace(
+        'rate = "40Mbps"',
+        'steps = [{at = "0s", rate = "1Mbps"}, {at = "3s", rate = "0Mbps"}, {at = "4s", rtt = "10ms"}]',
+    ),
+    "link that loses everything after a step": GOOD.replace("[path]\n", '[path]\nsteps = [{at = "0s", loss = 1}]\n'),
     "everything is lost": GOOD.replace("[path]\n", "[path]\nloss = 1\n"),
     "everything is lost in bursts": GOOD.replace(
         "[path]\n", '[path]\nloss = {model = "gilbert-elliott", p = 0.5, r = 0}\n'
@@ -169,6 +174,10 @@ CASES = {
     "unlimited flow up without a limit": "duration = '9s'\n"
     + GOOD
     + '[[flow]]\nname = "up"\ncc = "reno"\ndirection = "up"\n',
+    "UDP leaves nothing beside steps without rates": GOOD.replace(
+        "[path]\n", '[path]\nsteps = [{at = "0s", rtt = "45ms"}, {at = "1s", loss = 0.1}]\n'
+    )
+    + '[[background]]\nrate = "40Mbps"\n',
     "UDP up leaves nothing": GOOD
     + '[path.reverse]\nrate = "1Mbps"\n[[background]]\nrate = "1Mbps"\ndirection = "up"\n',
     "receive buffer where nothing goes down": GOOD.replace("cc = ", 'direction = "up"\ncc = ')

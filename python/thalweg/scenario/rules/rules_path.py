@@ -182,11 +182,15 @@ def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
             f"`{name}.loss` loses every packet in the end, so that no flow finishes and the experiment does not end"
         )
         mistakes.add("missing-key", (*key_path, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
-    steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
-    if steps and steps[-1] == 0 and any(steps):
+    rates, losses = _rates(link), [(i, step["loss"]) for i, step in values.tables(link, "steps") if "loss" in step]
+    if rates and rates[-1][1] == 0 and any(rate for _, rate in rates):
         message = f"the last rate of `{name}.steps` is zero, so that no flow finishes and the experiment does not end"
         expected = "a last rate above zero, or a duration"
-        mistakes.add("missing-key", (*key_path, "steps", len(steps) - 1), message, expected=expected, hint=hint)
+        mistakes.add("missing-key", (*key_path, "steps", rates[-1][0]), message, expected=expected, hint=hint)
+    if losses and losses[-1][1] == 1:
+        message = f"the last loss of `{name}.steps` is 1, so that no flow finishes and the experiment does not end"
+        expected = "a last loss below 1, or a duration"
+        mistakes.add("missing-key", (*key_path, "steps", losses[-1][0]), message, expected=expected, hint=hint)
 
 
 def _loses_everything_in_the_end(loss: object) -> bool:
@@ -197,11 +201,15 @@ def _loses_everything_in_the_end(loss: object) -> bool:
 
 
 def last_rate(link: Raw) -> int | None:
-    """Return the rate in bit/s of a link at the end; None if a trace sets it, the last step has none, or it is
-    unlimited.
-    """
-    steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
-    return steps[-1] if steps else values.quantity(link, "rate", quantities.rate)
+    """Return the rate in bit/s of a link at the end; None if a trace sets it, or it is unlimited or malformed."""
+    rates = _rates(link)
+    return rates[-1][1] if rates else values.quantity(link, "rate", quantities.rate)
+
+
+def _rates(link: Raw) -> list[tuple[int, int | None]]:
+    """Return the rates that the steps of a link set, with the indices of the steps; None for a malformed one."""
+    steps = values.tables(link, "steps")
+    return [(index, values.quantity(step, "rate", quantities.rate)) for index, step in steps if "rate" in step]
 
 
 def _trace(file: Path, key_path: KeyPath, mistakes: Mistakes) -> None:
