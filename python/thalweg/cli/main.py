@@ -25,8 +25,8 @@ EPILOG = (
     "Exit codes: 0 success; 1 something ran and failed, runs differ, `--check` of validate or reproduce failed, or "
     "`doctor --live` found connections short of CPU; "
     "2 invalid usage or scenario; "
-    "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing could be compared, or no experiment "
-    "can be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
+    "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing could be compared, or no "
+    "experiment can be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
     "7 a bound of `--check` (run, results) does not hold; 8 a bound, or a row of `compare --strict`, is not settled; "
     "75 temporary: a resource of this machine is exhausted, or a cluster stopped responding; 130 interrupted."
 )
