@@ -6,7 +6,7 @@
     policy_rules.text(answer)      # the policy that follows
 
 Records may be of any size: an engine (DuckDB or Spark) aggregates them, and Python reads only the aggregated counts.
-docs/concepts/advice.md describes the method and its reasons; docs/reference/advise.md lists all options and thresholds.
+docs/concepts/advice.md describes the method and its reasons; docs/reference/advise.md lists options and thresholds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -70,8 +70,10 @@ def advise(
 ) -> Answer:
     """Evaluate the records in files and folders; `table` maps networks to attributes such as AS and country.
 
-    Damaged files are excluded and listed in `Answer.left_out`. Raises `ThalwegError` if there are no records, if they
-    do not fit the question, or if the engine fails.
+    Damaged files are excluded and listed in `Answer.left_out`.
+
+    Raises:
+        ThalwegError: If there are no records, if they or the table do not fit the question, or if the engine fails.
     """
     with asked_to_end():
         return _tried(places, question or Question(), table, engine)

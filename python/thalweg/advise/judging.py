@@ -1,9 +1,9 @@
 """Computes an answer from records: an engine counts, and this module evaluates the counts.
 
 Only a few tables of counts are fetched, for any number of rows. Parts with few samples are counted but get no verdict.
-The other parts are fetched in batches, so that memory does not grow with the number of parts.
+The other parts are fetched in batches, which limits the memory for their counts.
 
-The slowest evaluation runs first, in a separate thread, while the engine counts the rest.
+The slowest evaluation runs first, in a separate thread, while the engine runs the other queries.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ from thalweg.records.where import check_columns, text
 MAX_CELLS = 4_000_000
 """Maximum number of count rows that are fetched at once: about 200 MB."""
 CELLS = 600
-"""Typical upper bound of the number of buckets of one arm and group."""
+"""Typical upper bound of the number of buckets of one metric, arm and group."""
 
 Namer = Callable[[pl.Series], Mapping[int, PartValues]]
 """Returns the values of parts in each dimension, by the numbers of the parts."""
@@ -48,7 +48,7 @@ Namer = Callable[[pl.Series], Mapping[int, PartValues]]
 
 @dataclass(frozen=True)
 class _Judged:
-    """Verdicts of the parts along some columns."""
+    """Verdicts of the parts along some dimensions."""
 
     parts: list[Part]
     too_small: int = 0
@@ -59,7 +59,7 @@ class _Judged:
 
 @dataclass(frozen=True)
 class _Samples:
-    """The table of samples, and its attributes."""
+    """The table of samples, and what its evaluation needs."""
 
     engine: QueryEngine
     question: Question
@@ -84,8 +84,9 @@ class _Samples:
 def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Path | None = None) -> Answer:
     """Answer a question from files of records; `table` maps prefixes to AS and country.
 
-    Raises `ThalwegError` if the question does not fit the records, `QueryFailed` if a query fails, for example because
-    a file is damaged.
+    Raises:
+        ThalwegError: If the question or the table does not fit the records.
+        QueryFailed: If a query fails, for example because a file is damaged.
     """
     of_table = prefixes.columns(table) if table else set()
     columns = reading.column_names(files.files)
@@ -132,7 +133,7 @@ class _Overall:
     sizes: list[Sized]
     by_class: _Judged
     of_map: _Judged
-    """By the requested dimensions, if these are the map's."""
+    """By the requested dimensions, if these are the map's; the total, if no dimension is requested."""
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,8 @@ def _count(samples: _Samples, rows_for_ages: reading.Rows, overview: overviews.O
 
 
 def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
-    """Judge the requested parts; None if they are classes of the map and need no balancing of their own: these are
-    judged with the total.
+    """Judge the requested parts; None if `_overall` judges them: without dimensions, and for classes of the map that
+    need no balancing of their own.
     """
     engine, names = samples.engine, tuple(dimension.name for dimension in samples.chosen)
     if parts.are_asked(samples.chosen):
@@ -274,8 +275,8 @@ def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, count
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
     """Return factors that balance time strata; None if there is nothing to balance.
 
-    In a switchback, no stratum has both arms; pairs of periods balance them. The units of a switchback, such as PoPs,
-    are balanced instead.
+    In a switchback, no stratum has both arms; pairs of periods balance the arms. The units of a switchback, such as
+    PoPs, are balanced instead.
     """
     if question.design.name == "switchback":
         return counts.factors_of_units(strata, by) if question.design.unit else None

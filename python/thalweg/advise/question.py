@@ -27,8 +27,10 @@ class Design:
     """The assignment of treatment and control.
 
     `ab`: both at the same time, assigned per connection or per client. `before-after`: control until `at_us`, treatment
-    from then on. `switchback`: one arm at a time, changed every `period_us`. Raises `ThalwegError` if a setting is
-    missing, does not belong to the design, or is invalid.
+    from then on. `switchback`: one arm at a time, changed every `period_us`.
+
+    Raises:
+        ThalwegError: If a setting is missing, does not belong to the design, or is invalid.
     """
 
     name: DesignName = "ab"
@@ -81,9 +83,10 @@ def period_text(length_us: int) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """All inputs of an answer, except the records.
+    """All inputs of an answer, except the records and the table of networks.
 
-    Raises `ThalwegError` if the arms are the same, or a dimension is named twice.
+    Raises:
+        ThalwegError: If the arms are the same, or a dimension is named twice.
     """
 
     treatment: str = "bbr"

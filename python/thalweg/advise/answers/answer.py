@@ -102,7 +102,7 @@ class Caution:
     code: str
     text: str
     parts: tuple[str, ...] = ()
-    """Titles of the affected parts; empty: all parts."""
+    """Titles of the affected parts; empty: the caution does not concern single parts."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ class Step:
 
     part: Part
     share: float
-    """Initial fraction of its connections."""
+    """Initial fraction of the part's connections."""
     gain: Gain
     metric: str
     traffic: float
-    """Its fraction of all samples."""
+    """The part's fraction of all samples."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Answer:
     dimensions: Sequence[Dimension]
     overall: Part
     parts: Sequence[Part]
-    """Parts with enough samples for a verdict, the largest first."""
+    """Parts with the minimum number of samples of both arms, the largest first; without dimensions, only the total."""
     too_small: int
     """Number of parts with fewer samples."""
     too_small_n: int
@@ -163,7 +163,7 @@ class Answer:
     sizes: Sequence[Sized]
     ages: Sequence[Age]
     since: Sequence[Since]
-    """Differences by time since the activation; empty: the records end within a day of it."""
+    """Differences by time since the activation; empty, for example, if the records end within a day of it."""
     over_time: pl.DataFrame
     """Columns start_us, metric, arm, n, median; one row per time step, metric and arm."""
     step_us: int
@@ -177,7 +177,7 @@ class Answer:
     other_algorithms: Mapping[str, int]
     """Number of rows of closed connections and transfers that used neither algorithm, by algorithm."""
     receiver_limited: int
-    """Rows that are excluded because their receivers limited them; 0 unless requested."""
+    """Rows that are excluded because their receivers limited them; 0 unless the question excludes these rows."""
     without_arm: Mapping[str, int]
     """Rows of the compared algorithms that belong to no arm, by the reasons that apply to the design."""
     n: int
@@ -194,7 +194,7 @@ class Answer:
 
     @property
     def not_compared(self) -> list[tuple[int, str]]:
-        """Numbers of rows that were not compared, and which rows these are."""
+        """Numbers of rows that were not compared, and which rows these are; without the `untouched` ones."""
         treatment, control = self.question.treatment, self.question.control
         is_switchback = self.question.design.name == "switchback"
         which = {

@@ -3,7 +3,7 @@
 from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer, percent
 
 ONE_AT_A_TIME = ("alternating-hours", "one-after-the-other")
-"""Codes of the cautions that apply if the algorithms never ran at the same time."""
+"""Codes of the cautions that apply if the algorithms ran one at a time."""
 
 
 def headline(answer: Answer) -> str:

@@ -9,7 +9,7 @@ from thalweg.advise.answers.answer import Answer, Part, Step
 from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension, PartValue
 
 NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
-"""Conditions that are named in the policy file, by dimension."""
+"""Names of conditions in the policy file, by dimension."""
 
 CANNOT = {
     "size": "an agent does not know the size of a transfer when its connection opens",

@@ -31,7 +31,9 @@ FOLDS = 8
 the sample's own.
 """
 MIN_SLOTS = 2 * FOLDS
-"""Minimum number of time slots in the records; consecutive slots belong to different folds."""
+"""Minimum number of time slots, unless a slot would be shorter than a second; consecutive slots belong to different
+folds.
+"""
 
 TURNS = 2**32
 """Upper bound of a switchback period's number; with the shortest period, a second, it is reached in the year 2106."""
@@ -61,9 +63,9 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 def belongs(rows: Table, question: Question) -> BooleanValue:
     """Return whether each row belongs to an arm.
 
-    A connection has no arm for a reason of `without_arm`, because it used neither algorithm, or because a time lies
-    beyond the calendar. It also has none if `thalweg-agent tune` left its algorithm alone, because the reason for that
-    choice is unknown.
+    A connection has no arm for a reason of `without_arm`, because it used neither algorithm, or because its end is
+    unknown or a time is after the year 9999. It also has none if `thalweg-agent tune` left its algorithm alone, because
+    the reason for that choice is unknown.
     """
     is_kept = (rows.end_us <= LATEST_US) & (began(rows) <= LATEST_US) & ~is_untouched(rows)
     is_kept &= rows.cc.isin([question.treatment, question.control])

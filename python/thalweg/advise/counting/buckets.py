@@ -1,10 +1,10 @@
 """Narrow buckets of positive integers. Distributions are stored as counts per bucket, and the counts of parts add up to
 those of the total.
 
-Buckets are computed with integer arithmetic, so that every engine assigns a number to the same bucket. Between two
-powers of two there are 96 buckets: 64 of equal width in the lower half and 32 in the upper one. So no bucket is wider
-than 1/96 (1.04 %) of its smallest value. 96 equal widths would have the same resolution, but need a division per value.
-Logarithms would need 67 buckets, but engines would differ at the edges.
+Every engine assigns a number to the same bucket: buckets are computed with integer arithmetic, except for a logarithm
+that selects only the octave. Between two powers of two there are 96 buckets: 64 of equal width in the lower half and 32
+in the upper one. So no bucket is wider than 1/96 (1.04 %) of its smallest value. 96 equal widths would have the same
+resolution, but need a division per value. Logarithms would need 67 buckets, but engines would differ at the edges.
 """
 
 import math

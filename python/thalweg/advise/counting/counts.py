@@ -1,7 +1,7 @@
-"""Queries on the samples: counts and sums of integers, per part, arm and group of clusters.
+"""Queries on the samples: counts and sums of integers.
 
-Each query covers all samples, by class of destination, or (`by_part`) the samples of some parts. `keys` packs the keys;
-fetched results are unpacked with the same names.
+With `by_part`, a query aggregates by part, and without by class of destination. `keys` packs the keys; fetched results
+are unpacked with the same names.
 """
 
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
         rtt=_class(sized["rtt"], AWAY_US),
     )
     sums: dict[str, IntegerValue] = {"size_n": keyed.count(), "rtt_n": (keyed["rtt"] > 0).cast("int64").sum()}
-    # A receiver's limit is 1 or 2; 0 adds nothing.
+    # The limit is 1 (not limited), 2 (limited), or 0 (unknown), which adds nothing.
     sums |= {"limit_n": (keyed["limit"] > 0).cast("int64").sum(), "limit_sum": keyed["limit"].cast("int64").sum()}
     for name in MIXES:
         sums |= {f"{name}_sum": keyed[name].sum(), f"{name}_squares": (keyed[name] * keyed[name]).sum()}
@@ -161,8 +161,9 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
 
 
 def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
-    """Return factors that balance the units of a switchback, such as PoPs; None if all had both arms equally. A unit
-    with a single arm gets no factor."""
+    """Return factors that balance the units of a switchback, such as PoPs; None if there is nothing to balance. A
+    unit with a single arm gets no factor.
+    """
     turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
     of_units = counted.with_columns(pl.col("stratum") // TURNS)
     unit_factors = factors(of_units, by, are_by_network=False)
@@ -239,9 +240,7 @@ def _pairs(value: pl.Expr) -> pl.Expr:
 
 
 def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Return whether the strata of each part are uneven, if each stratum's samples are in one subsample. Each sample is
-    assumed to be assigned independently.
-    """
+    """Return whether the strata of each part are uneven, assuming that each sample is assigned independently."""
     n = pl.col("treatment_n") + pl.col("control_n")
     share = pl.col("treatment_n").sum() / n.sum()
     chance = share * (1 - share)

@@ -1,7 +1,7 @@
 """The engines that aggregate tables: DuckDB inside this process, or a Spark cluster.
 
-Queries are written once, with Ibis; an engine reads files, stores intermediate tables, and returns results. Results are
-sums and counts of integers, so that every engine returns the same.
+Queries are written once, with Ibis; an engine reads files, stores intermediate tables, and returns results. Numbers
+in results are integers, so that every engine returns the same.
 """
 
 import re
@@ -83,7 +83,8 @@ class DuckDb:
     def __init__(self, memory: str = MEMORY, threads: int | None = None) -> None:
         """Open a database in memory that spills to a temporary folder.
 
-        Raises `ThalwegError` if DuckDB cannot be started, for example because `memory` is not a size.
+        Raises:
+            ThalwegError: If DuckDB cannot be started, for example because `memory` is not a size.
         """
         self._scratch = Scratch(SCRATCH)
         folder = self._scratch.folder
@@ -140,7 +141,7 @@ class DuckDb:
         return frame
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-        """Decode the files in a separate database, because a failure may have invalidated the one of the queries."""
+        """Decode each file in a database of its own, because a failure may have invalidated that of the queries."""
         for file in files:
             with duckdb.connect() as alone:
                 try:
@@ -150,7 +151,7 @@ class DuckDb:
                     yield file, _reason(error)
 
     def close(self) -> None:
-        """Remove the database."""
+        """Close the database and remove the temporary folder."""
         try:
             self._ibis.disconnect()
         finally:
@@ -174,7 +175,8 @@ class Spark:
     def __init__(self, master: str, settings: Mapping[str, str] | None = None) -> None:
         """Connect to a cluster.
 
-        Raises `ThalwegError` if pyspark or Java is missing, or the cluster does not answer.
+        Raises:
+            ThalwegError: If pyspark or Java is missing, or the cluster does not answer.
         """
         try:
             from pyspark.sql import SparkSession
@@ -286,7 +288,11 @@ def _failed(error: Exception) -> BaseException:
 
 
 def _reason(error: Exception) -> str:
-    """Return why a file could not be read; raise `KeyboardInterrupt` if the user interrupted the query."""
+    """Return why a file could not be read.
+
+    Raises:
+        KeyboardInterrupt: If the user interrupted the query.
+    """
     failed = _failed(error)
     if isinstance(failed, KeyboardInterrupt):
         raise failed from error

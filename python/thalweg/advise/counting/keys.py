@@ -15,11 +15,11 @@ from thalweg.advise.counting.buckets import LARGEST, PER_OCTAVE
 from thalweg.advise.counting.segments import UNKNOWN_CLASS
 
 CLASSES = 8
-"""Number of classes of a property, including unknown."""
+"""Maximum number of classes of a property, including unknown."""
 METRICS = 2
 ARMS = 2
 BUCKETS = 4096
-"""Number of buckets of values."""
+"""Upper bound of the number of buckets of values."""
 assert LARGEST.bit_length() * PER_OCTAVE <= BUCKETS, "every value has a class"
 
 LOTS = 8
@@ -61,7 +61,7 @@ def of_value(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
 
 
 def of_bucket(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
-    """Pack metric, arm, group and bucket; another column identifies the part."""
+    """Pack metric, arm, group and bucket."""
     return within(cell) * BUCKETS + _wide(bins) % BUCKETS
 
 

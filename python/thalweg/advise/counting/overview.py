@@ -19,7 +19,7 @@ from thalweg.records.where import Where, text
 
 STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
 MAX_TIME_STEPS = 200
-"""Maximum number of time steps."""
+"""Upper bound of the number of time steps, except with the longest step."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Overview:
     untouched: int
     """Rows of connections whose algorithm `thalweg-agent tune` left alone."""
     algorithms: Mapping[str, int]
-    """Number of closed connections and transfers per algorithm, compared or not, in descending order."""
+    """Number of closed connections and transfers per algorithm, without `untouched` ones, in descending order."""
     with_transfers: Sequence[str]
     """Sources that mark transfers."""
     without_transfers: Sequence[str]
@@ -56,9 +56,10 @@ class Overview:
 
 
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
-    """Scan all rows once; rows with times beyond the calendar are ignored.
+    """Scan all rows; rows with an unknown end, or with a time after the year 9999, are ignored.
 
-    Raises `ThalwegError` if an algorithm does not occur, or if the design's time lies outside of the records.
+    Raises:
+        ThalwegError: If an algorithm does not occur, or if the design's time lies outside of the records.
     """
     began = arms.began(rows)
     sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)

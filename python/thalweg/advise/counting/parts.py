@@ -35,7 +35,7 @@ def packed(part: IntegerValue, hour: IntegerValue, size: IntegerValue) -> Intege
 
 
 def type_of(places: Places) -> str:
-    """Return the narrowest integer type for all part numbers."""
+    """Return the type of the part numbers: 32-bit integers if these are enough, otherwise 64-bit integers."""
     return "int32" if places.n_parts * TAIL < 2**31 else "int64"
 
 

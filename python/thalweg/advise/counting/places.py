@@ -1,7 +1,7 @@
 """Attributes of each destination: network, location, distance and loss.
 
-Attributes are computed once per address and then joined to the rows, because there are a thousand times fewer addresses
-than rows. The loss of a network in one fold of the records is computed from the other folds, so that a sample does not
+Attributes are computed once per address and then joined to the rows, because there are far fewer addresses than
+rows. The loss of a network in one fold of the records is computed from the other folds, so that a sample does not
 influence its own class. If columns of the records are dimensions, each combination of an address and their values is a
 separate destination, so that one join is enough.
 """
@@ -60,8 +60,10 @@ def places(
 ) -> Places:
     """Return the attributes of all destinations of the rows that `samples.comparable_rows` returns.
 
-    `table` is the user's table of networks, `unit` the column of the switchback units. Raises `ThalwegError` if the
-    table is malformed, or has no value for any destination.
+    `table` is the user's table of networks, `unit` the column of the switchback units.
+
+    Raises:
+        ThalwegError: If the table is malformed, or has no value for any destination.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
     alone = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))
@@ -182,7 +184,7 @@ def _share_of_control(engine: QueryEngine, places: Table) -> float:
 
 
 def _networks(places: Table, share_of_control: float) -> Table:
-    """Classify the networks, and number them in the order of their names: by the round-trip times of both arms, and for
+    """Number the networks in the order of their names, and classify them: by the round-trip times of both arms, and for
     each fold of the records by the control's retransmissions in the other folds.
     """
     is_control = places["arm"] == arms.CONTROL

@@ -3,9 +3,9 @@
 Three formats are read: CSV with a column `network`, such as MaxMind's `Blocks` with `Locations` in the same folder;
 RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with gzip.
 
-A network is stored as one or several keys: the IP version, then the hexadecimal digits that all its addresses share. A
-network whose length is not a multiple of four bits has up to eight keys. The longest prefix of an address is its
-longest key, so an engine finds it by comparing texts, without special types.
+A network is stored as one or several keys. A key is the IP version, then the leading hexadecimal digits of addresses. A
+network whose length is not a multiple of four bits has up to eight keys. The longest matching network of an address is
+that of its longest key, so an engine finds it by comparing texts, without special types.
 """
 
 import csv
@@ -90,7 +90,8 @@ class PrefixTable:
 def read(place: Path) -> list[PrefixTable]:
     """Read a table, or the tables in a folder; those with the same columns become one.
 
-    Raises `ThalwegError` with the number of the first malformed line.
+    Raises:
+        ThalwegError: If a file cannot be read or has a malformed line, or if there are no networks.
     """
     tables: dict[tuple[str, ...], PrefixTable] = {}
     files = _files(place)
@@ -109,7 +110,8 @@ def read(place: Path) -> list[PrefixTable]:
 def parsed(network: str) -> tuple[int, int, int]:
     """Parse a network; return the IP version, the address as an integer, and the prefix length in bits.
 
-    Raises `_Bad` if it is malformed.
+    Raises:
+        _Bad: If the network is malformed.
 
     >>> parsed("192.0.2.0/24") == (4, 0xC0000200, 24), parsed("2001:db8::/32")[2]
     (True, 32)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from thalweg.advise.counting.engines import QueryEngine
 
 ADDRESS = "net_address"
-"""Column of the table of addresses."""
+"""Column with the addresses."""
 
 HEX = "".join(f"{number:02x}" for number in range(256))
 """The two hexadecimal digits of every byte value, concatenated."""
@@ -29,7 +29,9 @@ V6_GROUP_DIGITS = 4
 
 def columns(file: Path) -> set[str]:
     """Return the names of a table's columns.
-    Raises `ThalwegError` if the file is not a table of networks.
+
+    Raises:
+        ThalwegError: If the file is not a table of networks.
     """
     return {name for table in read(file) for name in table.columns}
 
@@ -37,7 +39,10 @@ def columns(file: Path) -> set[str]:
 def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
     """Join the columns of a user's table to each address; they are null if the table has no such network.
 
-    `addresses` has one row per address, in the column `net_address`. Raises `ThalwegError` if the file is not a table.
+    `addresses` has one row per address, in the column `net_address`.
+
+    Raises:
+        ThalwegError: If the file is not a table of networks.
     """
     for number, table in enumerate(read(file)):
         addresses = _joined(engine, addresses, table, number)
@@ -65,7 +70,7 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
 
 
 def _keys(addresses: Table, length: int) -> Table:
-    """Return the keys of one length, for addresses with at least that number of digits."""
+    """Return the keys of one length, for addresses whose keys can be that long."""
     return addresses.filter(addresses["digits_n"] >= length).select(ADDRESS, key=addresses["digits"].substr(0, length))
 
 

@@ -51,12 +51,12 @@ _Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` plus its name."""
+    """The requested rows of files: `COLUMNS`, and each other requested column as a text, named `part_` plus its name."""
 
     all: Table
-    """The rows of all files as one table."""
+    """The rows as one table."""
     wanted: Mapping[str, tuple[str, str]]
-    """Name in the files and type of each column."""
+    """Name in the files and type of each column, by its name in `all`."""
     alike: Sequence[tuple[Table, Mapping[str, str], Mapping[str, str]]]
     """Tables of files with the same columns, the types of their columns, and the values in their paths."""
 
@@ -115,7 +115,7 @@ def _selected(table: Table, where: Where, types: Mapping[str, str], of_path: Map
 
 
 def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
-    """Select one file in four; the selection does not depend on the folder.
+    """Select about one file in four, by position in the sorted order.
 
     The selection is a low-discrepancy sequence (multiples of the golden ratio), so that it does not align with a
     periodic order of files.

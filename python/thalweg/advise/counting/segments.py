@@ -1,6 +1,6 @@
 """Dimensions by which clients and their transfers are divided, and the names of the parts.
 
-Classes of round-trip time and of retransmissions are properties of a destination network; of retransmissions, measured
+Classes of round-trip time and of retransmissions are properties of a destination network; retransmissions are measured
 on connections of the control alone. A class of the single connection is unsuitable: an algorithm that causes losses
 would move its own connections to classes with many losses, and be compared there with the other algorithm's
 connections to clients on lossy paths.
@@ -23,7 +23,9 @@ UNKNOWN_CLASS = -1
 """Class of unknown values."""
 
 RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
-"""Upper ends for a city, a country, a continent, an ocean and the other side of the world; a satellite is beyond."""
+"""Upper ends for a city, a country, a continent, an ocean and the other side of the world; geostationary
+satellites are beyond.
+"""
 
 LOSS_EDGES = (10, 50, 150, 500)
 """Retransmissions in 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; from 1.5 % on bpftune
@@ -46,7 +48,7 @@ MAP = ("rtt", "retransmits")
 Of = Literal["network", "table", "transfer", "records"]
 
 PartValue = str | int | None
-"""Value of a part in one dimension: a text, or the number of a class."""
+"""Value of a part in one dimension: a text, the number of a class, or None if unknown."""
 PartValues = tuple[PartValue, ...]
 """Values of a part in each dimension."""
 
@@ -87,7 +89,8 @@ KNOWN = {
 def dimensions(names: Sequence[str], columns: set[str], of_table: set[str]) -> list[Dimension]:
     """Resolve the names, given the columns of the records and those of the user's table of networks.
 
-    Raises `ThalwegError` for a name that is unknown in these records.
+    Raises:
+        ThalwegError: If a name is unknown in these records and this table.
     """
     return [_dimension(name, columns, of_table) for name in names]
 

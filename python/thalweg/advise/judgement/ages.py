@@ -72,7 +72,7 @@ def throughput_counts(lives: Table) -> Table:
 
 
 def ages(engine: QueryEngine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
-    """Compare each span."""
+    """Compare each span; spans without samples of both arms are omitted."""
     lived = rows.having("acked_1s_bytes")
     if lived is None:
         return

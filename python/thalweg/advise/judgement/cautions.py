@@ -73,7 +73,7 @@ def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | N
 
 
 def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
-    """Return whether the total significantly contradicts significant results of its parts (Simpson 1951)."""
+    """Return whether the total and the effect within its parts are significant and opposite (Simpson 1951)."""
     comparison = overall.comparisons.get(metric)
     within = pooled_effect(metric, parts)
     if comparison is None or comparison.difference is None or within is None or comparison.difference.median is None:

@@ -1,4 +1,4 @@
-"""The table of samples: transfers and connections as narrow integer rows, created once from the records.
+"""The table of samples: transfers and connections as narrow rows, created once from the records.
 
 A transfer below the size limit is a sample of completion time; a larger one is a sample of throughput. A connection is
 a sample of throughput if its source marks no transfers; otherwise its bytes would count twice. This is decided per
@@ -27,16 +27,16 @@ METRICS = ("completion_time", "throughput")
 """Metrics, in the order of their numbers."""
 
 LOOKED_AT = 5_000_000
-"""Above this number of rows, overlaps of the arms are checked in one of sixteen groups of clusters, and the mix and the
-differences over time and since the activation in one of four rows. Differences over the life of connections are
-computed from one of four files, if there are at least `rows.MANY_FILES`.
+"""Above this number of rows, overlaps of the arms are checked in one of sixteen groups of clusters, and the mix, the
+queues and the differences over time and since the activation in one of four rows. Differences over the life of
+connections are computed from one of four files, if there are at least `rows.MANY_FILES`.
 """
 ONE_GROUP_IN = 16
 ONE_ROW_IN = 4
 
 LIMITS = 4
 NOT_LIMITED, LIMITED = 1, 2
-"""Codes of `LIMITS` for whether the receiver limited a sample; 0: unknown."""
+"""Codes, below `LIMITS`, for whether the receiver limited a sample; 0: unknown."""
 
 LAST_MINUTE = 2**31 - 1
 """The last minute that fits into 32 bits, in the year 6053; later ones are clamped to it."""
@@ -46,7 +46,7 @@ HEAVIEST = 10_000
 
 
 def comparable_rows(engine: QueryEngine, rows: Table, question: Question, overview: Overview) -> Table:
-    """Return the rows that can be compared, with the columns that all later steps need."""
+    """Return the rows that can be compared, with the columns that later steps need."""
     comparable = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, overview))
     if question.without_receiver_limited:
         comparable = comparable.filter(~arms.is_receiver_limited(comparable).fill_null(False))
@@ -120,7 +120,7 @@ def samples(
 ) -> Table:
     """Create the table of samples from the rows that `comparable_rows` returns.
 
-    The table is materialised, because every number of an answer is computed from it.
+    The table is materialised, because several queries read it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
     since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with 24

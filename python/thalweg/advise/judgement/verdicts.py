@@ -2,8 +2,8 @@
 
 The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if median and mean
 disagree. A part with both small and large transfers gets the verdict of the metric that names an algorithm. If one
-algorithm is better for small and the other for large transfers, there is no verdict, because the size is unknown when a
-connection opens. "No difference" must hold for all metrics that have enough samples.
+algorithm is better for small and the other for large transfers, the verdict is "no difference", because the size is
+unknown when a connection opens. Otherwise "no difference" must hold for all metrics that have enough samples.
 """
 
 import math

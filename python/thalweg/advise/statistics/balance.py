@@ -1,5 +1,5 @@
-"""Checks that both arms got similar work: sizes of transfers, round-trip times of paths, and the relation of losses to
-queues.
+"""Checks whether both arms got similar work (sizes of transfers, round-trip times of paths), and whether losses
+coincide with queues.
 
 Differences are standardized: in standard deviations of the values' logarithms. A difference below 0.1 is usually
 neglected (Austin 2009); above 0.25 no adjustment is reliable (Imbens and Rubin 2015, after Cochran).
@@ -32,14 +32,14 @@ SURE = 0.05
 """Significance level of a difference."""
 
 MIN_LOSSY = 200
-"""Minimum number of samples with losses for a statement about queues."""
+"""Minimum number of samples with losses, and of samples without, for a statement about queues."""
 SMALL = 0.2
 """Effect size below which losses count as unrelated to queues: Cohen's small effect (Cohen 1988)."""
 
 
 @dataclass(frozen=True)
 class Imbalance:
-    """Distribution of a property over the arms."""
+    """Difference between the arms in a property."""
 
     of: str
     """The property: `size` or `rtt`."""

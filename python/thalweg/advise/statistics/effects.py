@@ -137,7 +137,9 @@ def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = 
 def _effects(
     treatment: "_Table", control: "_Table", edges: Numbers, bootstrap: Bootstrap, at: Sequence[float]
 ) -> tuple[dict[float, Effect], Effect | None]:
-    """Estimate the effects on quantiles and on the mean; empty and None with fewer than two groups with samples."""
+    """Estimate the effects on quantiles and on the mean; empty and None if there are too few groups with
+    samples, or too few finite replicates.
+    """
     is_there = treatment.is_there | control.is_there
     n = int(is_there.sum())
     if n < 2:
@@ -277,8 +279,8 @@ def equal_groups(rows: Numbers) -> float:
 
 
 def adjusted(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
-    """Return the p-values adjusted for multiple tests (Benjamini and Hochberg 1995): of those that are at most q, an
-    expected fraction q is false.
+    """Return the p-values adjusted for multiple tests (Benjamini and Hochberg 1995): of those that are at most q, the
+    expected fraction of false ones is at most q.
 
     >>> {name: round(value, 3) for name, value in adjusted({"a": 0.01, "b": 0.04, "c": 0.5}).items()}
     {'a': 0.03, 'b': 0.06, 'c': 0.5}

@@ -24,7 +24,7 @@ NOTABLE_SHARE = 0.01
 """Minimum fraction of an arm's weight for a leave-one-out effect. A network with less cannot change a median much."""
 
 MOSTLY = 0.5
-"""Fraction of samples without an address above which the number of networks is unknown."""
+"""Fraction of samples without an address from which on the number of networks is unknown."""
 
 PER_MILLIARD = 1_000_000_000
 """Unit of shares, which are integers, so that every engine returns the same 64-bit sum of squares."""
@@ -67,7 +67,7 @@ def are_within_one(dimensions: Sequence[Dimension]) -> bool:
 
 
 def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
-    """Describe the networks of everything that is evaluated, except parts with fewer samples than the minimum."""
+    """Describe the networks of everything that is evaluated, except of parts within one network or with few samples."""
     weights = engine.keep("network_weights", _weights(places, dimensions))
     requested = () if parts.are_asked(dimensions) else _names(dimensions)
     classes = list(dict.fromkeys([(), MAP, requested]))

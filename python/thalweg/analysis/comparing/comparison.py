@@ -128,9 +128,11 @@ def compare(
 ) -> Comparison:
     """Compare two runs, or within one run the values of a key of its sweep.
 
-    `tolerance` is the largest negligible change, as a fraction of the first value (for ratios: in points). Raises
-    `ThalwegError` if no points can be paired, or a name is unknown; `ValueError` unless exactly one of `second` and
-    `by` is set.
+    `tolerance` is the largest negligible change, as a fraction of the first value (for ratios: in points).
+
+    Raises:
+        ThalwegError: If no points can be paired, or a name is unknown.
+        ValueError: Unless exactly one of `second` and `by` is set.
     """
     if (second is None) == (by is None):
         raise ValueError("a comparison needs either a second run or a key")

@@ -1,4 +1,4 @@
-"""Distributions over all repetitions of a sweep point, for cumulative plots."""
+"""Distributions over the trustworthy repetitions of a sweep point, for cumulative plots."""
 
 import numpy as np
 import polars as pl
@@ -14,10 +14,10 @@ GROUP = ["experiment", "flow"]
 
 
 def transfer_distributions(run: Run) -> pl.DataFrame:
-    """Return the distribution of all transfers over the repetitions: experiment, flow, measure, values (a sorted list).
+    """Return distributions over the transfers of the repetitions: experiment, flow, measure, values (a sorted list).
 
-    Measures: `completion_time` in s, for completed transfers; `transfer_goodput` in bit/s, also for unlimited
-    transfers.
+    Measures: `completion_time` in s, for completed transfers; `transfer_goodput` in bit/s, for completed and
+    unlimited transfers.
     """
     flows = trustworthy(run, run.scan("flows"))
     times = flows.filter("completed").select(
@@ -31,7 +31,7 @@ def transfer_distributions(run: Run) -> pl.DataFrame:
 
 
 def rtt_distributions(run: Run) -> pl.DataFrame:
-    """Return the distribution of smoothed RTTs (s), over the samples of the time series of all repetitions.
+    """Return the distribution of smoothed RTTs (s), over the samples of the time series of the repetitions.
 
     Each sample of each connection counts once, so a value's share is a share of the connections' time.
     """

@@ -15,11 +15,11 @@ MEASURES = ("cpu_share_asked", RECEIVED, "cpu_slice_median_us", "co_tenants_cpu_
 
 @dataclass(frozen=True)
 class CpuShare:
-    """A sending host, at all points with the same configured CPU share."""
+    """A sending host, at all points with the same configured CPU share and number of co-tenants."""
 
     host: str
     slice_ns: int | None
-    """Length of its slices; None: the share is not in slices."""
+    """Length of its CPU slices; None: its CPU is not limited."""
     period_ns: int | None
     co_tenants: int
     n: int

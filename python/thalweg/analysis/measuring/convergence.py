@@ -1,4 +1,4 @@
-"""Time until a flow reaches its share of the link and stays there.
+"""Time until a flow reaches its share of the link and stays there for a second.
 
 The share of a flow is the current rate of its direction's link, minus unresponsive background, divided by the number of
 active copies of flows in that direction, times the flow's own copies. It changes when the rate changes, when background
@@ -37,7 +37,7 @@ def convergence_times(
     """Return the time in s until each flow stays at its share, from the start of the last span of constant share that
     is at least `STAY_US` and one bin long.
 
-    None if the flow does not reach its share, the share is not positive, or no span is long enough. Flows of a link
+    None if the flow does not stay at its share, the share is not positive, or no span is long enough. Flows of a link
     that is unlimited or follows a trace or a profile have no share and are missing. `planned` is the experiment in the
     plan.
     """

@@ -38,7 +38,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class Copy:
-    """One of the parallel copies of a flow; its connections are consecutive."""
+    """One of the parallel copies of a flow."""
 
     flow: str
     cc: str

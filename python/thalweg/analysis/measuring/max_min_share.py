@@ -48,7 +48,7 @@ def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[in
 
 
 def _available_rate(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
-    """Return the payload rate that is left to TCP: the start times of its steps (us), and the rates (bit/s)."""
+    """Return the payload rate that is left to the flows: the start times of its steps (us), and the rates (bit/s)."""
     since, rate = steps["t_us"].to_numpy().astype(np.float64), steps["rate_bps"].to_numpy()
     starts = [traffic["start_ns"] / MICROSECOND_NS for traffic in background]
     stops = [inf if traffic["stop_ns"] is None else traffic["stop_ns"] / MICROSECOND_NS for traffic in background]

@@ -70,7 +70,7 @@ _BAD = {
     "stalls",
     "stall_ratio",
 }
-"""Measures whose smaller values are better, in addition to all times."""
+"""Measures whose smaller values are better, in addition to times."""
 
 _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}
 """Measures without a better direction: one flow's gain of a share is another's loss."""

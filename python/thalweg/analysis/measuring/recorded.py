@@ -19,13 +19,13 @@ SOURCES = {
     "delivery_rate_max": ("samples", "delivery_rate_bps"),
     **dict.fromkeys((*PATH_MEASURES, "utilisation_while_active"), ("queue", "t_us")),
 }
-"""Column that each measure requires; the other measures use columns that every engine fills."""
+"""Columns that not every engine fills, by the measure that requires them."""
 
 
 def is_recorded(run: Run, measure: str) -> bool:
     """Return whether any complete experiment has the inputs of the measure.
 
-    If not, the missing value is due to the engine, and not to the experiment.
+    If not, the engine does not record them, or the run has no samples.
     """
     if measure not in SOURCES:
         return True

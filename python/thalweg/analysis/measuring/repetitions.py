@@ -68,7 +68,10 @@ def repetitions(
     Measures of the path have no flow and no cc. A measure that is undefined in an experiment, such as the completion
     time of an incomplete transfer, has a null value. With `window` (two times in s since the start of the experiment),
     only measures with `Measure.in_window` are returned, computed from the time series. `measures` are the requested
-    names; tables that none of them needs are not read. Raises `ThalwegError` if the window has no length.
+    names; tables that none of them needs are not read.
+
+    Raises:
+        ThalwegError: If the window has no length.
     """
     part = Window.of(window)
     reader = _Reader(run, part, None if measures is None else set(measures), in_window=window is not None)
@@ -151,7 +154,7 @@ class _Reader:
         return copies(sampled, samples)
 
     def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
-        """Return the requested measures of a flow's rate over time."""
+        """Return the stability and the convergence time of each flow."""
         rows = []
         for (experiment, repetition), experiment_copies in of_experiments.items():
             planned = self.planned[experiment]

@@ -3,13 +3,13 @@
 Both come from independent repetitions with possibly different variances, so the difference has Welch's interval and
 test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval (E. C. Fieller, J. Royal Statistical Society B
 16, 1954) with degrees of freedom of the same formula. Holm's correction keeps the probability of any false alarm among
-many tests at 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+many tests at or below 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
-If neither side varies, as with a measure of discrete values, the spread is not informative. The p-value is then the
-smallest possible one of a permutation test, and there is no interval.
+If the means differ but neither side varies, as with discrete values, the spread is not informative. The p-value is then
+the smallest possible one of a permutation test, and there is no interval.
 
-Limitation: repetitions with the same number share a seed in two runs of one scenario. This correlation makes the true
-uncertainty smaller than the reported one, never larger.
+Limitation: repetitions with the same number share a seed in two runs of one scenario. This correlation usually makes
+the true uncertainty smaller than the reported one.
 """
 
 import math
@@ -96,7 +96,7 @@ def _p(first: Estimate, second: Estimate, value: float) -> float:
     v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
     if _is_same(first, second):
         return 1.0
-    from scipy import special  # Importing scipy takes 0.2 s, and reports of one run need no tests.
+    from scipy import special  # Importing scipy is slow, and reports of one run need no tests.
 
     return float(2 * special.stdtr(_freedom(first, second, v, w), -abs(value) / math.sqrt(v + w)))
 

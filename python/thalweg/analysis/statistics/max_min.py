@@ -11,7 +11,8 @@ from thalweg.analysis.tables.thin import Numbers
 
 
 def max_min(rate: float, demands: Sequence[float]) -> list[float]:
-    """Return the rate of each flow, in the unit of `rate`: no flow can get more without reducing one with less.
+    """Return the rate of each flow, in the unit of `rate`: no flow can get more without reducing one that
+    does not have more.
 
     >>> max_min(10.0, [1.0, float("inf"), float("inf")])
     [1.0, 4.5, 4.5]

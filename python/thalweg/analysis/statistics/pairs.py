@@ -36,7 +36,8 @@ class Pairing:
 def of_runs(first: Run, second: Run) -> Pairing:
     """Pair the points of two runs by the keys of their sweeps.
 
-    Raises `ThalwegError` if no points match, or only one of the runs varies some key.
+    Raises:
+        ThalwegError: If no points match, or only one of the runs varies some key.
     """
     keys = [key for key in first.sweep_keys if key in second.sweep_keys]
     sides = [_points(run, keys) for run in (first, second)]
@@ -76,7 +77,8 @@ def of_runs(first: Run, second: Run) -> Pairing:
 def within(run: Run, key: str) -> Pairing:
     """Pair the points of a run that differ in one key of the sweep: its first value with each of the others.
 
-    Raises `ThalwegError` if the sweep does not contain the key with at least two values.
+    Raises:
+        ThalwegError: If the sweep does not contain the key with at least two values.
     """
     points = run.points()
     values = points[key].unique(maintain_order=True).to_list() if key in run.sweep_keys else []

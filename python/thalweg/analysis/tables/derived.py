@@ -1,5 +1,4 @@
-"""Quantities derived from the resolved plan of a sweep point: numeric path properties, independent of the scenario's
-notation.
+"""Quantities derived from the resolved plan of a sweep point: numbers that do not depend on the scenario's notation.
 
 A key that is undefined at a point, such as the rate of an unlimited link, is null there.
 """

@@ -1,7 +1,7 @@
 """Time series of single experiments, downsampled for drawing.
 
-Rates are means over equal bins, so that their integral is the number of acknowledged bytes; other quantities are
-thinned so that peaks remain.
+The rate of acknowledged bytes is a mean over equal bins, so that its integral is the number of these bytes; other
+quantities are thinned so that peaks remain.
 """
 
 from collections.abc import Collection, Iterable
@@ -151,7 +151,7 @@ class _Parts:
 
 
 def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Add the data in flight in BDPs, defined as for the measure `inflight_bdp`; null for a link without a rate."""
+    """Add the data in flight in BDPs, defined as those of the measure `inflight_bdp`; null if the BDP is unknown."""
     bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
     ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
     return (
@@ -224,7 +224,7 @@ def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[
 
 
 def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
-    """Return one line per connection; the number of points is proportional to the length of the connection."""
+    """Return one line per connection; the number of points is about proportional to the length of the connection."""
     points = sum(connection.height for connection in connections)
     return [
         _thinned(flow, connection, column, size, max(4, limit * connection.height // max(1, points)))

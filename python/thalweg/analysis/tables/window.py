@@ -16,8 +16,10 @@ class Window:
 
     @classmethod
     def of(cls, window: tuple[float, float] | None) -> "Window":
-        """Create a window from two times in seconds; None is the entire experiment. Raises `ThalwegError` if it is
-        empty.
+        """Create a window from two times in seconds; None is the entire experiment.
+
+        Raises:
+            ThalwegError: If the window is empty, or begins before the experiment.
         """
         if window is None:
             return WHOLE

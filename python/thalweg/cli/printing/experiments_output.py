@@ -176,12 +176,17 @@ class _Rows:
 
 
 def _value(value: object) -> str:
-    """Return a value of the scenario as text; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
+    """Return a value of the scenario as text.
+
+    >>> _value([{"at": "0s", "rate": "40Mbps"}, {"at": "8s", "rtt": "80ms", "loss": 0.01}])
+    '0s 40Mbps, 8s rtt 80ms loss 0.01'
+    """
     if isinstance(value, list):
-        return ", ".join(
-            " ".join(_value(inner) for inner in item.values()) if isinstance(item, dict) else _value(item)
-            for item in value
-        )
+        return ", ".join(_value(item) for item in value)
+    if isinstance(value, dict):
+        # The units of times and rates tell them apart.
+        unnamed = ("at", "rate")
+        return " ".join(_value(inner) if key in unnamed else f"{key} {_value(inner)}" for key, inner in value.items())
     return printable.plain(value)
 
 

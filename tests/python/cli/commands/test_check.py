@@ -108,4 +108,8 @@ def test_steps_with_a_swept_value_are_shown_at_each_point(thalweg: Thalweg, tmp_
     steps = 'steps = [{at = "0s", loss = 0}, {at = "2s", rtt = "80ms"}]\n'
     (tmp_path / "x.toml").write_text(HEAD + steps + FLOW + '[sweep]\n"path.steps.1.rtt" = ["20ms", "200ms"]\n')
     points = thalweg("check", "x.toml").stdout.split("\n\n")[-1]
-    assert ["0s 0, 2s 20ms" in points, "0s 0, 2s 200ms" in points, "80ms" in points] == [True, True, False]
+    assert ["0s loss 0, 2s rtt 20ms" in points, "0s loss 0, 2s rtt 200ms" in points, "80ms" in points] == [
+        True,
+        True,
+        False,
+    ]
