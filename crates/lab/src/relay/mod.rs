@@ -1,16 +1,16 @@
 //! The relay: emulated links between real interfaces.
 //!
 //! It is the router of a path. Packets from the senders' interfaces pass the outbox of their host and the forward link,
-//! and leave on the receiver's interface; packets in the other direction pass the reverse link. Outboxes and links are
-//! those of the simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
+//! and leave on the receiver's interface; packets in the other direction pass the receiver's outbox and the reverse
+//! link. Outboxes and links are those of the simulator, with the same random numbers, on a real clock.
 //!
-//! Sizes are those of IP packets. Packets of the other IP version, and packets that are not from one of the hosts to
-//! another, are ignored and not counted.
+//! Sizes are those of IP packets. Packets of the other IP version, and packets whose destination is not a host at the
+//! other end of the path, are ignored and not counted.
 //!
-//! The path is transparent: there is no fragmentation, TTL or ICMP.
+//! The path is transparent: the relay does not fragment packets, decrement their TTL or send ICMP messages.
 //!
-//! The relay measures its own effect on packets ([`trust`]): how late it sends them, and which packets the kernel
-//! dropped before or after the relay.
+//! The relay measures its own effect on packets ([`trust`]): how late it sends them, and how many packets were lost
+//! before or after the relay.
 
 pub mod capture;
 mod counters;
@@ -51,7 +51,8 @@ const BUFFERS: usize = 4096;
 /// # Errors
 /// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface does not exist, `bad-link`
 /// if a link of the experiment is invalid, `unknown-host` if the experiment lacks a host, `capture-not-written` if the
-/// capture cannot be written, `relay-failed` if the relay cannot wait for packets.
+/// capture cannot be written, `bad-command` if a command other than `start` arrives first, `relay-failed` if the relay
+/// cannot wait for packets.
 pub fn carry(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -103,7 +104,6 @@ pub fn carry(
     report(stage, experiment, pump, (end, cpu.as_secs_f64(), dropped))
 }
 
-/// Reports the results.
 fn report(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -111,7 +111,7 @@ fn report(
     (end, cpu_s, dropped): (Time, f64, u64),
 ) -> Result<HostReport, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
-    // The faster of the directions that carry data has the shorter packet times, and is the most sensitive to lateness.
+    // The faster of the directions that carry data has the shorter packet times, and is more sensitive to lateness.
     let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
     let down = forward.link.capacity_bytes(end);
     let mean_time = |bytes: u64, capacity: Option<Bytes>| {

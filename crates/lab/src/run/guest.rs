@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// wrong.
 const WORST_DRIFT_PPM: f64 = 2000.0;
 
-/// A guest, with the first comparison of its clock.
+/// A guest that runs a sender.
 #[derive(Debug)]
 pub struct Guest {
     /// Index of the host that it runs.
@@ -29,6 +29,7 @@ pub struct Guest {
     host: Host,
     /// Name of the host, if other hosts also send.
     name: Option<String>,
+    /// Comparison of its clock with this machine's before the start.
     clock: Comparison,
     /// Drift of its clock; zero until it was measured at the end.
     drift_ppm: f64,
@@ -38,10 +39,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Compares the guest's clock with this machine's, once it is prepared.
+    /// Compares the guest's clock with this machine's, once the guest's host is prepared.
     ///
     /// # Errors
-    /// If the guest does not answer.
+    /// If the guest does not answer, a host fails, or the user requested a stop.
     pub fn meet(
         processes: &mut HostProcesses<'_>,
         number: usize,
@@ -77,7 +78,7 @@ impl Guest {
         Ok(self.contention.insert(contention::apply(self.machine.processors()?, &self.host)?).commands())
     }
 
-    /// Ends the restriction at the end of the experiment.
+    /// Measures the CPU shares, and ends the restriction.
     pub fn relieve(&mut self) {
         if let Some(contention) = self.contention.take() {
             self.shares = contention.measure(self.name.as_deref());
@@ -99,7 +100,7 @@ impl Guest {
     /// Compares the clocks at the end, and returns the measurements of the guest.
     ///
     /// # Errors
-    /// If the guest does not answer.
+    /// If the guest does not answer, a host fails, or the user requested a stop.
     pub fn leave(&mut self, processes: &mut HostProcesses<'_>) -> Result<HostReport, Failure> {
         let drift_ppm = self.clock.drift_ppm(&compare(processes, self.number)?);
         self.drift_ppm = drift_ppm;
@@ -109,8 +110,11 @@ impl Guest {
             ("guest_clock_drift_ppm", drift_ppm),
         ];
         let is_off = drift_ppm.abs() > WORST_DRIFT_PPM;
-        let doubt = is_off
-            .then(|| format!("the clock of the guest {} is {drift_ppm:.0} ppm too fast", processes.name(self.number)));
+        let direction = if drift_ppm > 0.0 { "fast" } else { "slow" };
+        let doubt = is_off.then(|| {
+            let ppm = drift_ppm.abs();
+            format!("the clock of the guest {} is {ppm:.0} ppm too {direction}", processes.name(self.number))
+        });
         let measured = measured.map(|(name, value)| (name.to_owned(), value));
         Ok(HostReport {
             measured: measured.into_iter().chain(self.shares.clone()).collect(),

@@ -31,12 +31,13 @@ pub struct Guests {
 }
 
 impl Guests {
-    /// Checks whether this machine can run guests; `engine` is the path of this program. A kernel is booted once when
-    /// it is first used.
+    /// Checks whether this machine can run guests; `engine` is the path of this program. The kernel is booted to probe
+    /// it, unless a result is cached.
     ///
     /// # Errors
     /// The requirement that the machine lacks (`no-tool`, `no-namespaces`, `no-tap`, `no-guests`), or the kernel
-    /// (`no-kernel`, `bad-kernel`); `bad-guest`: a file of the guests cannot be read.
+    /// (`no-kernel`, `bad-kernel`); `bad-guest`: a file of the guests cannot be read; `no-guest`: QEMU cannot be
+    /// started.
     pub fn open(engine: &Path) -> Result<Guests, Error> {
         probe::machine()?;
         let kernel = VmKernel::find()?;
@@ -70,7 +71,8 @@ impl Guests {
         &self.probe_result.traits.algorithms
     }
 
-    /// Returns the reason why the guests lack the built-in algorithm `name` of the agent; `None` if they have it.
+    /// Returns the reason why the guests lack the built-in algorithm `name` of the agent; `None` if they have it, or
+    /// the agent can load it.
     pub fn why_not(&self, name: &str) -> Option<Error> {
         if self.algorithms().iter().any(|known| known == name) {
             return None;

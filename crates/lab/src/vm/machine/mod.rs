@@ -5,6 +5,7 @@ mod guests;
 mod probe;
 mod qemu;
 mod sys;
+mod tsc;
 
 pub(crate) use clock::{ClockReading, Comparison, QUESTIONS as CLOCK_QUESTIONS};
 pub use guests::{Guests, Machine};

@@ -62,7 +62,8 @@ pub(super) fn machine() -> Result<(), Error> {
 /// and again after a reboot of the machine.
 ///
 /// # Errors
-/// `bad-kernel`: it does not boot, or does not support guests; with the last lines of its console.
+/// `bad-kernel`: it does not boot, or does not support guests; with the last lines of its console. `no-guest`: QEMU
+/// cannot be started.
 pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<ProbeResult, Error> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", base.key)));
@@ -144,7 +145,7 @@ fn wait_for<T>(said: &Receiver<T>, timeout: Duration, waited: impl Fn() -> Durat
     }
 }
 
-/// Returns for how long the thread of a process that has waited most for a CPU has done so.
+/// Returns the longest time for which a thread of a process has waited for a CPU; zero without threads.
 fn waited(process: u32) -> Duration {
     let waiting_ns = qemu::threads(process).into_iter().filter_map(schedstat).map(|[_, waiting_ns]| waiting_ns);
     Duration::from_nanos(waiting_ns.max().unwrap_or(0))

@@ -1,5 +1,6 @@
 //! The command line of QEMU, and the threads that run the guest's processors.
 
+use super::tsc;
 use crate::net::probe;
 use crate::vm::host_files;
 use crate::vm::order::{PORT, PROGRAMS_PORT};
@@ -97,7 +98,7 @@ pub(super) fn command(
     words.extend(["-m".into(), MEMORY_MIB.to_string().into()]);
     words.extend(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"].map(OsString::from));
     words.extend(["-kernel".into(), image.into(), "-initrd".into(), initramfs.into()]);
-    words.extend(["-append", COMMAND_LINE].map(OsString::from));
+    words.extend(["-append".into(), kernel_command_line(accelerator).into()]);
     words.extend(["-chardev", "file,id=console,path=/dev/stderr", "-serial", "chardev:console"].map(OsString::from));
     words.extend(["-chardev", "stdio,id=port,signal=off", "-device", "virtio-serial-pci"].map(OsString::from));
     words.extend(["-device".into(), format!("virtserialport,chardev=port,name={PORT}").into()]);
@@ -111,6 +112,15 @@ pub(super) fn command(
         words.extend(host_files::shares(output));
     }
     words
+}
+
+/// Returns the command line of the kernel. A kernel on an emulated processor measures the frequency of the TSC wrongly
+/// if QEMU has to wait for a busy machine.
+fn kernel_command_line(accelerator: Accelerator) -> String {
+    match accelerator {
+        Accelerator::Kvm => COMMAND_LINE.to_owned(),
+        Accelerator::Tcg => format!("tsc_early_khz={} {COMMAND_LINE}", tsc::khz()),
+    }
 }
 
 /// Returns the threads of a QEMU process that run processors of its guest.

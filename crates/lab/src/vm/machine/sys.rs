@@ -1,4 +1,4 @@
-//! Starts a child process that inherits open files and is killed with this process.
+//! Starts a child process that inherits open files and is killed with this process, and reads the TSC.
 #![allow(unsafe_code)]
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -10,12 +10,18 @@ use std::process::Command;
 /// Creates a file in memory that is freed when the last process closes it.
 ///
 /// # Errors
-/// If no memory is left.
+/// If no memory or no descriptor is left.
 pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let file = memfd_create("thalweg-initramfs", MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(file);
     file.write_all(content)?;
     Ok(file.into())
+}
+
+/// Returns the value of the processor's time-stamp counter.
+pub(super) fn tsc() -> u64 {
+    // SAFETY: RDTSC only reads a register; Linux allows it in user space.
+    unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 /// Makes a process inherit files under the same descriptors, and has it killed when the thread that starts it ends.
