@@ -31,7 +31,7 @@ struct {
 	__type(value, struct tune_row);
 } rows SEC(".maps");
 
-/* Rows of network namespaces. In a namespace without a row, no algorithm is chosen. */
+/* Rows of network namespaces, for destinations without a row. Without either row, no algorithm is chosen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -74,7 +74,7 @@ ARRAY(clients, 1, struct client);
 #define IS_AHEAD (1 << 6)
 #define AHEAD_US 3000000
 
-/* Connections that open within this time of each other count as simultaneous. */
+/* Maximum time by which the draw that a connection shares may be later than its opening. */
 #define AT_ONCE_US 100000
 
 static __always_inline u32 netns_of(const struct tune_key *peer)
@@ -267,8 +267,8 @@ static __always_inline u64 tag_of(const struct tune_key *peer)
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
- * Returns the draw of the peer's other open connections, with RECORD_SHARED, or a new draw. If later connections share
- * it while this one is open, the result has FLOW_IS_COUNTED and the client's slot.
+ * Returns the draw of the peer's other open connections, with RECORD_SHARED, one made ahead, or a new one. If later
+ * connections share it while this one is open, the result has FLOW_IS_COUNTED and the client's slot.
  */
 static __always_inline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 					 enum drawing drawing)

@@ -204,7 +204,7 @@ static __always_inline void fill_histogram(struct record_event *event, const str
 		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];
 }
 
-/* Fills in all members of a connection except its histogram. */
+/* Fills in the members of a connection except its kind, last transfer and histogram. */
 static __always_inline void fill_connection(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
 					    const struct sums *now, u32 state)
 {
@@ -283,8 +283,8 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 }
 
 /*
- * Reports the transfer from `begin` to `end`, whose bytes are all acknowledged, on a connection that stays open. A
- * transfer without bytes is not reported. The next transfer begins at `end`.
+ * Reports the transfer from `begin` to `end`, whose bytes are all acknowledged, on a connection that stays open, and
+ * begins the next one at `end`. Does nothing if no bytes were sent.
  */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {

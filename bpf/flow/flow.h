@@ -76,7 +76,7 @@ struct flow {
 	u32 flags;
 	u32 netns;
 	u32 handshake_rtt_us;
-	u32 scan; /* number of the last scan that found the connection; 0 if none has */
+	u32 scan; /* number of the last scan that found the connection, or after which it was first checked; 0: not yet */
 
 	/* Counters at the last call, and the number of bytes up to which ACKs cause no call. */
 	struct sums last;
@@ -93,7 +93,7 @@ struct flow {
 	u32 marks;
 	u64 acked_after_bytes[RECORD_MARKS];
 
-	u64 row_us; /* time of its last row */
+	u64 row_us; /* time of its last row, or of its opening */
 	u32 rtt_min_us; /* minimum up to the last scan; 0: no scan yet */
 	u32 rtt_max_us;
 	u32 samples;
@@ -128,7 +128,7 @@ static __always_inline u64 mixed(u64 number)
 /* Linux 6.2 and newer: a cast for the verifier, which generates no code. */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
-/* Returns the TCP socket; sock_ops programs are only called for full TCP sockets. */
+/* Returns the TCP socket; the context's `sk` is NULL unless it is a full TCP socket. */
 static __always_inline struct tcp_sock *tcp_sock_of(struct bpf_sock *sk)
 {
 	if (bpf_ksym_exists(bpf_rdonly_cast))
@@ -236,7 +236,7 @@ static __always_inline void find_pause(struct pause *pause, const struct flow *f
 
 	pause->idle_us = idle_us(flow, now);
 	pause->to_us = to_us < before ? before : to_us > now->at_us ? now->at_us : to_us;
-	/* All data was acknowledged at the last sample, so the idle period begins there. */
+	/* All data was acknowledged at the last sample, or the idle time fills the period: it begins at the sample. */
 	if (flow->last.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
 		pause->from_us = before;
 	else

@@ -188,7 +188,7 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 /* Reports a connection that the kernel closes. */
 static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 state)
 {
-	/* All bytes acknowledged since the last sample were acknowledged at that time. */
+	/* The last transfer has ended at `last`: nothing was acknowledged after it. */
 	if (is_mark_due(flow, now))
 		pass_last_marks(flow, now, flow->last.at_us);
 	emit_close(tp, flow, now, state);
@@ -453,9 +453,9 @@ static __always_inline bool is_gone(struct flow *flow, const struct scan *last)
 }
 
 /*
- * Reports a closed connection whose close the kernel did not report: another program had cleared the callbacks, and
- * the connection closed before a scan set them again. Its addresses are unknown, except the network namespace.
- * Returns false if the queue is full.
+ * Reports a closed connection whose close the kernel did not report: the callbacks could not be enabled, or another
+ * program had cleared them and the connection closed before a scan set them again. Of its endpoints, only the network
+ * namespace is known. Returns false if the queue is full.
  */
 static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 {

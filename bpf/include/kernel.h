@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The members of the kernel's structures that the programs read. The offsets here are irrelevant: the loader locates
+ * The members of the kernel's structures that the programs access. The offsets here are irrelevant: the loader locates
  * each member by its name in the running kernel (CO-RE), so the programs are built without that kernel's headers.
  */
 #ifndef THALWEG_KERNEL_H

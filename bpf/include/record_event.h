@@ -31,7 +31,7 @@ enum record_kind {
 
 enum record_flag {
 	RECORD_OUTGOING = 1,
-	RECORD_JOINED = 2,   /* opened before recording began: its direction and first algorithm are unknown */
+	RECORD_JOINED = 2,   /* recorded from after its opening on: its direction and first algorithm are unknown */
 	RECORD_BLIND = 4,    /* the kernel does not call the programs for it: only scans sample it */
 	RECORD_COMPLETE = 8, /* all bytes of the transfer were acknowledged */
 };

@@ -28,7 +28,7 @@ pub fn compile(folder: &str, names: &[&str]) {
             .source(sources.join(format!("{name}.bpf.c")))
             .obj(out.join(format!("{name}.bpf.o")))
             .clang(&clang)
-            // Freestanding: a header of the C library would need the build machine's architecture.
+            // Freestanding, because the C library's <stdint.h> needs headers of the build machine's architecture.
             .clang_args([Path::new("-mcpu=v3"), Path::new("-ffreestanding"), Path::new("-I"), &bpf.join("include")])
             .build();
         if let Err(error) = built {

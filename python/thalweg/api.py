@@ -5,7 +5,7 @@
     scenario = thalweg.load_scenario("scenarios/quickstart.toml", {"path.rtt": "80ms"})
     result = scenario.run()
     result.summary(["goodput"])        # a polars frame: a row per point of the sweep and flow, with 95 % intervals
-    result.samples()                   # a table of the run directory as a polars frame
+    result.table("samples")            # a table of the run directory as a polars frame
     result.plot("goodput")             # an Altair chart
     result.write_report("quickstart.html")
 
@@ -70,7 +70,7 @@ class Result:
 
     @property
     def cautions(self) -> list[str]:
-        """Limits of the evidence: missing or untrustworthy experiments, and repetitions that are copies."""
+        """Limits of the evidence: missing or untrustworthy experiments, copied repetitions, starved connections."""
         from thalweg import analysis
 
         return analysis.cautions(self._run)
@@ -83,7 +83,7 @@ class Result:
                 algorithm's state), `queue` (per direction and sampling time) or `packets` (only with `engine.record`).
 
         Raises:
-            ThalwegError: The table is unknown, or a file is damaged.
+            ThalwegError: The table is unknown, or a file is damaged or cannot be read.
         """
         if name not in get_args(Table):
             raise ThalwegError(
@@ -104,7 +104,7 @@ class Result:
             (whether the repetitions are copies of one another).
 
         Raises:
-            ThalwegError: A measure is unknown.
+            ThalwegError: A measure is unknown, or a file is damaged.
         """
         from thalweg import analysis
 
@@ -114,7 +114,7 @@ class Result:
         """Return every measure of every repetition: the values behind `summary`.
 
         Raises:
-            ThalwegError: A measure is unknown.
+            ThalwegError: A measure is unknown, or a file is damaged.
         """
         from thalweg import analysis
 
@@ -127,7 +127,7 @@ class Result:
         Further swept keys become panels. Without a sweep, the flows are on the x axis.
 
         Raises:
-            ThalwegError: The measure is unknown, or has no value in this run.
+            ThalwegError: The measure is unknown, or has no value in this run, or a file is damaged.
         """
         import altair as alt
         import polars as pl
@@ -187,7 +187,8 @@ class Scenario:
             threads: Experiments at a time; by default one per core, or one on an engine in real time.
 
         Raises:
-            ThalwegError: The engine cannot run here or refuses the scenario, or an experiment failed.
+            ThalwegError: The engine cannot run here or refuses the scenario, the run directory cannot be written, or an
+                experiment failed.
             KeyboardInterrupt: It was interrupted; finished experiments stay, and running it again resumes.
         """
         with _explained():
@@ -220,8 +221,8 @@ def load_scenario(file: str | PathLike[str], settings: Mapping[str, Any] | None 
             swept.
 
     Raises:
-        ThalwegError: The file cannot be read, or has a mistake.
-        ThalwegErrors: It has several; all are listed.
+        ThalwegError: The file cannot be read or is not TOML, or a setting is malformed.
+        ThalwegErrors: The scenario or the settings have mistakes, which the error lists.
     """
     with _explained():
         if not isinstance(settings or {}, Mapping):
@@ -257,7 +258,8 @@ def _explained() -> Iterator[None]:
 def _plain(key: str, value: Any) -> Any:
     """Return a value of TOML: scalars and arrays of NumPy and polars become numbers and lists.
 
-    Raises `ThalwegError` for values of other types.
+    Raises:
+        ThalwegError: If the value has another type.
 
     >>> _plain("path.loss", (0, 0.01))
     [0, 0.01]
@@ -281,7 +283,11 @@ def _plain(key: str, value: Any) -> Any:
 
 
 def _known(measures: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the names of measures; a single name may be a text. Raises `ThalwegError` for an unknown one."""
+    """Return the names of measures; a single name may be a text.
+
+    Raises:
+        ThalwegError: If a name is unknown.
+    """
     from thalweg.analysis import MEASURES
 
     measures = [measures] if isinstance(measures, str) else measures

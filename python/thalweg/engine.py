@@ -29,8 +29,9 @@ FORMAT = 1
 """Supported format version of the output of `capabilities`."""
 
 ANSWER_WITHIN_S = 300
-"""Timeout for the binary's answers, except for `play_policies`. It probes the machine, for which it may boot a guest:
-on a busy machine without hardware virtualization, this takes a minute or more.
+"""Timeout for the binary's answers; `live` adds its duration, and `play_policies` has none. The binary
+probes the machine, for which it may boot a guest: on a busy machine without hardware virtualization, this takes a
+minute or more.
 """
 
 PLAYED = "thalweg-engine policy simulate: "
@@ -66,7 +67,7 @@ class Algorithm:
     name: str
     about: str
     params: Mapping[str, str]
-    """Effect of each parameter, with its unit and default."""
+    """Description of each parameter, with its range and default."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
     """Valid values of parameters."""
 
@@ -93,7 +94,9 @@ class Engine:
     algorithms: Mapping[str, Algorithm]
     honours: frozenset[str]
     generations: Mapping[str, str] | None = None
-    """Generations of Linux nearest to the kernels of its `senders` and of its `receiver`; None: it has no kernel."""
+    """Generations of Linux nearest to the kernels of its `senders` and of its `receiver`; None: it has no
+    kernel, or they are unknown.
+    """
     is_real_time: bool = False
     """Whether an engine runs in real time: a second of an experiment takes a second."""
     lacks: Mapping[str, Lack] = field(default_factory=dict)
@@ -131,7 +134,8 @@ class Capabilities:
 def find() -> Path:
     """Find the binary: `THALWEG_ENGINE`, then beside this Python, then the PATH.
 
-    Raises `ThalwegError` if it is missing, or the variable is set but names no program.
+    Raises:
+        ThalwegError: If it is missing, or the variable is set but names no program.
     """
     configured = os.environ.get(VARIABLE)
     if configured:
@@ -167,7 +171,8 @@ def capabilities(name: str | None = None) -> Capabilities:
         name: Report this engine only, without probing the machine for the others. The result is empty if no engine has
             this name. None: report all engines.
 
-    Raises `ThalwegError` if there is no binary or its answer is invalid.
+    Raises:
+        ThalwegError: If the binary is missing or its answer is invalid.
     """
     binary = find()
     answer = _run_binary(binary, ["capabilities", "--json", *(["--engine", name] if name is not None else [])])
@@ -184,7 +189,8 @@ def capabilities(name: str | None = None) -> Capabilities:
 def refusals(document: str) -> list[ThalwegError]:
     """Ask the binary why this machine cannot run a plan, a JSON document; empty if it can.
 
-    Raises `ThalwegError` if there is no binary or its answer is invalid.
+    Raises:
+        ThalwegError: If the binary is missing or its answer is invalid.
     """
     binary = find()
     answer = _run_binary(binary, ["check", "--plan", "-"], stdin=document)
@@ -198,8 +204,8 @@ def refusals(document: str) -> list[ThalwegError]:
 def live(seconds: int) -> Live:
     """Monitor this machine and its connections with the binary.
 
-    Raises `ThalwegError` if there is no binary or its output is invalid, for example because the kernel does not list
-    its connections.
+    Raises:
+        ThalwegError: If the binary is missing or fails, for example because the kernel does not list its connections.
     """
     binary = find()
     answer = _run_binary(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
@@ -215,8 +221,9 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 
     With a price of 1, retransmitting a tenth of all segments costs as much as a completion time that is a tenth longer.
 
-    Raises `ThalwegError` if there is no binary, its answer is invalid, or it rejects an option, such as an unknown
-    policy.
+    Raises:
+        ThalwegError: If the binary is missing, its answer is invalid, or it rejects an option, such as an unknown
+            policy.
     """
     binary = find()
     policy_options = [word for name in names for word in ("--policy", name)]
@@ -242,7 +249,8 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 def choose(name: str, capabilities: Capabilities) -> Engine:
     """Return an engine by name.
 
-    Raises `ThalwegError` if the name is unknown, or the engine cannot run here.
+    Raises:
+        ThalwegError: If the name is unknown, or the engine cannot run here.
     """
     engine = capabilities.engines.get(name)
     if engine is None:

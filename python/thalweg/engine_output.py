@@ -48,7 +48,7 @@ class LiveMachine(TypedDict):
 
 
 class LiveConnection(TypedDict):
-    """A connection that was sending."""
+    """A connection that had data to send."""
 
     netns: int
     netns_name: str | None

@@ -1,7 +1,7 @@
 """Errors for users: the value found, its location, the expected value, and what to type next.
 
-A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. Any other exception
-is a bug in thalweg.
+A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. The command line also
+reports interrupts, system errors and exhausted memory; any other exception is a bug in thalweg.
 """
 
 import errno
@@ -42,12 +42,12 @@ class Exit(IntEnum):
     command can succeed later.
     """
     INTERRUPTED = 130
-    """Ctrl-C, or SIGTERM."""
+    """Ctrl-C, SIGTERM or SIGHUP."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """File and line of a mistake."""
+    """Location of a mistake."""
 
     file: str
     line: int | None = None
@@ -65,7 +65,7 @@ class Source:
 class ThalwegError(Exception):
     """One mistake.
 
-    `code` is a stable slug; `place` is the affected key (`flow.medium.rtt`), option or path.
+    `code` is a stable slug; `place` is the affected key (`flow.medium.cc`), option or path.
 
     >>> error = ThalwegError("no-file", "there is no file `itc.toml`", hint="see `ls`")
     >>> print(error.text())
@@ -73,8 +73,8 @@ class ThalwegError(Exception):
       hint: see `ls`
     """
 
-    # There are eight parameters because each is a part of the output; all but the first two are passed by name, and few
-    # errors use all of them.
+    # There are eight parameters because each is a part of the output, or the exit code; all but the first two are
+    # passed by name, and few errors use all of them.
     def __init__(
         self,
         code: str,

@@ -7,14 +7,15 @@ from pathlib import Path
 from thalweg.errors import ThalwegError
 
 LARGEST_TEXT = 16 * 10**6
-"""Maximum size of a scenario or a configuration in bytes: a hundred times the largest hand-written one."""
+"""Maximum size of a scenario or a configuration in bytes, far above that of hand-written ones."""
 
 
 def read_regular(file: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; links are followed.
 
-    Raises `ThalwegError` if it is a pipe or a device, or larger, and `OSError` if it cannot be read, such as a
-    directory or a socket.
+    Raises:
+        ThalwegError: If it is a pipe or a device, or larger.
+        OSError: If it cannot be read, such as a directory or a socket.
     """
     # Without O_NONBLOCK, opening a pipe waits for its writer.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

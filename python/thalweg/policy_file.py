@@ -41,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class LeftOutRule:
-    """A rule that is not written, and the reason."""
+    """A rule of which only a comment is written: its name, and the reason for leaving it out."""
 
     name: str
     why: str

@@ -1,4 +1,4 @@
-"""Text from data, made safe to print: no control character reaches a terminal, no cell of CSV starts a formula.
+"""Makes text from data safe to print: control characters are escaped, and no cell of CSV starts a formula.
 
 Names of flows, reasons of engines, log lines and file names are untrusted data.
 """
@@ -53,7 +53,7 @@ def csv_cell(text: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value of a scenario as it is written there; a float has at most six significant digits.
+    """Return a single value of a scenario as text, without quotes; a float has at most six significant digits.
 
     >>> [plain(value) for value in ("1bdp", 0.01, 2.0, True)]
     ['1bdp', '0.01', '2', 'true']

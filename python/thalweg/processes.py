@@ -1,4 +1,4 @@
-"""Process handling for layers that start programs or create files, so that neither outlives thalweg."""
+"""Process handling for layers that start programs or create temporary files, so that neither outlives thalweg."""
 
 import ctypes
 import os
@@ -36,7 +36,8 @@ REPEAT_S = 0.05
 def repeating_ignored() -> Iterator[None]:
     """Send SIGINT again if Python ignores its `KeyboardInterrupt`.
 
-    Python ignores exceptions in finalizers, in callbacks of weak references, and in those of fork(2).
+    Python ignores exceptions in finalizers, in callbacks of weak references, and in functions registered with
+    `os.register_at_fork`.
     """
     before = sys.unraisablehook
 
@@ -57,7 +58,7 @@ def repeating_ignored() -> Iterator[None]:
 
 @contextmanager
 def asked_to_end() -> Iterator[None]:
-    """Handle SIGTERM and SIGHUP like Ctrl-C, so that they also clean up. Ignored signals stay ignored, as with nohup.
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that cleanup code runs. Ignored signals stay ignored, as with nohup.
 
     Python delivers signals only to the main thread; in other threads this does nothing.
     """

@@ -1,8 +1,9 @@
 """Temporary folders that are removed at the end, also after errors and signals.
 
-An exception, Ctrl-C or SIGTERM removes such a folder at once. A folder that remains after SIGKILL, or after a second
-signal during its removal, is removed when the next folder with that prefix is created. Folders in use are locked; the
-kernel releases the lock when the process exits.
+A folder is removed at once after an exception, and after signals that raise one (`processes.asked_to_end`). A folder
+that remains after SIGKILL, or after a second signal during its removal, is removed when the next folder with that
+prefix is created in the same parent folder. Folders in use are locked; the kernel releases the lock when the process
+exits.
 """
 
 import fcntl
@@ -22,9 +23,10 @@ class Scratch:
     """A private temporary folder, in the default or another parent folder."""
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
-        """Create the folder, and remove unlocked ones with the same prefix.
+        """Create the folder, and remove this user's unlocked ones with the same prefix.
 
-        Raises `OSError` if it cannot be created.
+        Raises:
+            OSError: If the parent folder cannot be read, or the folder cannot be created.
         """
         parent = parent or Path(tempfile.gettempdir())
         _sweep(parent, prefix)
@@ -52,7 +54,7 @@ def _create(parent: Path, prefix: str) -> tuple[Path, int | None]:
         try:
             return folder, _locked(folder)
         except (BlockingIOError, FileNotFoundError):
-            # Another process removed the folder before it was locked.
+            # Another process has locked or removed the folder, because it was not locked yet.
             continue
         except OSError:
             # The file system does not support locks, so stale folders are not removed.
@@ -81,7 +83,10 @@ def _remove_if_free(folder: Path) -> None:
 def _locked(folder: Path) -> int:
     """Lock a folder.
 
-    Raises `BlockingIOError` if another process holds it, `FileNotFoundError` if it was removed.
+    Raises:
+        BlockingIOError: If another process has locked it.
+        FileNotFoundError: If it was removed.
+        OSError: If it is not a folder, or locks are not supported.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

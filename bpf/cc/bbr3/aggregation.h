@@ -12,7 +12,7 @@
 /* An interval that has counted this number of packets is restarted. */
 #define BBR3_EXTRA_ACKED_RESET (1 << 20)
 
-/* Counts the rounds of a filter window. */
+/* Counts a round. When half of the filter window is complete, drops the older half. */
 BBR3_RARE void bbr3_advance_extra_acked(struct bbr3 *it)
 {
 	uint32_t rounds = it->is_full_bw_reached ? BBR3_EXTRA_ACKED_ROUNDS : 1;

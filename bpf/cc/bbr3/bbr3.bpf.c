@@ -33,7 +33,7 @@ struct flow {
 	/* Input and output of the rule at an ACK. They do not fit on the stack. */
 	struct rule_input in;
 	struct rule_output out;
-	/* The pacing rate as set by BBR. BBR is shown its own rate, and never the one that a rule has set. */
+	/* The pacing rate as set by BBR, which BBR uses in place of the one that a rule has set. */
 	u64 bbr_pacing_rate;
 };
 
@@ -76,7 +76,7 @@ static __always_inline u32 inflight_of(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* Returns the latest call before packets are sent, which is stored in the socket's memory for its algorithm. */
+/* Returns the latest call of min_tso_segs, which is stored in the socket's memory for its algorithm. */
 static __always_inline struct bbr3_call *call_of(struct sock *sk)
 {
 	return (struct bbr3_call *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
@@ -85,7 +85,7 @@ static __always_inline struct bbr3_call *call_of(struct sock *sk)
 /* Called when packets were sent after the latest call. */
 static __always_inline void settle_call(struct flow *flow, struct bbr3_call *call, u32 sent, u32 srtt_us)
 {
-	/* No ACK has arrived since the call, so its marks still apply. */
+	/* Usually no ACK was handled since the call, so its marks still apply. */
 	u32 is_app_limited = call->is_app_limited || bbr3_is_marked(&flow->bbr, call->delivered);
 
 	bbr3_ring_settle(&flow->ring, call, sent, srtt_us, is_app_limited);

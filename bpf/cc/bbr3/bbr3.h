@@ -39,7 +39,7 @@ enum bbr3_ack_phase {
 	BBR3_ACKS_REFILLING,       /* the pipe is being filled */
 	BBR3_ACKS_PROBE_STARTING,  /* a probe has started; the acknowledged packets were sent before it */
 	BBR3_ACKS_PROBE_FEEDBACK,  /* the acknowledged packets were sent in the probe */
-	BBR3_ACKS_PROBE_STOPPING,  /* the same, after the end of the probe */
+	BBR3_ACKS_PROBE_STOPPING,  /* the probe has ended; its last packets are being acknowledged */
 };
 
 /* States of Linux's loss recovery that are used here. */
@@ -94,13 +94,13 @@ struct bbr3 {
 	uint32_t burst;            /* segments in a burst, computed by bbr3_measure_burst() */
 	uint32_t burst_min_rtt_us; /* min_rtt for which it was computed */
 	uint64_t burst_rate;
-	uint64_t cycle_us;             /* start of the timed phase of PROBE_BW */
-	uint64_t min_rtt_at_us;        /* time at which min_rtt was measured */
+	uint64_t cycle_us;             /* start of PROBE_BW_DOWN or PROBE_BW_UP */
+	uint64_t min_rtt_at_us;        /* time at which min_rtt was measured or confirmed */
 	uint64_t probe_rtt_min_at_us;  /* time of probe_rtt_min, or end of PROBE_RTT */
 	uint64_t extra_acked_since_us; /* start of the interval over which extra_acked is counted */
 
-	uint64_t probe_rtt_done_us; /* end of PROBE_RTT; 0: too much is still in flight */
-	uint32_t up_acked;               /* packets acknowledged since inflight_longterm last grew */
+	uint64_t probe_rtt_done_us; /* earliest end of PROBE_RTT; 0: too much is still in flight */
+	uint32_t up_acked;               /* acknowledged packets that have not yet raised inflight_longterm */
 	uint32_t up_acked_per_increment; /* packets acknowledged per packet of its growth */
 	uint32_t marked_from;            /* packets sent between these two counts of delivered ones are marked */
 	uint32_t marked_until;
@@ -113,7 +113,7 @@ struct bbr3 {
 	uint32_t undo_inflight_shortterm;
 	uint32_t undo_inflight_longterm;
 	uint16_t ecn_alpha; /* average share of marked packets, in units of 1/256 */
-	uint8_t ecn_rounds; /* rounds of STARTUP with too many marks */
+	uint8_t ecn_rounds; /* consecutive rounds of STARTUP with too many marks */
 	uint8_t up_rounds;
 };
 

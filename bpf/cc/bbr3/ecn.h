@@ -2,8 +2,8 @@
 /*
  * ECN marks, which the draft does not cover. As in Linux's version 3, an average of the share of marked packets
  * limits the packets in flight on paths with a min_rtt of at most 5 ms, where marks indicate a queue above a low
- * threshold. On longer paths, marks are ignored. Linux also requires a route setting for this reaction (ecn_low),
- * which no unpatched kernel supports. Included by bbr3.h.
+ * threshold. Until min_rtt has been that short, marks are ignored. Linux also requires a route setting for this
+ * reaction (ecn_low), which no unpatched kernel supports. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_ECN_H
 #define THALWEG_BBR3_ECN_H
@@ -13,7 +13,7 @@
 /* Share by which inflight_shortterm is cut if all packets are marked: 1/3. */
 #define BBR3_ECN_FACTOR (BBR3_UNIT / 3)
 
-/* Share of marked packets above which too much is in flight. After two such rounds, STARTUP ends. */
+/* Share of marked packets above which too much is in flight. Two consecutive rounds at or above it end STARTUP. */
 #define BBR3_ECN_THRESHOLD (BBR3_UNIT / 2)
 #define BBR3_ECN_STARTUP_ROUNDS 2
 
@@ -71,7 +71,7 @@ BBR3_INLINE uint32_t bbr3_is_time_to_reprobe(const struct bbr3 *it, const struct
 	return it->is_ecn_eligible && it->has_ecn_in_cycle && !it->has_loss_in_cycle && ack->ca_state == BBR3_CA_OPEN;
 }
 
-/* Returns the number of rounds of growth with which such a probe starts. */
+/* Returns the number of rounds of growth that a probe after marks without losses skips. */
 BBR3_INLINE uint32_t bbr3_reprobe_rounds(const struct bbr3 *it)
 {
 	return bbr3_min(bbr3_log2(bbr3_scale(it->inflight_longterm, BBR3_ECN_REPROBE)), BBR3_MAX_UP_ROUNDS);

@@ -246,7 +246,7 @@ BBR3_INLINE uint32_t bbr3_probe_wait_us(uint32_t random)
 }
 
 /*
- * Returns the maximum of that time in round trips, for a target of packets in flight (draft:
+ * Returns the maximum number of round trips between bandwidth probes, for a target of packets in flight (draft:
  * IsRenoCoexistenceProbeTime).
  */
 BBR3_INLINE uint32_t bbr3_probe_rounds(uint32_t target_inflight)

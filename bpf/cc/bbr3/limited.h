@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Samples of packets that were sent in PROBE_RTT do not show the bandwidth (draft: MarkConnectionAppLimited). The
- * kernel has a mark for such packets, `app_limited`, which programs may not write on all kernels. Therefore, the flow
+ * kernel has a mark for such packets, `app_limited`, which programs may write only on some kernels. Therefore, the flow
  * has a separate mark, for packets that are sent while `delivered` is between two values. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_LIMITED_H

@@ -47,7 +47,7 @@ BBR3_RARE void bbr3_init_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack)
 		ack, bbr3_saturate(((uint64_t)ack->cwnd << BBR3_BW_SHIFT) / rtt_us), BBR3_STARTUP_GAIN);
 }
 
-/* Sets the rate; until the pipe is full, it only grows (draft: SetPacingRateWithGain). */
+/* Sets the rate; until the pipe is full, only the first RTT may lower it (draft: SetPacingRateWithGain). */
 BBR3_INLINE void bbr3_set_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack, uint32_t gain)
 {
 	uint64_t rate = bbr3_capped_rate(ack, bbr3_bw(it), gain);

@@ -124,7 +124,7 @@ BBR3_RARE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_ack
 	return 1;
 }
 
-/* draft: AdaptLongTermModel. Returns whether the state has changed. */
+/* draft: AdaptLongTermModel. Returns whether PROBE_BW_REFILL has begun. */
 BBR3_INLINE uint32_t bbr3_adapt_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->is_round_start) {

@@ -4,7 +4,7 @@
 #define THALWEG_BBR3_STARTUP_H
 
 /*
- * Called if the queue is too long: the pipe counts as full, and the packets in flight are bounded (draft:
+ * Called if losses or marks end STARTUP: the pipe counts as full, and the packets in flight are bounded (draft:
  * CheckStartupHighLoss).
  */
 BBR3_RARE void bbr3_end_startup(struct bbr3 *it)

@@ -3,7 +3,7 @@
 #ifndef THALWEG_BBR3_WINDOW_H
 #define THALWEG_BBR3_WINDOW_H
 
-/* Gains of the window: 2 for delayed and aggregated ACKs, 2.25 while probing, 0.5 and 1 in PROBE_RTT. */
+/* Gains of the window: 2 for delayed and aggregated ACKs, 2.25 in PROBE_BW_UP, 1 in PROBE_RTT with a cap of 0.5. */
 #define BBR3_CWND_GAIN (BBR3_UNIT * 2)
 #define BBR3_CWND_GAIN_UP (BBR3_UNIT * 9 / 4)
 #define BBR3_CWND_GAIN_PROBE_RTT (BBR3_UNIT / 2)

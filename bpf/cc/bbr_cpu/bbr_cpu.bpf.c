@@ -34,8 +34,8 @@ extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 struct flow {
 	struct rule_state rule;
 	/*
-	 * The pacing rate as set by BBR. BBR uses its own rate in STARTUP, so it is never shown the one that a rule
-	 * has set.
+	 * The pacing rate as set by BBR, which is restored before BBR handles an ACK or a cwnd_event: in STARTUP, BBR
+	 * derives its next rate from it.
 	 */
 	u64 bbr_pacing_rate;
 };

@@ -8,7 +8,7 @@
 #define THALWEG_BBR_TUNED_AUTO_GAIN_H
 
 /*
- * Number of rounds after a probe whose losses are attributed to it: a loss is detected a round trip after
+ * Maximum number of rounds after a probe whose losses are attributed to it: a loss is detected a round trip after
  * transmission.
  */
 #define TUNED_PROBE_TAIL_ROUNDS 2
@@ -32,8 +32,9 @@ TUNED_FUNCTION void tuned_count(struct tuned_tally *tally, const struct tuned_ac
 }
 
 /*
- * Returns the gain. `base` is the share of packets lost while cruising, `excess` the amount by which the share lost in
- * the probe exceeds it. `queue` is the mean queueing delay in units of 1/256 of the minimum round-trip time.
+ * Returns the target of the gain. `base` is the share of packets lost while cruising, `excess` the amount by which the
+ * share lost in the probe exceeds it. `queue` is the mean queueing delay in units of 1/256 of the minimum round-trip
+ * time.
  */
 TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uint64_t base, uint64_t excess,
 					  uint64_t queue)

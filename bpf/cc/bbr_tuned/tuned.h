@@ -18,8 +18,8 @@
 #define TUNED_FUNCTION static inline __attribute__((always_inline))
 
 /*
- * The parameters. crates/cc/src/bbr/settings.rs has the same members in the same order; docs/concepts/bbr-tuned.md
- * describes them. Gains and shares are in units of 1/256.
+ * The parameters. `Settings::words` and `Response::words` in crates/cc/src/bbr have the same members in the same order;
+ * docs/concepts/bbr-tuned.md describes them. Gains and shares are in units of 1/256.
  */
 struct tuned_params {
 	uint32_t probe_gain;
@@ -155,7 +155,7 @@ struct tuned_auto {
 struct tuned_state {
 	uint64_t phase_start_us;
 	uint64_t next_probe_us;
-	uint64_t next_tick_us;      /* time of the next tick of the clock of the bandwidth maximum */
+	uint64_t next_tick_us;      /* earliest time of the next tick of the clock of the bandwidth maximum */
 	uint64_t min_rtt_at;        /* time of the smallest round-trip time, by `clock` */
 	uint64_t probe_rtt_done_at; /* 0 if too much is still in flight */
 	uint64_t bound;             /* maximum packets in flight x 256, because of losses; 0 without a bound */
@@ -165,7 +165,7 @@ struct tuned_state {
 	uint32_t pacing_gain;
 	uint32_t probe_gain;        /* gain of the probe in this cycle */
 	uint32_t drain_gain;
-	/* Losses in this round. */
+	/* For the loss bound, in this round. */
 	uint32_t peak;
 	uint32_t start_lost;
 	uint32_t start_delivered;
@@ -255,7 +255,7 @@ TUNED_FUNCTION void tuned_begin(struct tuned_state *it, const struct tuned_param
 	it->rule.gain = (uint64_t)params->probe_gain << 8;
 }
 
-/* Returns the pacing rate, which does not fall until the pipe is full. */
+/* Returns the pacing rate; until the pipe is full, only the first RTT may lower it. */
 TUNED_FUNCTION uint64_t tuned_pacing(const struct tuned_params *params, const struct tuned_ack *ack, uint32_t gain)
 {
 	uint64_t rate = tuned_rate(ack, ack->bw, gain), before = ack->pacing_rate;

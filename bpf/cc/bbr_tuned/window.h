@@ -15,7 +15,7 @@ TUNED_FUNCTION uint64_t tuned_target_cwnd(const struct tuned_params *params, con
 	return tuned_headroom(ack, target, out->pacing_rate, is_probing);
 }
 
-/* Returns cwnd after the reductions for losses and for the recovery state. */
+/* Returns cwnd after the changes for losses and for the recovery state. */
 TUNED_FUNCTION uint64_t tuned_cwnd_of_recovery(const struct tuned_ack *ack, uint64_t cwnd)
 {
 	uint32_t prior = ack->before.prior_ca_state;

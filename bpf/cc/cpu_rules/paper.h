@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule `paper`: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual
- * Machines under CPU Contention", arXiv:2601.05665v1. It helps if slices are far shorter than a round trip.
+ * Machines under CPU Contention", arXiv:2601.05665v1. It helps if CPU time slices are far shorter than a round trip.
  *
  * Included by rule.h.
  */

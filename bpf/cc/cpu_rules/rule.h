@@ -4,10 +4,10 @@
  * change its decision.
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
- * rule in Rust is in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json verifies that they agree. There are no loops
+ * rules in Rust are in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json verifies that they agree. There are no loops
  * and no signed divisions, so that the verifier of Linux 6.1 accepts the program.
  *
- * schedule.h and paper.h are the rules; the first is the default.
+ * schedule.h and paper.h are the rules; the first is the default of bbr_cpu.
  */
 #ifndef THALWEG_CPU_RULES_RULE_H
 #define THALWEG_CPU_RULES_RULE_H
@@ -124,8 +124,8 @@ struct rule_schedule {
 	uint64_t passed_us;
 	uint64_t missed_us;
 
-	/* Stalls: times off CPU. */
-	uint64_t stall_us; /* longest recent stall; 0: no stalls, and the members below are unused */
+	/* Stalls: times off CPU. If stall_us is 0, the members below are unused, except last_stall_us and STARTUP's. */
+	uint64_t stall_us; /* longest recent stall; 0: no stalls */
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/*

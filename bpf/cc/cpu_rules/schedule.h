@@ -33,8 +33,8 @@
 #define RULE_LATELY_US (1 << 20)
 
 /*
- * A connection is treated as if it had been on CPU for this long before its start: its first milliseconds need much
- * CPU, and its packets are late even without a stall.
+ * Added to the time with which stalls are compared: the first milliseconds of a connection need much CPU, and its
+ * packets are late even without a stall.
  */
 #define RULE_DOUBT_US 30000
 
@@ -49,7 +49,7 @@
 /* Maximum time, so that nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
-/* A stall is remembered for this number of times min_rtt plus its length: the window of BBR's bandwidth filter. */
+/* A stall is remembered for this multiple of min_rtt plus the longest stall: the window of BBR's bandwidth filter. */
 #define RULE_MEMORY_ROUNDS 10
 
 /* The longest stall decays by 1/N with each shorter one. */
@@ -58,7 +58,7 @@
 /* A bandwidth below one packet per 17 ms does not bound samples: stalls do not affect flows paced so slowly. */
 #define RULE_MIN_BW 1000
 
-/* The debt is at most this multiple of the data that BBR would have sent in the longest stall. */
+/* At a stall, the debt is limited to this multiple of the data that BBR would have sent in the longest stall. */
 #define RULE_OWED_STALLS 2
 
 /* A loss ratio above 1/N is congestion: 2 %, as in BBR's versions 2 and 3. */
@@ -122,7 +122,7 @@ RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, ui
 	return (delivered << RULE_BW_SHIFT) / most;
 }
 
-/* Resets all state that depends on stalls. */
+/* Resets the state that is valid only while stalls are recent. */
 RULE_FUNCTION void rule_schedule_forget(struct rule_schedule *it)
 {
 	it->stall_us = 0;
@@ -195,8 +195,8 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	}
 
 	/*
-	 * If cwnd is too small for a burst, the path may be the reason for the silence. Exceptions: stalls are known, or the
-	 * silence is longer than the path can cause and more is outstanding than this ACK covers.
+	 * If cwnd is too small for a burst, the path may be the reason for the silence. Exceptions: stalls are known,
+	 * or the silence is longer than the path can cause and this ACK covers less than the path delivers in it.
 	 */
 	is_full = (uint64_t)in->prior_inflight * in->mss + (it->rate >> 10) + 2 * in->mss > (uint64_t)it->set_cwnd * in->mss;
 	is_long = in->mode == RULE_STARTUP && away_us > rule_max(RULE_FULL_STALL_US, 2 * (uint64_t)in->min_rtt_us) &&
@@ -261,9 +261,10 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 }
 
 /*
- * Corrects the count of round trips without growth. STARTUP ends after three of them. Several round trips can pass
- * between two stalls, but the rate is measured from stall to stall. So only one of them counts, and the count is held
- * at one while it includes others. The effect of a higher rate is visible after a round trip and a stall.
+ * Corrects the count of round trips without growth. STARTUP ends after three of them. The rate is measured from stall
+ * to stall, and several round trips can pass between two stalls: only one of these is to count. So the count is held at
+ * one until every counted round trip had a stall of its own. The effect of a higher rate is visible after a round trip
+ * and a stall.
  */
 RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
@@ -347,7 +348,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;
 		uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
 
-		/* The path holds less than the data of a stall, so it is kept full. */
+		/* The path holds less than 1.25 times the data of a round trip and a stall, so it is kept full. */
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;

@@ -93,7 +93,7 @@ static __always_inline struct lockstep_event *lockstep_begin(struct sock *sk, u6
 	event->lost = tp->lost;
 	event->snd_una = tp->snd_una;
 	event->snd_nxt = tp->snd_nxt;
-	/* In slow start, a window that is at least half used counts as used. */
+	/* In slow start, a window of which more than half is used counts as used. */
 	event->is_cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
 				 (tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
 	event->app_limited = tp->app_limited;
@@ -175,7 +175,7 @@ static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
 		lockstep_end(sk, event);                                                                       \
 	}
 
-/* Reports that the connection releases its controller. None of the kernel's controllers does anything then. */
+/* Reports that the connection releases its controller. None of the recorded controllers does anything then. */
 #define LOCKSTEP_REPORT_RELEASE(name)                                                                                  \
 	SEC("struct_ops")                                                                                              \
 	void BPF_PROG(name, struct sock *sk)                                                                           \

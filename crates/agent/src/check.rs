@@ -25,7 +25,7 @@ const BPF_SETTING: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
 #[serde(rename_all = "lowercase")]
 enum State {
     Ok,
-    /// This user lacks the permission; root has it.
+    /// The user is not root, and lacks the rights.
     Warning,
     Missing,
 }
@@ -60,10 +60,10 @@ impl Need {
     }
 }
 
-/// Prints every requirement.
+/// Prints the requirements, and whether they are met.
 ///
 /// # Errors
-/// If a requirement is missing, except permissions that root has; the error selects the exit code of the process.
+/// If a requirement is missing (a warning does not count), or `print` fails. The error selects the exit code.
 pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let needs = needs();
     if json {
@@ -143,7 +143,7 @@ fn arms() -> Result<String, Problem> {
     Ok(format!("{}{others}", arms.join(", ")))
 }
 
-/// Checks the capabilities of each command. An ordinary user lacks all of them, which is not a fault of the machine.
+/// Checks the capabilities of each command. For an ordinary user, missing ones are not a fault of the machine.
 fn rights() -> Vec<Need> {
     let of = |commands: &[&'static str], checked: Result<(), Problem>| {
         let need = Need::of("rights", commands, "root", checked.map(|()| "sufficient".to_owned()));

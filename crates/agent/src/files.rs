@@ -62,7 +62,7 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 }
 
 /// Returns whether a path itself is a symbolic link. Links in its parent folders are followed only if root or this user
-/// has created them.
+/// has created them. Links in the target of a link are not checked.
 ///
 /// # Errors
 /// If another user has created a link, the path does not exist, or a parent folder cannot be searched.

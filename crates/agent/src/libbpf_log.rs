@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// memory.
 const BUFFER_BYTES: usize = 17 << 20;
 
-/// Number of bytes kept of a message: the last ones, which contain the verifier's reason.
+/// Maximum number of bytes kept of a message: the last ones, which contain the verifier's reason.
 const KEPT_BYTES: usize = 1 << 16;
 
 /// Maximum number of messages kept; the oldest are dropped.
@@ -36,7 +36,7 @@ pub fn keep() {
     }
 }
 
-/// Returns the last lines of the log; `None` if nothing was captured.
+/// Returns the last `lines` non-blank lines of the log; `None` if it has no such line.
 pub fn last(lines: usize) -> Option<String> {
     let text = messages().concat();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

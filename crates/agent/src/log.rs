@@ -1,7 +1,7 @@
-//! The log of the agent: one event per line, with a level.
+//! The log of the agent: events with a level.
 //!
-//! Warnings and errors go to standard error, all other levels to standard output. If that is a stream to journald
-//! (`JOURNAL_STREAM`, systemd.exec(5)), each line begins with its priority (sd-daemon(3)).
+//! Warnings and errors go to standard error, except those of [`output`]; other events go to standard output. Each line
+//! to journald (`JOURNAL_STREAM`, systemd.exec(5)) begins with its priority (sd-daemon(3)).
 
 use crate::text::printable;
 use clap::ValueEnum;
@@ -69,7 +69,7 @@ fn write(level: Level, text: &str) {
     let to = std::io::stderr();
     let name = if is_journal(&to) { "" } else { "thalweg-agent: " };
     if is_shown(level) {
-        // A closed pipe is ignored here and below: the agent continues.
+        // An error, such as a closed pipe, is ignored here and in `output`: the agent continues.
         let _ = to.lock().write_all(lines(level, is_journal(&to), &format!("{name}{text}")).as_bytes());
     }
 }

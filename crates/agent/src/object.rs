@@ -1,17 +1,17 @@
-//! Opens and loads compiled BPF programs, with the kernel's messages.
+//! Opens and loads compiled BPF programs. Errors include messages of libbpf and the kernel.
 
 use crate::libbpf_log;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Number of lines from the end of the log that an error includes: the verifier's reason is at the end.
+/// Maximum number of lines of the log in an error of [`load`]: the last ones, which contain the verifier's reason.
 const SHOWN_LINES: usize = 12;
 
 /// Opens a compiled BPF object. `place` is its name in errors.
 ///
 /// # Errors
-/// If the bytes are not a BPF object.
+/// If the bytes are not a BPF object, or `place` contains a NUL byte.
 pub fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
     libbpf_log::keep();
     let name = Path::new(place).file_stem().unwrap_or_default().to_string_lossy();

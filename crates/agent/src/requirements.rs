@@ -1,4 +1,4 @@
-//! Requirements of eBPF programs: the kernel's version, its type information, and the capabilities to load programs.
+//! Requirements of eBPF programs: the kernel's version and type information, capabilities, and enough open files.
 
 use libbpf_rs::btf::Btf;
 use std::fs;
@@ -86,10 +86,10 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// Checks that this process has one of the capabilities in each list.
+/// Checks that this process has one of the capabilities in each list, and is in the initial user namespace.
 ///
 /// # Errors
-/// If a capability is missing (for root, the error names it), or if the process is in a user namespace of its own.
+/// If a capability is missing (for root, the error names it), or if the process is in another user namespace.
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
     let missing =
         |found: &str, expected: &str, hint: &str| Problem::missing("no-right", "this process", found, expected, hint);
@@ -126,7 +126,7 @@ pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
 /// Reads the kernel's type information (BTF).
 ///
 /// # Errors
-/// If the kernel does not provide it.
+/// If the kernel does not provide it, /sys is not mounted, or it cannot be parsed.
 pub fn read_btf() -> Result<Btf<'static>, Problem> {
     let missing = |found: String, hint: &str| {
         Problem::missing("no-btf", VMLINUX_BTF, found, "the kernel's type information (CONFIG_DEBUG_INFO_BTF)", hint)

@@ -9,7 +9,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
-    // The escapes of JSON: all control characters are below U+00A0.
+    // The escapes of JSON; four digits suffice, because all control characters are below U+00A0.
     let escape =
         |letter: char| if is_harmful(letter) { format!("\\u{:04x}", letter as u32) } else { letter.to_string() };
     Cow::Owned(text.chars().map(escape).collect())

@@ -1,9 +1,9 @@
 //! The watchdog keeps the BPF programs of `tune` attached when the daemon dies: it is a process that holds their link.
 //!
-//! The daemon notifies the watchdog when it exits normally. If the daemon dies without a notification, the watchdog
-//! waits for the grace time, in which the kernel continues to choose with the last probabilities. Then the watchdog
-//! exits, and the kernel unloads the programs. Nothing is pinned, so neither a killed daemon nor a reboot leaves
-//! anything behind. A new daemon terminates the watchdog of a dead one and resumes from the saved state.
+//! The daemon notifies the watchdog when it exits normally or detaches the programs. If the daemon dies without a
+//! notification, the watchdog waits for the grace time, in which the kernel continues to choose with the last
+//! probabilities. Then the watchdog exits, and the kernel unloads the programs, because nothing is pinned. A new daemon
+//! terminates the watchdog of a dead one and resumes from the saved state.
 
 use crate::cc::holders::{Held, Holder, holders};
 use crate::signals::Signals;
@@ -25,7 +25,7 @@ pub const COMMAND: &str = "tune-keeper";
 /// Option with the control socket of the watchdog's agent.
 const SOCKET: &str = "--socket";
 
-/// Message that the daemon sends when it exits normally.
+/// Message of the daemon upon which the watchdog exits without waiting for the grace time.
 const WORD: &[u8] = b"end";
 
 /// Timeout for a watchdog to exit after SIGTERM.
@@ -48,7 +48,7 @@ impl Watchdog {
                         default at once if the agent dies";
             Problem::failed("no-watchdog", "this process", error, "permission to start another process", hint)
         };
-        // The child inherits this copy, unlike all other files of this process.
+        // The child inherits this copy: unlike the original, it is not closed on exec.
         let copy = rustix::io::dup(link).map_err(|error| failed(error.into()))?;
         let child = Command::new("/proc/self/exe")
             .arg0("thalweg-agent")
@@ -83,8 +83,8 @@ impl Drop for Watchdog {
     }
 }
 
-/// Main function of the watchdog: holds the inherited link until the daemon exits, and for the grace time if the daemon
-/// sent no notification. SIGHUP, which makes agents reload their settings, is ignored.
+/// Main function of the watchdog: holds the inherited link until the daemon closes its pipe, and for the grace time if
+/// the daemon sent no notification. SIGHUP, which makes agents reload their settings, is ignored.
 ///
 /// # Errors
 /// If SIGHUP cannot be ignored.
@@ -98,7 +98,7 @@ pub fn run(grace: Duration) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Terminates the watchdogs of a link that is held by no daemon. Returns whether there was one that released the link.
+/// Terminates the watchdogs that hold a link, unless another process holds it too. Returns whether they released it.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
     if holders.is_empty() || !holders.iter().all(is_watchdog) {
@@ -137,7 +137,7 @@ pub struct Orphan {
     pub program: u32,
 }
 
-/// Returns the watchdog of the agent with this control socket, if only watchdogs hold the agent's programs.
+/// Returns the watchdog of the agent with this control socket, if only watchdogs hold its link.
 pub fn orphan_of(socket: &Path) -> Option<Orphan> {
     let socket = absolute(socket);
     let processes = fs::read_dir("/proc").ok()?.flatten();

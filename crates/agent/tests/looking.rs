@@ -1,4 +1,4 @@
-//! Tests `status`, `top` and `check` as a user sees them, with a fake agent behind the socket.
+//! Tests `status`, `top` and `check` as a user sees them; `status` and `top` query a fake agent.
 
 #[path = "common/waiting.rs"]
 mod waiting;
@@ -219,7 +219,7 @@ impl Screen {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the exit, and returns the exit code and the output. The terminal settings must be restored.
+    /// Waits for the exit, and returns the exit code and the standard error. The terminal settings must be restored.
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         assert!(self.takes_lines(), "the terminal was not put back");

@@ -1,6 +1,6 @@
 //! The decisions of `bbr_tuned` and `bbr_auto` in C match those of the simulator's `bbr` and `bbr_auto`: both are
-//! tested with the same vectors (the test of the simulator is in crates/cc). The state of the kernel's BBR is replaced
-//! by that of the simulator's.
+//! tested with the same vectors (the test of the simulator is in crates/cc). The simulator's BBR supplies the state of
+//! the kernel's BBR.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -134,15 +134,16 @@ impl Expected {
                 "pacing_rate" => after[name] / 8,
                 // BBR keeps the time of the last ProbeRTT after it has left the mode.
                 "probe_rtt_done_stamp" if mode(after) != PROBE_RTT => continue,
-                // The value is missing before the first phase.
+                // Only ProbeBW has phases.
                 "cycle_idx" if mode(after) != 2 => continue,
                 "is_due" => u64::from(mode(before) == PROBE_RTT && mode(after) != PROBE_RTT),
-                // The kernel's BBR enters ProbeRTT in this case, unless it has just restarted.
+                // The kernel's BBR enters ProbeRTT when the minimum RTT has expired, unless it has just restarted from
+                // idle.
                 "is_expired" if mode(before) == PROBE_RTT || before["idle_restart"] == 1 => continue,
                 "is_expired" => u64::from(mode(after) == PROBE_RTT),
                 _ => after[name],
             };
-            // The decision may follow up to a round trip after its time.
+            // BBR may leave ProbeRTT up to a round trip after that is due.
             if name == "is_due" && expected == 0 {
                 continue;
             }

@@ -3,7 +3,8 @@
 //! Wi-Fi, cellular links and receive offload delay ACKs and deliver them in bursts. With at most two BDPs in flight the
 //! sender would stall between bursts, so cwnd is extended by the largest excess. The excess of an aggregation epoch is
 //! the number of packets acknowledged beyond those that the estimated bandwidth delivers in that time, at most cwnd. An
-//! epoch restarts when ACKs arrive no faster than that bandwidth. The maximum is taken over 5 to 10 rounds.
+//! epoch restarts when ACKs arrive no faster than that bandwidth. The maximum is taken over 5 to 10 rounds; BBRv3 uses
+//! 1 to 2 until the pipe is full.
 
 use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span, Time};

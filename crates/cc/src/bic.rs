@@ -13,7 +13,8 @@
 //!     ssthresh = max(beta cwnd, 2)    cwnd / 2 if cwnd <= low_window
 //! ```
 //!
-//! Growth is multiplied by the average number of segments per ACK, which compensates for delayed ACKs.
+//! Above low_window, growth is also multiplied by the average number of segments per ACK, which compensates for delayed
+//! ACKs.
 //!
 //! Source: Xu, Harfoush and Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks" (INFOCOM
 //! 2004): binary search increase, additive increase, slow start beyond W_max, fast convergence; behaviour of Linux 6.1
@@ -24,7 +25,8 @@
 //!   smooth_part and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
 //! - The growth is converted to a whole number of acknowledged segments per step, which is reused for up to 1/32 s
 //!   while cwnd does not change.
-//! - Without a W_max (before the first congestion and after a timeout) cwnd grows by at least 5 % per round trip.
+//! - Without a W_max (before the first congestion and after a timeout) cwnd above low_window grows by at least 5 % per
+//!   round trip.
 //! - An ACK of several segments counts as several segments, in addition to the factor. The average starts at 2, and
 //!   integer rounding keeps it at 31/16 if every segment has its own ACK. So with most receivers growth is about twice
 //!   as fast as in the table.

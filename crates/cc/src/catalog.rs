@@ -181,7 +181,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// Returns the key of the flow that is wrong: `cc`, or one of `cc_params`.
+    /// Returns the flow's key that is invalid: `cc`, or one of `cc_params`.
     pub fn place(&self) -> String {
         match self {
             BuildError::UnknownName(_) => "cc".to_owned(),

@@ -11,7 +11,7 @@ pub enum CaState {
     /// No sign of congestion or loss.
     #[default]
     Open,
-    /// Segments were acknowledged out of order; none counts as lost yet.
+    /// Segments were acknowledged out of order, or retransmissions are outstanding; none counts as lost.
     Disorder,
     /// cwnd is being reduced without retransmissions: after an ECN mark, or after a loss that a loss probe (TLP)
     /// repaired.
@@ -52,13 +52,12 @@ pub enum EcnFeedback {
 pub struct Window {
     /// Congestion window: maximum number of segments in flight. At least 1.
     pub cwnd: Packets,
-    /// Slow-start threshold; [`Packets::MAX`] until the first congestion.
+    /// Slow-start threshold; initially [`Packets::MAX`].
     pub ssthresh: Packets,
-    /// Rate at which segments are sent. The connection sets it after every ACK, to size its bursts, unless the
-    /// controller [paces](Controller::paces).
+    /// Pacing rate, which also sizes bursts. The connection sets it unless the controller [paces](Controller::paces).
     pub pacing_rate: Rate,
-    /// Set by a controller that keeps the window small intentionally: rate samples of the data in flight then count as
-    /// application-limited. The connection clears it.
+    /// Set by a controller that keeps the window small intentionally: segments sent until the data now in flight is
+    /// delivered then count as application-limited. The connection clears it.
     pub is_held_back: bool,
 }
 
@@ -69,7 +68,7 @@ impl Window {
     }
 }
 
-/// State of the connection at an event, after the connection has updated its own state for it.
+/// State of the connection at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conn {
     /// The time of the event.
@@ -140,7 +139,7 @@ pub struct RateSample {
     /// Segments delivered since that segment was sent whose acknowledgement reported a mark, as in
     /// [`Conn::delivered_ce`].
     pub delivered_ce: Packets,
-    /// [`Conn::inflight`] when that segment was sent, including that segment.
+    /// [`Conn::inflight`] when that segment was sent, including its burst.
     pub inflight_at_send: Packets,
     /// The longer of the send interval and the ACK interval. `None` if the sample is not usable: its interval is zero,
     /// or shorter than the connection's smallest round-trip time.
@@ -176,8 +175,9 @@ pub struct Ack {
     pub lost: Packets,
     /// Segments in flight before this ACK.
     pub prior_inflight: Packets,
-    /// Round-trip time of the newest newly delivered segment: by its send time if it was sent only once, else by the
-    /// echoed timestamp, in whole milliseconds. `None` if neither shows it.
+    /// Round-trip time of the newest newly delivered segment by its send time; where retransmissions or earlier
+    /// selective acknowledgements rule that out, by the echoed timestamp, in whole milliseconds. `None` if neither is
+    /// possible.
     pub rtt: Option<Span>,
     /// Whether the receiver has probably delayed this ACK: it covers a single segment that is not full-sized, and
     /// nothing else was delivered since that segment was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
@@ -207,7 +207,7 @@ pub trait Controller: Debug + Send {
         false
     }
 
-    /// Returns the ECN feedback that the controller requires, if any. Its connections then always negotiate ECN.
+    /// Returns the ECN feedback that the controller requires, if any. Its connections then request ECN in any case.
     fn needs_ecn(&self) -> Option<EcnFeedback> {
         None
     }
@@ -217,9 +217,9 @@ pub trait Controller: Debug + Send {
         Ecn::Ect0
     }
 
-    /// Whether the controller needs [`Controller::on_lost`]. For such a controller the connection also checks on every
-    /// ACK, and not only when the application writes, whether the sender is application-limited, as the kernel with
-    /// BBRv3 does.
+    /// Whether the controller needs [`Controller::on_lost`]. For such a controller the connection also checks on ACKs
+    /// and timers, and not only when the application writes, whether the sender is application-limited, as the kernel
+    /// with BBRv3 does.
     fn watches_losses(&self) -> bool {
         false
     }
@@ -264,8 +264,8 @@ pub trait Controller: Debug + Send {
     /// Called before the state of recovery becomes `next`; [`Conn::state`] is still the previous state.
     fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// Called before a segment is sent with nothing in flight: the first one, one after a pause, or a retransmission
-    /// when everything outstanding is deemed lost.
+    /// Called before a segment is sent with nothing in flight: the first one, one after a pause, or one while all
+    /// outstanding segments are deemed lost or selectively acknowledged.
     fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Returns the new cwnd when the reduction since the last [`Controller::ssthresh`] was spurious. `prior_cwnd` is

@@ -1,7 +1,7 @@
 //! The fixed-point arithmetic of BBR, with the units of Linux.
 //!
 //! A bandwidth is in packets per microsecond, in units of 2^-24 (from 0.7 kbit/s to 3 Tbit/s with packets of 1500
-//! bytes); a gain is in units of 1/256. Products have 128 bits, so that they do not wrap.
+//! bytes); a gain is in units of 1/256. Products have 64 or 128 bits, so that they do not wrap.
 
 use thalweg_units::{Bytes, Packets, Rate, Span};
 

@@ -24,10 +24,10 @@
 //! - RTT_max rises only in state Open, and ignores samples that exceed it by more than 20 ms. Every congestion reduces
 //!   its distance from RTT_min by 5 %.
 //! - D is measured from the end of recovery; during recovery, from its start.
-//! - cwnd grows by one per ACK at most, and alpha changes only when it does, and at congestion. Segments acknowledged
-//!   by the ACK that raises cwnd do not count towards the next step.
+//! - In congestion avoidance, cwnd grows by one per ACK at most, and alpha is updated only at these steps and at
+//!   congestion. Segments acknowledged by the ACK that raises cwnd do not count towards the next step.
 //!
-//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 131 s after the latest congestion
+//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 132 s after the latest congestion
 //! with a tick of 1 ms. The first throughput measurement has no start time and counts as 0; Linux uses time 0 of its
 //! clock as the start.
 //!
@@ -86,7 +86,7 @@ pub(crate) struct Htcp {
     beta: u64,
     /// Whether the next congestion may adapt beta, which requires an earlier congestion since the last reset.
     is_adaptive: bool,
-    /// Segments that the latest ACK acknowledged, until they are counted as credit.
+    /// Segments that the latest ACK in state Open acknowledged; 1 after congestion avoidance has used the number.
     acked: u64,
     /// Acknowledged segments that have not yet raised cwnd.
     credit: u64,
@@ -115,7 +115,7 @@ struct Before {
 struct Throughput {
     /// Segments acknowledged in the current measurement.
     packets: u64,
-    /// Start of the current measurement; `None` before the first one ends.
+    /// Start of the current measurement; `None` for the first one.
     start: Option<Jiffies>,
     smoothed: u64,
     /// Largest throughput in the epoch.
@@ -183,7 +183,7 @@ impl Htcp {
         }
     }
 
-    /// Measures the throughput over at least a window and a round trip. The ACK has acknowledged `packets`.
+    /// Measures the throughput over about a window and at least a round trip. The ACK has acknowledged `packets`.
     fn sample_throughput(&mut self, conn: &Conn, packets: Packets, cwnd: Packets) {
         if !matches!(conn.state, CaState::Open | CaState::Disorder) {
             self.throughput.restart(conn.jiffies);

@@ -27,8 +27,8 @@
 //!   segment, more than in slow start, until a round trip below `win_thresh` is over.
 //! - Segments left over by the ACK that raises cwnd do not count towards the next step.
 //!
-//! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (da of the latest round trip),
-//! `max_queueing_delay_us`.
+//! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (the latest da, which is not computed below
+//! `win_thresh`), `max_queueing_delay_us`.
 
 use crate::growth;
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
@@ -81,9 +81,9 @@ pub(crate) struct Illinois {
     /// Acknowledged segments that have not yet raised cwnd.
     credit: u64,
     delays: Delays,
-    /// Whether the delay was above d1 since alpha was last at its maximum.
+    /// Whether the delay was above d1 since the last timeout, or since alpha was last at its maximum.
     is_delayed: bool,
-    /// Number of round trips with a delay below d1 since then.
+    /// Number of round trips with a delay of at most d1 since `is_delayed` was set.
     quiet_rounds: u64,
 }
 
@@ -97,7 +97,7 @@ struct Delays {
     count: u64,
     /// The round trip ends when the stream is acknowledged beyond this byte.
     round_end: Bytes,
-    /// Average queueing delay in the latest round trip with samples.
+    /// Average queueing delay of the latest round trip for which it was computed.
     average: u64,
 }
 

@@ -27,8 +27,8 @@ impl Pacing {
         self.has_seen_rtt
     }
 
-    /// Sets the initial pacing rate, before the first rate sample: the startup gain times a window per round trip, or
-    /// per millisecond if no round-trip time is known.
+    /// Sets the initial pacing rate: the startup gain times a window per round trip, or per millisecond if no
+    /// round-trip time is known.
     pub fn begin(&mut self, conn: &Conn, window: &mut Window) {
         let rtt = conn.srtt.map_or(Span::from_millis(1), |srtt| srtt.max(Span::from_micros(1)));
         self.has_seen_rtt |= conn.srtt.is_some();

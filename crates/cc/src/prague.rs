@@ -4,27 +4,28 @@
 //! ```text
 //!   virtual round trip   rtt_virt = max(srtt, rtt_virt_min)                                        2.4.4
 //!   once per rtt_virt    alpha += (F - alpha) / 16       F = marked / delivered segments           2.3.2
-//!   loss                 cwnd /= 2, and a reduction for a mark in that rtt_virt is undone      2.4.1
+//!   loss                 cwnd /= 2, after the undo of a mark's reduction less than rtt_virt ago    2.4.1
 //!   mark                 cwnd *= 1 - alpha / 2, at most once per round trip and per rtt_virt       2.4.2
-//!   unmarked segments    cwnd += acked / cwnd * min(srtt / rtt_virt, 1)^2, also after a reduction  2.4.3, 2.4.4
-//!   slow start           cwnd += acked, up to the first mark, which halves cwnd                    2.4.5
+//!   unmarked segments    cwnd += acked / cwnd * min(srtt / rtt_virt, 1)^2, also in state Cwr       2.4.3, 2.4.4
+//!   slow start           cwnd += acked, up to the first mark or loss, which halves cwnd            2.4.5
 //!   pacing               cwnd / srtt, twice that below ssthresh / 2                                2.5.1
-//!   burst                data sent in 250 us, at least a segment                                 2.5.2
+//!   burst                data sent in 250 us, at least a segment                                   2.5.2
 //! ```
 //!
 //! Segments are ECT(1) (2.2), and the receiver reports how many were marked ([`EcnFeedback::Accurate`], 2.3.1).
 //! Dependence on the round-trip time is reduced from `transition_rounds` rounds after slow start on, so that short
-//! transfers are not slowed down. cwnd is fractional internally; the connection's cwnd is rounded up and at least 2.
-//! Below 2 the pacing rate, which is computed from the fractional cwnd, is the limit.
+//! transfers are not slowed down. cwnd is fractional internally; the connection's cwnd follows it, rounded up to at
+//! least 2. Below 2 the pacing rate, which is computed from the fractional cwnd, is the limit.
 //!
 //! Source: draft-briscoe-iccrg-prague-congestion-control-04, whose sections are stated above; RFC 9331, section 4.3.
 //! Where the draft leaves a choice, the behaviour is that of the reference implementation for Linux (`tcp_prague`).
 //!
 //! Deviations: no fall-back for a classic AQM that marks (RFC 9331 asks for it where that is likely; it is off in the
 //! reference implementation), no smaller segments for small windows, no variation of the pacing rate, no paced
-//! chirping. All paths return exact counts, so the fall-back to Reno without them is omitted.
+//! chirping. The simulated receiver reports exact counts, so the fall-back to Reno without them is omitted.
 //!
-//! Reported: `alpha`, from 0 to 1, from the first mark on; `cwnd_fraction_packets`, cwnd before it is rounded.
+//! Reported: `alpha`, from 0 to 1, from the first reduction for a mark on; `cwnd_fraction_packets`, cwnd before it is
+//! rounded.
 
 use crate::{Ack, CaState, Conn, Controller, EcnFeedback, Param, Window};
 use rand_core::Rng;
@@ -32,7 +33,7 @@ use thalweg_units::{Bytes, Ecn, MSS, Packets, Rate, Span, Time};
 
 /// Weight of a sample in alpha (2.3.2).
 const GAIN: f64 = 1.0 / 16.0;
-/// Minimum cwnd of the connection.
+/// Minimum of the rounded cwnd.
 const CWND_MIN: Packets = Packets(2);
 /// Minimum pacing rate, in bits per second.
 const RATE_MIN: f64 = 100_000.0;
@@ -88,11 +89,11 @@ impl Settings {
     }
 }
 
-/// A reduction for a mark.
+/// A reduction of cwnd.
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
     at: Time,
-    /// Size of the reduction, in segments.
+    /// Segments that a loss restores: the size of a reduction for a mark, 0 for a loss.
     by: f64,
 }
 
@@ -110,7 +111,7 @@ pub(crate) struct Prague {
     settings: Settings,
     /// cwnd in segments; the connection's cwnd follows it.
     cwnd: f64,
-    /// The smoothed fraction of marked segments; `None` before the first mark.
+    /// The smoothed fraction of marked segments; `None` before the first reduction for a mark.
     alpha: Option<f64>,
     sample: Counts,
     /// [`Conn::delivered_ce`] at the latest ACK.
@@ -179,7 +180,8 @@ impl Prague {
         self.cwnd += acked / self.cwnd.max(1.0) * ratio * ratio;
     }
 
-    /// Reduces cwnd by the fraction `factor`, but not below the minimum rate. Returns the reduction in segments.
+    /// Reduces cwnd by the fraction `factor`, but not below the window of the minimum rate, which counts as at most one
+    /// segment. Returns the reduction in segments.
     fn reduce(&mut self, conn: &Conn, factor: f64) -> f64 {
         let srtt = conn.srtt.unwrap_or(Span::ZERO).as_secs_f64();
         let least = (RATE_MIN * srtt / (8.0 * conn.mss.0 as f64)).clamp(0.01, 1.0);
@@ -199,7 +201,7 @@ impl Prague {
         self.reduction = Some(Reduction { at: conn.now, by: 0.0 });
     }
 
-    /// Returns the connection's cwnd: the fractional cwnd, rounded up and at least 2.
+    /// Returns the fractional cwnd, rounded up and at least 2.
     fn rounded(&self) -> Packets {
         Packets(self.cwnd.ceil() as u64).max(CWND_MIN)
     }

@@ -8,8 +8,10 @@
 //!   loss               ssthresh = max(cwnd / 2, 2)
 //! ```
 //!
-//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. In a
-//! window with at most two samples, and in every state other than [`CaState::Open`], Vegas behaves as Reno.
+//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. A
+//! window with at most two samples is not evaluated; the ACK that ends it raises cwnd as in Reno. When the state
+//! becomes other than [`CaState::Open`], Vegas behaves as Reno until it is Open again or a segment is sent with nothing
+//! in flight.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (IEEE JSAC 13(8),
 //! 1995), section on congestion avoidance and modified slow start; behaviour of Linux 6.1 (`tcp_vegas`).
@@ -26,14 +28,15 @@
 //! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, at 43 ms of queue for 100,000
 //! segments. ssthresh is at least 2; with a cwnd of 2 Linux may set it to 1.
 //!
-//! Reported: `base_rtt_us` (0 before the first sample), `diff_packets` (the latest diff; 0 before the first).
+//! Reported: `base_rtt_us` (plus 1 us, as in Linux; 0 without a sample), `diff_packets` (the latest diff; 0 before the
+//! first).
 
 use crate::growth::{self, AdditiveIncrease};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Span};
 
-/// A window needs more samples than this: with fewer, all may come from delayed ACKs.
+/// A window is evaluated only with more samples than this, since few may all come from delayed ACKs.
 const FEW_SAMPLES: u64 = 2;
 
 pub(crate) const PARAMS: &[Param] = &[

@@ -25,7 +25,7 @@ pub(crate) trait Wrapped: Controller {
     /// Name in the catalog of this version with a CPU rule.
     const NAME_WITH_RULE: &'static str;
 
-    /// Pacing gain of Startup in 256ths, with this version's rounding.
+    /// Linux's pacing gain of Startup in 256ths, with this version's rounding.
     const STARTUP_GAIN: u32;
 
     /// Share of a BDP, in hundredths, below which the rule `paper` considers too few packets to be in flight. For

@@ -1,4 +1,5 @@
-//! Numbered packets for the tests of the relay: each carries its send time on the clock that all namespaces share.
+//! Traffic for the tests of the relay. UDP packets are numbered, and carry their send time on the clock that all
+//! namespaces share.
 //!
 //! ```text
 //! relay_traffic receive PORT                     prints number and nanoseconds on the way of each
@@ -19,7 +20,7 @@ use thalweg_lab::clock::monotonic_ns;
 /// Number of times that an unanswered packet is sent again.
 const TRIES: u32 = 3;
 
-/// Headers of IPv4 and UDP.
+/// Length of the headers of IPv4 and UDP in bytes.
 const HEADERS: usize = 28;
 
 type Outcome = Result<(), Box<dyn Error>>;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// Files that were not used for longer than this time are removed.
 const FORGET: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Returns the folder, which need not exist; `None` if the user has no home folder.
+/// Returns the folder, which need not exist; `None` without `XDG_CACHE_HOME` and `HOME`.
 pub(crate) fn folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_CACHE_HOME")

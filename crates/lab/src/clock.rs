@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thalweg_units::Time;
 
-/// Start of an experiment on CLOCK_MONOTONIC, which all namespaces of a machine share.
+/// Start of an experiment on CLOCK_MONOTONIC, which all network namespaces of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     start_ns: u64,

@@ -1,4 +1,4 @@
-//! The parsers of this crate, for `fuzz/`: each accepts any bytes.
+//! Parsers of this crate, for `fuzz/`: each accepts any bytes.
 
 use crate::{diag, relay, vm};
 

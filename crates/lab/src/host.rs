@@ -5,7 +5,7 @@ use crate::protocol::{Command, Configuration, HostEvent, Role};
 use crate::stage::{CommandQueue, EventWriter, HostReport, Stage, clock_event};
 use crate::{diag, meter, net, program, relay, session, traffic};
 
-/// Executes the commands on standard input until it ends.
+/// Executes the commands on standard input, at whose end the process exits.
 ///
 /// # Errors
 /// The error that stopped the host; it was also reported as an event.

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A host executes commands until its standard input ends, and then exits immediately, even within a command: hosts
-//! never outlive the engine. A host that cannot continue reports `failed` and exits. Rows follow only after `stop`, so
-//! that reporting them takes no time from the experiment; their times are relative to the start.
+//! never outlive the engine. A host that cannot continue reports `failed` and exits. Rows of tables follow only after
+//! `stop`, so that reporting them takes no time from the experiment; their times are relative to the start.
 //!
 //! The protocol does not depend on namespaces: the same lines are sent over a pipe or a guest's serial port.
 
@@ -42,7 +42,7 @@ pub enum Command {
         /// Reading of the host's CLOCK_MONOTONIC that is time zero; `None` if time zero is the receipt of this command.
         at_monotonic_ns: Option<u64>,
     },
-    /// A flow of another host is complete: flows that continue until then open no more connections.
+    /// A flow of another host is complete: flows that repeat until its end open no more connections.
     Over {
         /// Name of the flow.
         flow: String,
@@ -67,8 +67,7 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// A host at an end of the path: it opens connections and sends, or accepts connections and discards the data, or
-    /// does both.
+    /// A host at an end of the path, which may open connections and send, and accept connections and discard the data.
     End {
         /// Name of the host in the scenario.
         host: String,
@@ -89,10 +88,10 @@ pub enum Role {
         receiver: Port,
         /// The plan's capacity traces.
         traces: Traces,
-        /// File for the capture of all packets offered to the links.
+        /// File for the capture of the packets offered to the links; `None` without a capture.
         capture: Option<PathBuf>,
     },
-    /// A host that runs the programs of flows, in the same namespace as another host.
+    /// A host that runs the programs of flows, in the same namespace or guest as another host.
     Programs {
         /// Flows whose servers it runs, and the address of this host.
         serves: Vec<Outgoing>,
@@ -129,7 +128,7 @@ pub enum Role {
 /// Names of the directions of the path, as in the tables.
 pub const LINKS: [&str; 2] = ["forward", "reverse"];
 
-/// A flow, and the host that it goes to.
+/// A flow, and the address for its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outgoing {
@@ -195,7 +194,8 @@ pub struct Qdiscs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
-    /// Interface and handle (`"1:"`) of the discipline with the queue: backlog, drops, packets sent.
+    /// Interface and handle (`"1:"`) of the discipline with the queue, whose backlog, drops, marks and sent packets are
+    /// read.
     pub queue: (String, String),
     /// Interface and handle of the netem in front of it, whose drops are random losses.
     pub loss: Option<(String, String)>,
@@ -213,7 +213,7 @@ pub struct Qdisc {
 pub enum HostEvent {
     /// Everything is prepared.
     Configured {
-        /// Current values of the kernel settings.
+        /// Values of the applied kernel settings, as read back.
         sysctls: BTreeMap<String, String>,
         /// Congestion controls that the host's kernel has.
         cc: Vec<String>,
@@ -234,7 +234,7 @@ pub enum HostEvent {
     Flow(Box<FlowReport>),
     /// Sample of a connection.
     Sample(Box<SampleReport>),
-    /// Sample of the state of one congestion control.
+    /// One value of the state of a connection's congestion control.
     State(StateReport),
     /// Sample of a link.
     Queue(Box<QueueReport>),
@@ -242,7 +242,7 @@ pub enum HostEvent {
     ProgramRun(Box<ProgramRun>),
     /// The packets of one direction of a program's connection.
     Metered(Box<Metered>),
-    /// Sample of a program's connection, from the packets of the sender of the data.
+    /// Sample of a program's connection, in the direction of the data.
     MeterSample(Box<MeterSample>),
     /// State of the path during a session, every second.
     Status(Box<StatusReport>),
@@ -250,7 +250,7 @@ pub enum HostEvent {
     Connection(Box<ConnectionReport>),
     /// Label of the next flow in the rows of a session; flows are numbered in this order.
     Label(Box<FlowLabel>),
-    /// End of the experiment: no event follows.
+    /// End of the results: only `clock` events follow.
     Stopped {
         /// The host's measurements of itself, by names that include their units, such as `relay_lateness_p99_us`.
         measured: BTreeMap<String, f64>,
@@ -279,7 +279,8 @@ pub struct StatusReport {
     pub t_us: u64,
     /// Rate of IP packets that left the path, towards the receiver and towards the sender.
     pub rate_bps: [u64; 2],
-    /// Mean queueing delay of the direction that carries more; `None` without packets.
+    /// Queueing delay of the direction that carried more: its mean one-way delay above the smallest one so far; `None`
+    /// if no delay was measured.
     pub queue_us: Option<f64>,
     /// Share of packets that were lost in that direction; `None` if no packet entered it.
     pub loss_percent: Option<f64>,
@@ -296,9 +297,9 @@ pub struct ConnectionReport {
     pub to: SocketAddr,
     /// Congestion control; `None` if unknown or not applicable.
     pub cc: Option<String>,
-    /// Time at which the first packet entered the path.
+    /// Time of the first packet.
     pub start_us: u64,
-    /// Time at which the last data left the path.
+    /// Time at which the last data left the path; `start_us` if no data left it.
     pub end_us: u64,
     /// Payload that left the path; for TCP, each byte once.
     pub bytes: u64,
@@ -310,7 +311,7 @@ pub struct ConnectionReport {
     pub lost_packets: u64,
     /// Median of the smoothed round-trip times; `None` if no socket was sampled.
     pub rtt_us: Option<f64>,
-    /// Median of the one-way delays of the packets.
+    /// Median of the one-way delays of the packets; `None` if no delay was measured.
     pub delay_us: Option<f64>,
 }
 
@@ -319,13 +320,13 @@ pub struct ConnectionReport {
 pub struct FlowLabel {
     /// Protocol and port of the service, as the name of the flow.
     pub flow: String,
-    /// Congestion control.
+    /// Congestion control; `-` if unknown or not applicable.
     pub cc: String,
     /// Whether the data flows to the sender.
     pub is_up: bool,
 }
 
-/// A row of the table `flows`; the columns mean the same.
+/// A row of the table `flows`. Fields have the meaning of the columns of the same name; `flow` is an index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "crates/trace says what the columns mean")]
 pub struct FlowReport {
@@ -354,7 +355,7 @@ pub struct FlowReport {
     pub stall_us: Option<u64>,
 }
 
-/// A row of the table `samples`; the columns mean the same.
+/// A row of the table `samples`. Fields have the meaning of the columns of the same name; `flow` is an index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "crates/trace says what the columns mean")]
 pub struct SampleReport {
@@ -379,7 +380,7 @@ pub struct SampleReport {
 /// A run of a client of a flow that programs generate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRun {
-    /// The connection of the flow that the client makes.
+    /// The run's connection in the tables.
     #[serde(flatten)]
     pub of: Connection,
     /// Number of bytes to transfer.
@@ -392,7 +393,7 @@ pub struct ProgramRun {
     pub completed: bool,
     /// Whether the client received SIGTERM, at the flow's stop or the experiment's end.
     pub is_interrupted: bool,
-    /// Reading of the host's CLOCK_REALTIME at time zero, to which log files of programs are relative.
+    /// Reading of the host's CLOCK_REALTIME at time zero, for converting the timestamps in log files of programs.
     pub zero_realtime_us: u64,
 }
 
@@ -407,9 +408,9 @@ pub struct Metered {
     pub client: SocketAddr,
     /// Whether this is the direction of the flow's data.
     pub is_data: bool,
-    /// Time at which the first packet entered the path.
+    /// Time of the first packet.
     pub first_us: u64,
-    /// Time at which the last packet with payload left it.
+    /// Time at which the last packet with payload left the path; `None` if no such packet left it.
     pub last_us: Option<u64>,
     /// Payload that left the path; for TCP, each byte once.
     pub delivered_bytes: u64,
@@ -460,7 +461,7 @@ pub struct StateReport {
     pub value: f64,
 }
 
-/// A row of the table `queue`; the columns mean the same.
+/// A row of the table `queue`. Fields have the meaning of the columns of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "crates/trace says what the columns mean")]
 pub struct QueueReport {

@@ -1,12 +1,12 @@
-//! Converts the kernel's receive timestamps to the experiment's clock.
+//! Converts between CLOCK_REALTIME, which the kernel's receive timestamps use, and CLOCK_MONOTONIC.
 //!
-//! They are readings of CLOCK_REALTIME. Both clocks run at the same speed, and their difference changes only when a
-//! program sets the time of day. Therefore, the difference is measured periodically.
+//! Both clocks run at the same speed, and their difference changes only when the time of day is set. Therefore, the
+//! difference is measured periodically.
 
 use crate::clock::monotonic_ns;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Interval between two measurements: timestamps are wrong for at most a tenth of a second.
+/// Minimum interval between two measurements: after the time of day is set, timestamps are wrong for about this time.
 const INTERVAL_NS: u64 = 100_000_000;
 /// Number of readings per measurement; the reading with the shortest duration is used.
 const READINGS: u32 = 5;

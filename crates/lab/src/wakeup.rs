@@ -13,7 +13,7 @@ impl Wakeup {
     /// Opens a descriptor that is not readable yet.
     ///
     /// # Errors
-    /// If the limit of descriptors is reached.
+    /// If the kernel refuses, for example at the limit of descriptors.
     pub fn open() -> rustix::io::Result<Wakeup> {
         eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map(|fd| Wakeup(Arc::new(fd)))
     }

@@ -10,13 +10,13 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// Any policy, in the form in which it is configured, stored in snapshots, and simulated.
+/// Any policy, in the form in which it is stored in snapshots and simulated.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 pub enum AnyPolicy {
     /// Weights that never change.
     Static(Static),
-    /// Threshold rules from an exported policy file.
+    /// Threshold rules from a policy file.
     Rules(Rules),
     /// The rule and the learning algorithm of Oracle's bpftune.
     Bpftune(Bpftune),
@@ -24,7 +24,7 @@ pub enum AnyPolicy {
     Ab(Ab),
     /// Upper confidence bounds.
     Ucb(Ucb),
-    /// Epsilon-greedy: the best arm so far, and occasionally another one.
+    /// Epsilon-greedy: the best arm so far, and occasionally a random one.
     Greedy(Greedy),
     /// Thompson sampling, the default.
     Bayes(Bayes),

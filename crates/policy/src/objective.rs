@@ -7,10 +7,10 @@ use thalweg_units::{Bytes, MSS};
 /// The operator's objective for connections.
 ///
 /// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1
-/// between two arms is about a tenth of the time or of the rate, on any path. For long connections `s` is 1: the
-/// logarithm of throughput. For shorter ones it is the logarithm of completion time, and `s` = 1/2 removes half of the
-/// effect of the size: completion times grow with a power of the size between 0 and 1. This does not favour any arm,
-/// since arms do not choose sizes.
+/// between two arms is about a tenth of the time or of the rate, on any path. For long connections `s` is 1, and the
+/// first two terms are the logarithm of throughput. For shorter ones, which are evaluated by completion time, `s` is
+/// 1/2, because completion times grow with a power of the size between 0 and 1. This does not favour any arm, since
+/// arms do not choose sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     /// Minimum size of a connection that is evaluated: smaller ones fit into the initial window, and do not depend on

@@ -38,8 +38,7 @@ impl Size {
     pub const ALL: [Size; 3] = [Size::Short, Size::Medium, Size::Long];
 }
 
-/// Class of connections that are compared with each other. When a connection opens, its direction is known, but its
-/// size usually is not.
+/// Class of a connection that opens: its direction is known, but its size usually is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
     /// The side that opens the connection.
@@ -81,7 +80,7 @@ pub struct Outcome {
     pub busy: Span,
     /// Whether the application limited the connection for most of that time.
     pub is_app_limited: bool,
-    /// Whether the host was short of CPU during the connection.
+    /// Whether a shortage of CPU limited the connection; false if unknown.
     pub is_cpu_limited: bool,
     /// Data segments sent, including retransmissions.
     pub segments: Packets,

@@ -38,8 +38,8 @@ impl Places {
         self.tables.iter().flat_map(|table| &table.columns).map(String::as_str)
     }
 
-    /// Returns the value of a column of the longest network that contains `prefix`; `None` if there is no such network,
-    /// or its field is empty. If several tables have such a column, the first one is used.
+    /// Returns the value of a column of the longest network that contains `prefix`; `None` if the column or such a
+    /// network does not exist, or the field is empty. If several tables have such a column, the first one is used.
     pub fn value(&self, prefix: Prefix, column: &str) -> Option<&str> {
         let named = |table: &Table| table.columns.iter().position(|name| name == column);
         let (table, at) = self.tables.iter().find_map(|table| Some((table, named(table)?)))?;

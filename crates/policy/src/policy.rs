@@ -1,4 +1,4 @@
-//! The trait that all policies implement.
+//! The trait that all policies implement, and explanations of their weights.
 
 use crate::arm::{Arm, ArmId, Arms};
 use crate::outcome::{Class, Loss, Outcome};
@@ -10,7 +10,7 @@ use thalweg_units::Time;
 
 /// A policy, which computes weights from outcomes.
 pub trait Policy {
-    /// Returns the name by which the policy is selected.
+    /// Returns the name of the policy, as `tune status` shows it.
     fn name(&self) -> &'static str;
 
     /// Updates the state with a connection that closed at `now`. Returns the resulting changes.
@@ -52,8 +52,8 @@ pub struct ArmView {
     pub connections: f64,
     /// Number of connections that used the arm as the best one, if the policy counts them.
     pub greedy: Option<u64>,
-    /// Gain over the system's default, as a difference of rewards: 0.1 is about a tenth of the time or the rate.
-    /// `None`: unknown, or the policy uses other terms.
+    /// Gain over the system's default, as a difference of rewards: 0.1 is about a tenth of the time or the rate. `None`
+    /// for the default itself, and if the policy does not estimate gains.
     pub gain: Option<Interval>,
     /// Cost, if the policy uses costs.
     pub cost: Option<f64>,

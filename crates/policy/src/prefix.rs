@@ -146,8 +146,8 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Creates a tree with destinations of these lengths instead of /24 and /48. Levels that are not shorter are
-    /// removed.
+    /// Creates a tree with destinations of these lengths, at most /32 and /128, instead of /24 and /48. Networks that
+    /// are not shorter than the destinations are removed.
     pub fn with_leaves(v4: u8, v6: u8) -> Tree {
         let shorter = |leaf: u8, levels: Vec<u8>, most: u8| {
             let leaf = leaf.min(most);

@@ -3,11 +3,11 @@
 //! | | 6.1 | 6.12 | 6.18 |
 //! | --- | --- | --- | --- |
 //! | part of the receive buffer that is window | half | payload / memory of a segment | as 6.12 |
-//! | receive buffer for `c` bytes read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + the span of data beyond a gap, more while `c` grows |
+//! | window for which the receive buffer is sized, if `c` bytes are read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + the span of data beyond a gap, more while `c` grows |
 //! | memory of a piece in the send buffer besides its payload | 1280 bytes | 832 bytes | as 6.12 |
 //! | memory of a segment that the send buffer is sized for | 4352 bytes | 4352 bytes | 2304 bytes |
 //! | memory of a full segment in the receive buffer | 2728 bytes | 2408 bytes | 2304 bytes |
-//! | memory of a further segment beyond a gap | as the first | its payload, and 960 bytes for every 17 | as the first |
+//! | memory of a segment that directly follows another one beyond a gap | that of a full segment | its payload, and 960 bytes for every 17 segments | as 6.1 |
 //! | bytes counted as read in a round trip that fills a gap | all | all, less those still queued | all |
 //! | time that a write takes per packet | none | 2 to 4 us | as 6.12 |
 //!
@@ -43,7 +43,7 @@ impl Held {
         Held { bytes: self.bytes + u64::from(len), runs: self.runs + 1 }
     }
 
-    /// Returns the held data without the `len` bytes that have just arrived.
+    /// Subtracts `len` bytes that have just arrived; the number of runs stays the same.
     pub fn without(self, len: u32) -> Held {
         Held { bytes: self.bytes.saturating_sub(u64::from(len)), ..self }
     }
@@ -106,8 +106,8 @@ impl KernelGeneration {
         self == KernelGeneration::Linux6_12
     }
 
-    /// Returns the duration of a write during which `packets` are sent: 2 to 4 us each. ACKs that arrive during the
-    /// write are handled at the end of the write, and trigger the transmission of the short rest of the stream.
+    /// Returns the duration of a write during which `packets` are sent: 2 to 4 us per packet, zero on 6.1. In Linux,
+    /// ACKs that arrive during the write are handled at its end, and release a short last segment.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
         if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;
@@ -116,8 +116,7 @@ impl KernelGeneration {
         Span(per_packet_ns.saturating_mul(packets))
     }
 
-    /// Whether the share of the receive buffer that is usable as window is measured (since 6.6), instead of half of the
-    /// buffer.
+    /// Whether the share of the receive buffer that is usable as window is measured (since 6.6); otherwise it is half.
     pub(crate) fn measures_window(self) -> bool {
         self != KernelGeneration::Linux6_1
     }

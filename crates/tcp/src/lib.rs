@@ -15,12 +15,12 @@
 //!   wake ───┘
 //! ```
 //!
-//! The stream is split into segments once: every segment has a number and keeps its length. Windows and data in flight
-//! are counted in segments, as in Linux.
+//! The stream is split into segments once: every segment has a number and keeps its length. The congestion window and
+//! data in flight are counted in segments, as in Linux.
 //!
 //! The reference is Linux 6.1.192, the long-term kernel of autumn 2025, with its backports. The module `kernel` lists
-//! the modelled differences of later generations. Not modelled: later kernels repeat the first four SYNs at intervals
-//! of a second.
+//! the modelled differences of later generations. Not modelled: since 6.5, Linux repeats the SYN five times at
+//! intervals of a second before it doubles the interval.
 //!
 //! # Deviations from Linux
 //!

@@ -78,7 +78,7 @@ pub struct Syn {
 pub struct Established {
     /// The sender's timestamp.
     pub tsval: Timestamp,
-    /// Echoed timestamp of the packet that this one answers.
+    /// Echoed timestamp: the receiver's latest.
     pub tsecr: Timestamp,
 }
 
@@ -91,7 +91,7 @@ pub struct Data {
     pub offset: Bytes,
     /// Payload bytes, at least 1 and at most the MSS.
     pub len: u32,
-    /// Whether the segment carries the PSH flag: it is the last one of a burst or of a write.
+    /// Whether the segment carries the PSH flag, for example at the end of a burst of several segments or of the stream.
     pub is_push: bool,
     /// ECN field of the IP header.
     pub ecn: Ecn,
@@ -108,18 +108,18 @@ pub struct Data {
 pub struct SynAck {
     /// Receive window in bytes; not scaled, so at most 65535.
     pub window: Bytes,
-    /// Whether the SYN-ACK accepts ECN: the flag ECE without CWR.
+    /// Whether the SYN-ACK accepts ECN.
     pub is_ecn: bool,
     /// The receiver's timestamp.
     pub tsval: Timestamp,
-    /// Echoed timestamp of the SYN that this packet answers.
+    /// Echoed timestamp of the first SYN that arrived.
     pub tsecr: Timestamp,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPacket {
-    /// First segment that the receiver does not have.
+    /// The left edge: all segments below it are acknowledged.
     pub next: Seq,
     /// Receive window in bytes, starting at `next`.
     pub window: Bytes,
@@ -129,9 +129,9 @@ pub struct AckPacket {
     pub ce_segments: u32,
     /// The receiver's timestamp.
     pub tsval: Timestamp,
-    /// Echoed timestamp of the segment that last advanced the left edge (RFC 7323, section 4.3).
+    /// Echoed timestamp, chosen as in RFC 7323, section 4.3.
     pub tsecr: Timestamp,
-    /// The segments received beyond `next`, and those received twice.
+    /// Blocks of segments received beyond `next`, preceded by a segment that has arrived twice, if there is one.
     pub sack: SackList,
 }
 
@@ -155,7 +155,7 @@ impl ToReceiver {
         }
     }
 
-    /// Sets the ECN field of a segment to CE.
+    /// Sets the ECN field to CE if the packet carries data.
     pub fn mark_ce(&mut self) {
         if let ToReceiver::Data(data) = self {
             data.ecn = Ecn::Ce;

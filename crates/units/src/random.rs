@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A probability from 0 to 1.
+/// A probability from 0 to 1. Deserialization does not check the range.
 ///
 /// It is a float, because papers use loss ratios as small as 1e-12; [`Probability::sample`] compares it with random
 /// bits at a resolution of 2^-64.

@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// A number of packets (for TCP: of full-sized segments, the unit of Linux's congestion window).
+/// A number of packets (for TCP: of segments, the unit of Linux's congestion window).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Packets(pub u64);

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
-/// An instant: nanoseconds since the experiment began.
+/// An instant: nanoseconds since an origin, such as the start of the experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Time(pub u64);
@@ -18,7 +18,7 @@ pub struct Time(pub u64);
 pub struct Span(pub u64);
 
 impl Time {
-    /// The start of the experiment.
+    /// The origin.
     pub const ZERO: Time = Time(0);
     /// The maximum, later than every event.
     pub const MAX: Time = Time(u64::MAX);
@@ -28,7 +28,7 @@ impl Time {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the whole microseconds since the start, rounded down.
+    /// Returns the whole microseconds since the origin, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }

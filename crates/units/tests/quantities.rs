@@ -1,4 +1,4 @@
-//! Quantities parse their own output and reject ambiguous text. The Python tests use the same vectors.
+//! Tests of the quantities. The vectors of parsed texts are shared with the Python tests.
 
 use serde_json::Value;
 use thalweg_units::{Bytes, ParseError, Probability, Rate, Span};

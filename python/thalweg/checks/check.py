@@ -46,7 +46,7 @@ class Side:
     unit: units.Exponents | None
 
     def value(self, values: Mapping[Term, float | None]) -> float | None:
-        """Return the value from those of its terms; None if one is missing, or the result is not finite."""
+        """Return the value from those of its terms; None if one is missing, or the result is not a finite number."""
         numbers = {name: values[term] for name, term in self.terms.items()}
         return expressions.value(self.expression, {**numbers, **self.constants})
 
@@ -85,13 +85,14 @@ class Bound:
 
     @property
     def unit(self) -> str:
-        """The unit of both sides; empty for plain numbers."""
+        """The unit of both sides; empty for numbers without a unit, and for units without a name."""
         return units.name_of(self.left.unit if self.left.unit is not None else self.right.unit)
 
     def check_units(self) -> None:
-        """Raise `TermError` if the sides have different units, or a fraction is compared with a number above 1.
+        """Check the units of the sides; the number 0 has every unit.
 
-        The number 0 has every unit.
+        Raises:
+            TermError: If the sides have different units, or a fraction is compared with a number above 1.
         """
         measured, other = (self.left, self.right) if self.left.terms else (self.right, self.left)
         if other.is_zero or measured.is_zero:
@@ -120,7 +121,8 @@ class Check:
             flows: Names of the scenario's flows.
             points: Values of the sweep's keys at each point.
 
-        Raises `TermError` if it is not a comparison, names something unknown, or compares different units.
+        Raises:
+            TermError: If it is not a comparison, names something unknown, or compares different units.
 
         >>> Check.parse("goodput(a) >= 5Mbps", ["a"]).bounds[0].right.value({})
         5000000.0
@@ -152,7 +154,8 @@ class Check:
     def places(self, points: Mapping[int, Mapping[str, Value]]) -> "list[Place]":
         """Return the points at which the check must hold: one per combination of the keys that a term leaves open.
 
-        Raises `TermError` if a term refers to a point that is not in the sweep.
+        Raises:
+            TermError: If a term refers to a point that is not in the sweep.
         """
         fixed = set.intersection(*(set(term.at) for term in self.terms))
         numbers = {frozenset(point.items()): number for number, point in points.items()}
@@ -186,7 +189,8 @@ def parse_all(
 ) -> list[Check]:
     """Parse the checks of a command line.
 
-    Raises `ThalwegErrors` with all mistakes.
+    Raises:
+        ThalwegErrors: If there are mistakes.
     """
     checks, mistakes = [], []
     for text in texts:

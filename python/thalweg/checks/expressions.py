@@ -1,4 +1,4 @@
-"""Arithmetic over the keys of a point: numbers, names, + - * / **, brackets, min, max, sqrt, log, log2, exp.
+"""Arithmetic expressions: numbers, names, + - * / **, brackets, min, max, sqrt, log, log2, exp.
 
     value("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)", {"rate_bps": 1e9, "rcvbuf_bytes": 1e6, "rtt_s": 0.01})
 

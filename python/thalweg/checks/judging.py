@@ -27,7 +27,7 @@ SLACK = 1e-9
 """Relative tolerance for rounding errors of floating-point arithmetic."""
 
 MAX_REPETITIONS = 1000
-"""Maximum recommended number of repetitions; if more would be needed, the two sides are practically equal."""
+"""If more repetitions than this would be needed, the two sides count as practically equal."""
 
 Values = Mapping[tuple[str, str | None], Mapping[tuple[int, int], float]]
 """Values by measure and flow, then by experiment and repetition."""
@@ -66,7 +66,8 @@ class Outcome:
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
     """Judge checks by the trustworthy experiments of a run.
 
-    Raises `TermError` if a check refers to a point that is not in the run's sweep.
+    Raises:
+        TermError: If a check refers to a point that is not in the run's sweep.
     """
     rows = analysis.repetitions(run, measures={term.measure for check in checks for term in check.terms})
     values, repetitions = _values(rows), set(rows.select("experiment", "repetition").iter_rows())

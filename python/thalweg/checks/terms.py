@@ -33,7 +33,8 @@ class Term:
     def of(cls, measure: str, flow: str | None, flows: Sequence[str]) -> "Term":
         """Create a term and check its names; `flows` are those of the scenario.
 
-        Raises `TermError` if a name is unknown, or the flow is missing or superfluous.
+        Raises:
+            TermError: If a name is unknown, or the flow is missing or superfluous.
         """
         measures = [*MEASURES, HARM]
         if measure not in measures:

@@ -36,9 +36,10 @@ EXAMPLES: dict[Exponents, str] = {RATE: "5Mbps", TIME: "60ms", FREQUENCY: "10/s"
 
 
 def unit_of(text: str, units: Mapping[str, Exponents]) -> Exponents | None:
-    """Return the unit of a valid expression; None if it consists of plain numbers, or is a logarithm or exponential.
+    """Return the unit of a valid expression; None for plain numbers, logarithms, exponentials and variable powers.
 
-    Raises `TermError` if different units are added, or are arguments of min or max.
+    Raises:
+        TermError: If different units are added, or are arguments of min or max.
 
     >>> unit_of("rate * 2 * rtt", {"rate": RATE, "rtt": TIME}), unit_of("2 + 3", {})
     ((1, 0, 0), None)

@@ -29,8 +29,9 @@ Modules = Annotated[
 def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
     """Make the engine use a kernel; None: its default.
 
-    Raises `ThalwegError` if the kernel or the folder of modules does not exist, there are modules without a kernel, or
-    the engine has no guests.
+    Raises:
+        ThalwegError: If the kernel or the folder of modules does not exist, there are modules without a kernel, or the
+            engine has no guests.
     """
     from thalweg.kernel import guests
 

@@ -21,7 +21,7 @@ class Command(TyperCommand):
         """Parse `args`, the words after the command.
 
         Raises:
-            ThalwegError: An option that takes one value is given several times.
+            ThalwegError: If an option that takes one value is given several times.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, count in Counter(order).items():

@@ -150,7 +150,7 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
 
 
 def _from_memory(error: MemoryError) -> ThalwegError:
-    """Convert a failed allocation to an error: absurd times in a damaged table lead to huge series."""
+    """Convert a failed allocation to an error; for example, absurd times in a damaged table lead to huge series."""
     return ThalwegError(
         "short-of-resources",
         f"memory: {str(error).lower() or 'an allocation failed'}",

@@ -26,8 +26,10 @@ def load(
 ) -> scenario.Document:
     """Read and check a scenario, with the overrides of the command line.
 
-    Raises `ThalwegErrors` with all mistakes, including congestion controls that the engine lacks. If these are the only
-    mistakes, they are left to `plan_for`.
+    If the only mistakes are congestion controls that the engine lacks, they are left to `plan_for`.
+
+    Raises:
+        ThalwegErrors: If there are other mistakes; the errors include such congestion controls.
     """
     values = settings.parse(overrides)
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}

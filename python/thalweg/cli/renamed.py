@@ -20,7 +20,7 @@ class Command(helped.Command):
         """Parse `args`, the words after the subcommand.
 
         Raises:
-            ThalwegError: One of them is the earlier name of an option of this command.
+            ThalwegError: If one of them is the earlier name of an option of this command.
         """
         options = {name for parameter in self.params for name in parameter.opts}
         for word in args[: args.index("--") if "--" in args else None]:

@@ -10,7 +10,8 @@ from thalweg.scenario.document import TomlValue
 def parse(settings: Sequence[str]) -> dict[str, TomlValue]:
     """Parse settings.
 
-    Raises `ThalwegError` if one is not KEY=VALUE, or its value is a table.
+    Raises:
+        ThalwegError: If one is not KEY=VALUE, or its value is a table or a malformed list.
 
     >>> parse(["path.buffer=2bdp", "path.loss=[0, 0.01]", 'name="x"'])
     {'path.buffer': '2bdp', 'path.loss': [0, 0.01], 'name': 'x'}

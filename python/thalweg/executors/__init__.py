@@ -54,8 +54,8 @@ def execute(work: Work, executor: str = DEFAULT) -> Outcome:
         The outcome, as `thalweg.run.execute` returns it.
 
     Raises:
-        ThalwegError: If there is no such executor, it cannot be reached, a worker cannot run the plan, or what
-            `thalweg.run.execute` raises.
+        ThalwegError: If the executor is unknown or cannot be reached, a worker cannot run the plan, or for the
+            reasons of `thalweg.run.execute`.
     """
     check(executor)
     if executor == DEFAULT:

@@ -39,7 +39,8 @@ NO_WORKER_S = 60.0
 def check() -> None:
     """Check that Dask is installed.
 
-    Raises `ThalwegError` if it is not.
+    Raises:
+        ThalwegError: If it is not.
     """
     if find_spec("distributed") is None:
         raise ThalwegError(
@@ -54,8 +55,9 @@ def check() -> None:
 def execute(work: Work, address: str) -> Outcome:
     """Run the work on the cluster whose scheduler is at `address`, as in `tcp://10.0.0.1:8786`.
 
-    Raises `ThalwegError` if the engine runs in real time, the run directory belongs to another plan or cannot be
-    written, the cluster cannot be reached, or a worker cannot run the plan.
+    Raises:
+        ThalwegError: If the engine runs in real time, the run directory belongs to another plan or cannot be written,
+            the cluster or its workers cannot be reached, or a worker cannot run the plan.
     """
     refuse_real_time(work, address)
     joined = Joined(work)

@@ -1,4 +1,4 @@
-"""The executor `local`: the engine of this machine, on all its cores."""
+"""The executor `local`: the engine of this machine."""
 
 from thalweg import run
 from thalweg.executors.work import Work

@@ -31,7 +31,8 @@ class Joined:
     def __init__(self, work: Work) -> None:
         """Create the run directory, or check that the existing one belongs to this plan.
 
-        Raises `ThalwegError` if it belongs to another plan, engine or version, or cannot be written.
+        Raises:
+            ThalwegError: If it belongs to another plan, engine or version, or cannot be written.
         """
         self._work = work
         run.execute(work.plan, work.out, binary=work.binary, command=work.command, due=[])
@@ -43,7 +44,7 @@ class Joined:
         self.outcome = Outcome(experiments=len(due), present=len(due) - len(self.missing))
 
     def begin(self, at_a_time: int) -> None:
-        """Report the planned work."""
+        """Report the planned work; `at_a_time` is the number of experiments that run in parallel."""
         outcome = self.outcome
         self._work.listener(
             {
@@ -66,7 +67,8 @@ class Joined:
     def add(self, folder: Path, events: Sequence[EngineEvent]) -> None:
         """Merge the run directory of a shard, and report its events.
 
-        Raises `ThalwegError` if the shard is of another version of results, or the run directory cannot be written.
+        Raises:
+            ThalwegError: If the shard is of another version of results, or the run directory cannot be written.
         """
         _merge(self._work.binary, self._work.out, folder)
         # If a shard was restarted, only the last end event of an experiment counts.

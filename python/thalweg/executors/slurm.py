@@ -43,7 +43,8 @@ NO_PROGRAM = 127
 def check() -> None:
     """Check that Slurm's commands are installed.
 
-    Raises `ThalwegError` if one is not.
+    Raises:
+        ThalwegError: If one is not.
     """
     for program in PROGRAMS:
         if shutil.which(program) is None:
@@ -59,8 +60,9 @@ def check() -> None:
 def execute(work: Work) -> Outcome:
     """Run the work as a job array.
 
-    Raises `ThalwegError` if the engine runs in real time, the run directory belongs to another plan or cannot be
-    written, Slurm refuses the job, or a node cannot run the engine.
+    Raises:
+        ThalwegError: If the engine runs in real time, the run directory belongs to another plan or cannot be written,
+            Slurm refuses a command, or a node cannot run the engine.
     """
     refuse_real_time(work, "slurm")
     joined = Joined(work)
@@ -89,7 +91,7 @@ def execute(work: Work) -> Outcome:
 
 
 def _script(work: Work, folder: Path) -> str:
-    """Return the script of a task; it writes its exit code to a file, which is either complete or absent."""
+    """Return the script of a task; it writes the engine's exit code to a file, which is either complete or absent."""
     engine, directory = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
     return f"""#!/bin/sh
 cd {directory} || exit 1
@@ -118,11 +120,13 @@ class _Job:
     def finished(self) -> Iterator[int]:
         """Submit all tasks, and yield each as it ends; a task that ends without a result is submitted again.
 
-        Raises `ThalwegError` if a task has ended without a result `MAX_ATTEMPTS` times, or Slurm refuses a command.
+        Raises:
+            ThalwegError: If a task has ended without a result `MAX_ATTEMPTS` times, or Slurm refuses a command.
         """
         self._submit(self.waiting)
         while self.waiting:
-            queued = self._queued()  # before the files: a dequeued task has written its file
+            # The queue is read before the files, because a task writes its file before it leaves the queue.
+            queued = self._queued()
             yield from self._ended()
             if lost := self.waiting - queued:
                 time.sleep(LOOK_EVERY_S)  # a shared file system may show a file with delay

@@ -25,7 +25,8 @@ class Work:
     binary: Path
     """The engine of this machine."""
     threads: int | None = None
-    """Experiments that run in parallel on this machine, or in each shard. None: one per CPU for `local`, one per shard.
+    """Experiments that run in parallel on this machine, or in each shard. None: the engine's default for `local`, one
+    per shard for the others.
     """
     command: Sequence[str] = ()
     """The user's command, which the run directory stores."""

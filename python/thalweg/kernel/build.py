@@ -72,8 +72,12 @@ class Built:
 def build(order: Order, listener: BuildListener) -> Built:
     """Build a kernel, unless it exists, and make the engine use it.
 
-    Raises `ThalwegError` if a requirement is missing, an option has no effect, another build is running, or make fails;
-    raises `KeyboardInterrupt` after a signal. In all these cases only the log of the build remains.
+    After an error or a signal, only the log of the build remains.
+
+    Raises:
+        ThalwegError: If a requirement is missing, an option has no effect, another build is running, make fails, or the
+            store cannot be written.
+        KeyboardInterrupt: After a signal.
     """
     registers_bytes = registers.size_bytes()
     fragments = [Fragment.ours()]

@@ -1,7 +1,7 @@
 """Starts the programs of a build, logs their output to one file, and terminates them when thalweg exits.
 
-Each gets a separate process group. A Ctrl-C therefore reaches only thalweg, which terminates the whole group, including
-compilers that make has started. If thalweg dies, the kernel terminates the program that thalweg started.
+`run` gives each a separate process group. A Ctrl-C therefore reaches only thalweg, which terminates the whole group,
+including compilers that make has started. If thalweg dies, the kernel terminates the program that thalweg started.
 """
 
 import os
@@ -82,7 +82,8 @@ def run(
 ) -> None:
     """Run a program, and call `listener` with each line that it prints.
 
-    Raises `ThalwegError` with the end of the log if it fails.
+    Raises:
+        ThalwegError: If it fails; the error contains the end of the log.
     """
     log.write(f"$ {' '.join(command)}\n".encode())
     with _started(command, folder) as program:
@@ -96,7 +97,7 @@ def run(
 
 
 def read(command: Sequence[str]) -> str | None:
-    """Run a program without side effects; return its output, or None if it fails."""
+    """Run a program without the log; return its output, or None if it fails."""
     try:
         process = subprocess.run(command, env=environment(), capture_output=True, text=True, errors="replace")
     except OSError:

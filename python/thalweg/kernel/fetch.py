@@ -67,8 +67,11 @@ def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced
     """Fetch the kernel of a package, unless it exists, and make guests use it.
 
     `package` may be a metapackage that depends on a kernel package. `suite`, such as bookworm-backports, need not be
-    among apt's sources. Raises `ThalwegError` if a requirement is missing or a step fails, and `KeyboardInterrupt`
-    after a signal; then only the log remains.
+    among apt's sources. After an error or a signal, only the log remains.
+
+    Raises:
+        ThalwegError: If a requirement is missing or a step fails.
+        KeyboardInterrupt: After a signal.
     """
     _check_programs()
     try:

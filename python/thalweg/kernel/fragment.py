@@ -41,7 +41,11 @@ class Fragment:
 
     @classmethod
     def load(cls, file: Path) -> "Fragment":
-        """Read a user's fragment. Raises `ThalwegError` if it cannot be read or is malformed."""
+        """Read a user's fragment.
+
+        Raises:
+            ThalwegError: If it cannot be read or is malformed.
+        """
         try:
             return parse(file.read_text(encoding="utf-8"), str(file))
         except (OSError, UnicodeDecodeError) as error:
@@ -57,7 +61,8 @@ class Fragment:
 def parse(text: str, name: str) -> Fragment:
     """Parse a fragment; a later line takes precedence over an earlier one.
 
-    Raises `ThalwegErrors` for malformed lines.
+    Raises:
+        ThalwegErrors: If lines are malformed.
 
     >>> parse('CONFIG_HZ=250\\n# CONFIG_IPV6 is not set\\n', "x").options
     {'CONFIG_HZ': '250', 'CONFIG_IPV6': 'n'}
@@ -86,7 +91,8 @@ def parse(text: str, name: str) -> Fragment:
 def merged(fragments: list[Fragment]) -> dict[str, str]:
     """Merge fragments; the last one that sets an option takes precedence.
 
-    Raises `ThalwegErrors` if a fragment disables a required option of the first one, the engine's fragment.
+    Raises:
+        ThalwegErrors: If a fragment disables a required option of the first one, the engine's fragment.
     """
     base, *others = fragments
     mistakes = [
@@ -126,8 +132,11 @@ def wrapper(kconfig: str, ticks: str) -> str:
 def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
     """Compare the requested options with the resulting configuration.
 
-    Returns the missing optional ones of the engine's fragment, as text. Raises `ThalwegErrors` for all other missing
-    ones.
+    Returns:
+        The missing optional ones of the engine's fragment, as text.
+
+    Raises:
+        ThalwegErrors: If any other option is missing.
     """
     holds = parse(config, "").options if config else {}
     requested = merged(fragments)

@@ -53,7 +53,11 @@ class KernelSource(Protocol):
         """Return the tree and the SHA-256 of the source; `folder` is for fetched files."""
 
     def check_unchanged(self) -> None:
-        """Raise `ThalwegError` if the source has changed since the start of the build."""
+        """Check that the source has not changed since the start of the build.
+
+        Raises:
+            ThalwegError: If it has.
+        """
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ class SourcePackage(AptPackage):
     def find(cls, options: Sequence[str] = ()) -> "SourcePackage":
         """Look up the source of the distribution's kernel in apt, with these options.
 
-        Raises `ThalwegError` if apt does not find it.
+        Raises:
+            ThalwegError: If apt does not find it.
         """
         depends = commands.read(["apt-cache", *options, "depends", META]) or ""
         named = re.search(rf"Depends: ({META}-[\w.]+)", depends)
@@ -135,7 +140,8 @@ class SourceTree:
     def find(cls, folder: Path) -> "SourceTree":
         """Inspect a tree.
 
-        Raises `ThalwegError` if it is not a kernel's, is too old, lacks virtual time, or was configured in place.
+        Raises:
+            ThalwegError: If it is not a kernel's, is too old, lacks virtual time, or was configured in place.
         """
         tree = folder.resolve()
         check(tree)
@@ -169,7 +175,8 @@ class SourceTree:
 def check(tree: Path) -> None:
     """Check that a folder is a kernel source that can be built.
 
-    Raises `ThalwegError` if it is not.
+    Raises:
+        ThalwegError: If it is not.
     """
     version = version_of(tree)
     if version is None:

@@ -141,7 +141,8 @@ def current() -> Kernel | None:
 def named(name: str) -> Kernel:
     """Find a kernel by its name.
 
-    Raises `ThalwegError` if the name is unknown.
+    Raises:
+        ThalwegError: If the name is unknown.
     """
     present = kernels()
     for kernel in present:
@@ -178,7 +179,10 @@ def replace(finished: Path, target: Path) -> Path:
 def building() -> Iterator[Path]:
     """Yield a new folder for a build, and remove it afterwards; only one build runs at a time.
 
-    Remains of killed builds are removed first. Raises `ThalwegError` if another build is running.
+    Remains of killed builds are removed first.
+
+    Raises:
+        ThalwegError: If another build is running.
     """
     place().mkdir(parents=True, exist_ok=True)
     with (place() / "lock").open("a+") as lock:

@@ -1,4 +1,4 @@
-"""Queries a suite of the distribution that is not among apt's sources, without root and without changing
+"""Queries a suite of the distribution that need not be among apt's sources, without root and without changing
 the sources.
 """
 
@@ -34,7 +34,7 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
         Options of apt-get and apt-cache.
 
     Raises:
-        ThalwegError: If apt has no sources, or the distribution has no such suite.
+        ThalwegError: If apt has no sources, or the distribution has no such suite or does not respond.
     """
     form = "$(SITE)|$(RELEASE)"
     said = commands.read(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]) or ""

@@ -37,8 +37,9 @@ SOURCE_BYTES = 1900 * 10**6
 def check(folder: Path, *, needs_source: bool) -> None:
     """Check everything that a build in `folder` requires.
 
-    Raises `ThalwegError` that names the first missing one of: x86-64, apt-get (if a source is fetched), programs and
-    headers (all missing ones), disk space.
+    Raises:
+        ThalwegError: If something is missing. It names the first missing one of: x86-64, apt-get (if a source is
+            fetched), programs and headers (all missing ones), disk space.
     """
     programs = PROGRAMS | (UNPACKING if needs_source else {})
     if platform.machine() != "x86_64":

@@ -19,7 +19,8 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     """Resolve every experiment of a checked scenario, in the order of its sweep; the repetitions of a point are
     consecutive.
 
-    Raises `ThalwegErrors` if `engine` does not support a setting; the error names engines of `others` that do.
+    Raises:
+        ThalwegErrors: If `engine` does not support a setting; the error names engines of `others` that do.
     """
     raw = document.raw
     if errors := honours.check(document, engine, others):

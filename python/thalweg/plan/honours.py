@@ -27,7 +27,8 @@ NAMED = ("host", "cc_params")
 def check(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:
     """Return an error for each setting that `engine` does not support at the points of the document's sweep.
 
-    Support for a value depends only on its key, so every value is checked once instead of at every point.
+    Except for parameters of congestion controls, support for a value depends only on its key, so every value is checked
+    once instead of at every point.
     """
     base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
     swept = document.swept

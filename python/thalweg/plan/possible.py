@@ -28,8 +28,11 @@ def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], 
     """Plan the part of a checked scenario that `engine` can run.
 
     With `any_cc`, congestion controls that no engine has here are excluded instead of reported as mistakes: an engine
-    that has them may not run on this machine. Raises `ThalwegErrors` if the engine lacks anything but congestion
-    controls.
+    that has them may not run on this machine.
+
+    Raises:
+        ThalwegErrors: If the engine lacks anything but congestion controls, or, without `any_cc`, no engine has one of
+            these.
     """
     # This treats the engine as if it had every known algorithm.
     algorithms = _named(document) if any_cc else {}

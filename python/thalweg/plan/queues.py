@@ -15,7 +15,7 @@ LIMITS_PACKETS = MappingProxyType(
 """Default limits in packets, from sch_codel.c, sch_fq_codel.c and so on in Linux."""
 
 FRAME_BYTES = 1514
-"""Full-sized frame in Linux's disciplines, including the Ethernet header: the default quantum."""
+"""Full-sized frame in Linux's disciplines, including the Ethernet header; default quanta are multiples of it."""
 
 MEMORY_LIMIT_BYTES = 32 << 20
 
@@ -38,7 +38,7 @@ def resolve(
 
     Args:
         queue: The discipline in the scenario.
-        buffer: The link's buffer: the limit of fifo and red.
+        buffer: The link's buffer: the limit of fifo, and of red unless it sets a limit.
         rate_bps: The rate at which red's average decays while the queue is idle; None: 10 Mbit/s, as in tc.
         is_buffer_set: Whether the scenario sets the buffer, which then also limits the other disciplines, unless they
             set a limit.

@@ -1,6 +1,6 @@
 """Resolves one point of the sweep: all units are parsed, and all defaults are filled in.
 
-The point has been checked, so that all values exist and are well-formed.
+The point has been checked, so that its values are well-formed.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Base classes of the generated models of the plan."""
+"""Base class of the generated models of the plan."""
 
 from pydantic import BaseModel, ConfigDict
 

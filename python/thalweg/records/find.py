@@ -1,7 +1,7 @@
-"""Finds the record files of folders, without copies, files that were merged into others and foreign files.
+"""Finds record files in files and folders, without copies, files that were merged into others and foreign files.
 
-The agent writes a file at each flush, named after its flushes, and merges the files of an hour into one before it
-removes them. After a crash between the two steps both exist; the flush numbers in the names show it.
+The agent writes a file at each flush, and later merges consecutive files into one before it removes them. After a crash
+between the two steps both exist; the flush numbers in the names show which files may have been merged.
 """
 
 import hashlib
@@ -63,8 +63,9 @@ class FoundFiles:
 def find(paths: Sequence[Path]) -> FoundFiles:
     """Find the record files in files and folders, recursively.
 
-    Raises `ThalwegError` if a path does not exist or may not be read, files are repeatedly removed meanwhile (`GONE`),
-    or none of them contains records.
+    Raises:
+        ThalwegError: If a path does not exist, a folder may not be read, files are repeatedly removed meanwhile
+            (`GONE`), or no file contains readable records.
     """
     return unless_gone(lambda: _find(paths))
 
@@ -72,7 +73,8 @@ def find(paths: Sequence[Path]) -> FoundFiles:
 def unless_gone(attempt: Callable[[], Result]) -> Result:
     """Return the result of an attempt to read records; repeat it if a file is removed meanwhile.
 
-    Raises `ThalwegError` if the last attempt fails, or any attempt for another reason.
+    Raises:
+        ThalwegError: If a file is removed during each of `TRIES` attempts, or an attempt fails for another reason.
     """
     for _ in range(TRIES - 1):
         try:
@@ -212,7 +214,7 @@ class _Span:
 
 
 def _without_equal(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
-    """Exclude each file with the same content as an earlier one, such as a folder that was copied into its copy."""
+    """Exclude each file with the same content as an earlier one, for example if a folder contains a copy of itself."""
     sizes: defaultdict[int, list[Path]] = defaultdict(list)
     for file in files:
         try:
@@ -231,7 +233,7 @@ def _without_equal(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]
 
 
 def _digest(file: Path) -> bytes:
-    """Return a hash of the content; of an unreadable file, of its name."""
+    """Return a hash of the content; the path of a file that may not be read."""
     try:
         with file.open("rb") as content:
             return hashlib.file_digest(content, "blake2b").digest()
@@ -251,7 +253,7 @@ def _without_merged(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
     for span in sorted(spans, key=lambda span: (span.file.parent, span.first, -span.last)):
         begun = [other for other in begun if other.file.parent == span.file.parent and other.last >= span.first]
         # Flush numbers follow the clock, so in a folder of several machines the range of one machine's file can lie
-        # within that of another's.
+        # within that of another machine's file.
         wider = (other.file for other in begun if span.is_within(other))
         if merged := next((file for file in wider if _is_copy(rows_of(span.file), rows_of(file))), None):
             copies[span.file] = merged
@@ -280,7 +282,7 @@ def _keys(file: Path) -> pl.DataFrame | None:
 
 
 def _schema(file: Path) -> pl.Schema | str:
-    """Return a file's columns from its footer, or the reason why they are not those of records."""
+    """Return a file's columns from its footer, or the reason why the file is excluded."""
     try:
         with reading():
             schema = parquet.columns_of(pq.read_schema(file))

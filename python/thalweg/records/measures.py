@@ -8,7 +8,7 @@ import polars as pl
 Of = Literal["transfers", "connections"]
 
 MICROSECONDS = 1e6
-"""In a second."""
+"""Microseconds in a second."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ ONLY_OF = {"transfer": (TRANSFER,), "fct_us": (TRANSFER,), "goodput_bps": (TRANS
 """Columns that apply only to some kinds of rows; null values in other kinds do not count as missing."""
 
 NEVER_MISSED = ("sampled_one_in",)
-"""Columns that are null by design: every connection was recorded."""
+"""Columns in which null has a meaning: every connection was recorded."""
 
 WITHOUT = {
     "machine": "Machines cannot be distinguished.",

@@ -30,7 +30,7 @@ class Records:
 
     @cached_property
     def all_rows(self) -> pl.LazyFrame:
-        """All rows of known kinds from all files, with all columns in order; columns that a file lacks are null."""
+        """The rows of known kinds that meet `where`, with all columns in order; columns that a file lacks are null."""
         return self._normalised_rows.filter(_is_known())
 
     @cached_property
@@ -51,7 +51,7 @@ class Records:
 
     @cached_property
     def superseded(self) -> pl.DataFrame:
-        """The interim rows that a later row of the same connection replaces."""
+        """Keys of the interim rows that a later row of the same connection replaces."""
         interim = self.collect(self.all_rows.filter(pl.col("kind") == INTERIM).select(CONNECTION).unique())[0]
         if interim.is_empty():
             return pl.DataFrame(schema={name: SCHEMA[name] for name in ROW})
@@ -59,7 +59,7 @@ class Records:
         spans = spans.join(interim.lazy(), on=_keys(CONNECTION), how="semi").select(*ROW, "start_us")
         # A row that occurs twice does not replace itself.
         spans = spans.unique(subset=ROW, keep="any")
-        # Of two simultaneous rows, the one that closes the connection is the later one; its kind sorts first.
+        # Of two simultaneous rows, the one that closes the connection comes last: kinds are in descending order.
         spans = spans.sort([*CONNECTION, "end_us", "kind"], descending=[False] * 4 + [True], nulls_last=True)
         following = pl.all_horizontal(pl.col(key).shift(-1).eq_missing(pl.col(key)) for key in CONNECTION)
         next_start = pl.col("start_us").shift(-1)
@@ -82,7 +82,8 @@ class Records:
         Arrow decodes every file before polars reads them: a flipped bit in a page can make polars abort the process,
         where Arrow raises an exception.
 
-        Raises `ThalwegError` if the rows of a file are damaged, or a file was removed.
+        Raises:
+            ThalwegError: If the rows of a file are damaged, or a file was removed.
         """
         if self._first_damaged:
             raise self._damaged(*self._first_damaged)
@@ -112,8 +113,10 @@ class Records:
 def read(paths: Sequence[Path], where: Where = ()) -> Records:
     """Read files of records, and folders of such files; only rows that meet the conditions count.
 
-    Raises `ThalwegError` if there are no records, or if a column is unknown; files without records are listed in
-    `Records.left_out`.
+    Files without records are listed in `Records.left_out`.
+
+    Raises:
+        ThalwegError: If a path cannot be read, there are no records, or a column is unknown.
     """
     check_columns(where, SCHEMA)
     files: FoundFiles = find(paths)

@@ -31,7 +31,7 @@ UNKNOWN_TEXT = "unknown"
 
 
 def is_connection() -> pl.Expr:
-    """Return which rows are about connections: closed ones, and the last sample of open ones."""
+    """Return which rows are about connections, closed or open."""
     return pl.col("kind") != TRANSFER
 
 

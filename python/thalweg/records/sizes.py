@@ -21,12 +21,13 @@ SIZES = (
     Size("10 to 100 MB", 10_000_000),
     Size("100 MB and more", 100_000_000),
 )
-"""Size classes in ascending order. The first fits into the usual initial window (RFC 6928), so it takes one round trip.
+"""Size classes in ascending order. The first fits into the usual initial window (RFC 6928), so it takes one round trip
+without loss.
 """
 
 
 def size_class() -> pl.Expr:
-    """Return the number of the size class of each row."""
+    """Return the number of the size class of each row; null if its size is unknown."""
     size = pl.coalesce("acked_bytes", "sent_bytes")
     number: pl.Expr = pl.when(size.is_not_null()).then(pl.lit(0))
     for index, size_range in enumerate(SIZES[1:], 1):

@@ -18,7 +18,7 @@ PER_POWER = 200
 ZERO = -(2**31)
 """Class of the value zero."""
 LIMIT = 300
-"""Maximum number of points of a curve; more are not visible."""
+"""Maximum number of points of a curve after the first; more are not visible."""
 
 
 def classed(rows: pl.LazyFrame, value: pl.Expr, *by: pl.Expr) -> pl.LazyFrame:
@@ -59,7 +59,7 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Mean of all values."""
+        """Weighted mean of all values."""
         return float(self.classes["total"].sum()) / self.stands_for if self.n else math.nan
 
     @property
@@ -85,7 +85,7 @@ class Spread:
         return float(self.classes["total"][row]) / float(self.classes["weight"][row])
 
     def curve(self) -> list[tuple[float, float]]:
-        """Return points of the cumulative distribution: a value, and the fraction of values that are at
+        """Return points of the cumulative distribution: a value, and the fraction of the weight of values that are at
         most as large.
         """
         if not self.n:
@@ -96,7 +96,7 @@ class Spread:
         points = [(float(self.classes["low"][0]), 0.0)]
         if len(values) <= LIMIT:
             return points + [(float(v), float(s)) for v, s in zip(values, shares, strict=True)]
-        # Half of the points are evenly spaced in the fraction, for the bulk, and half in the value, for the tails.
+        # Half of the points are evenly spaced in the fraction, for the bulk, and half over the classes, for the tails.
         even = np.searchsorted(shares, np.linspace(0, 1, LIMIT // 2)).clip(0, len(values) - 1)
         kept = np.unique(np.concatenate([even, np.linspace(0, len(values) - 1, LIMIT // 2).astype(int)]))
         return points + [(float(values[i]), float(shares[i])) for i in kept]

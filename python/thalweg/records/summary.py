@@ -1,4 +1,4 @@
-"""Summary of records: counts by kind, and distributions of measures, per algorithm."""
+"""Summary of records: counts by column, and distributions of measures per algorithm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,17 +70,17 @@ class Summary:
     files: int
     left_out: Sequence[LeftOutFile]
     unknown_kinds: dict[str, int]
-    """Rows of unknown kinds, which are excluded."""
+    """Number of rows by unknown kind; they are excluded."""
     superseded: int
-    """Interim rows that a later row of the same connection replaces."""
+    """Number of interim rows that a later row of the same connection replaces; they are excluded."""
     rows: int
-    """Number of all other rows."""
+    """Number of the rows that are summarised."""
     open: int
     """Number of connections that were open at the last sample."""
     first_us: int | None
-    """Earliest start time, as UNIX time."""
+    """Earliest start or end, as UNIX time; None: unknown."""
     last_us: int | None
-    """Latest end time, as UNIX time."""
+    """Latest end, as UNIX time; None: unknown."""
     largest_weight: int
     """Maximum weight: the N of --sample 1/N; 1: everything was recorded."""
     counts: dict[str, list[Count]]
@@ -101,7 +101,8 @@ class Summary:
 def summarise(records: Records) -> Summary:
     """Summarise records.
 
-    Raises `ThalwegError` if a file is damaged or was removed.
+    Raises:
+        ThalwegError: If a file is damaged or was removed.
     """
     rows = records.rows.with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
     begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
@@ -142,7 +143,9 @@ def summary_of(paths: Sequence[Path], where: Where = ()) -> Summary:
     """Read the records that meet conditions and summarise them; retry if the agent removes a file in the meantime, as
     it does when it merges.
 
-    Raises `ThalwegError` if there are no records, a column is unknown, or a file is damaged or repeatedly removed.
+    Raises:
+        ThalwegError: If a path cannot be read, there are no records, a column is unknown, or a file is damaged or
+            repeatedly removed.
     """
     return unless_gone(lambda: summarise(read(paths, where)))
 
@@ -157,7 +160,7 @@ def _where(condition: pl.Expr) -> pl.Expr:
 
 
 def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Count rows grouped by all columns, in one pass; all tables of counts are sums of these."""
+    """Count rows grouped by all columns of `COUNTED`, in one pass; all tables of counts are sums of these."""
     sums = {
         "weight": weight(),
         # Sums over untrusted files are floats, so that they cannot overflow.

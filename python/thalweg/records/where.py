@@ -12,7 +12,8 @@ Where = tuple[tuple[str, str], ...]
 def conditions(settings: Sequence[str]) -> Where:
     """Parse conditions.
 
-    Raises `ThalwegError` if one is not COLUMN=VALUE.
+    Raises:
+        ThalwegError: If one is not COLUMN=VALUE.
 
     >>> conditions(["direction=in", "cgroup=/system.slice/nginx.service"])
     (('direction', 'in'), ('cgroup', '/system.slice/nginx.service'))
@@ -34,7 +35,11 @@ def conditions(settings: Sequence[str]) -> Where:
 
 
 def check_columns(where: Where, known: Collection[str]) -> None:
-    """Raise `ThalwegError` for a condition on a column that the records do not have."""
+    """Check the columns of conditions.
+
+    Raises:
+        ThalwegError: If the records do not have a column.
+    """
     for column, _ in where:
         if column not in known:
             near = get_close_matches(column, sorted(known), 1)

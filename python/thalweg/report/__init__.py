@@ -3,7 +3,7 @@
     from thalweg import report
     report.write([Path("runs/itc18-mixes-sim-1a2b3c4d")], Path("report.html"))
 
-All numbers come from `thalweg.analysis`; this layer chooses units and words, and draws.
+The numbers about runs come from `thalweg.analysis`; this layer chooses units and words, and draws.
 """
 
 from thalweg.report.pages.write import figures, write

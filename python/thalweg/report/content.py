@@ -1,4 +1,4 @@
-"""Content of a report, from its runs: labels, axes, flows, and all numbers."""
+"""Content of a report, from its runs: labels, axes, flows, and measures."""
 
 import re
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Sweep:
 
     @property
     def is_of_several_runs(self) -> bool:
-        """Whether points of several runs are shown side by side."""
+        """Whether there are several runs."""
         return len(self.labels) > 1
 
     @property
@@ -175,7 +175,7 @@ class Sweep:
 
 
 class Measurements:
-    """All numbers of a report, by point, flow and measure."""
+    """The summaries of a report's runs, by point, flow and measure."""
 
     def __init__(self, summaries: Sequence[pl.DataFrame]) -> None:
         """Create the measurements from the summary of each run."""
@@ -183,7 +183,7 @@ class Measurements:
 
     @cached_property
     def cells(self) -> dict[tuple[int, int, str | None, str], Cell]:
-        """All numbers by run, experiment, flow (None: the path) and measure."""
+        """Values by run, experiment, flow (None: the path) and measure."""
         return {
             (number, row["experiment"], row["flow"], row["measure"]): Cell(
                 row["n"], row["mean"], row["low"], row["high"], row["median"]
@@ -233,7 +233,7 @@ class Measurements:
 
 
 class Content:
-    """The runs of a report, and their common data. Builders receive only the part that they show."""
+    """The runs of a report, and their common data."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         """Read the run directories."""
@@ -263,7 +263,8 @@ def _has_default_path(run: Run) -> bool:
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:
-    """Return the labels of the runs: the first of the engine, the changed keys and the directory that is unique.
+    """Return the labels of the runs: the first of the engine, the changed keys and the directory that is unique;
+    otherwise the directories are numbered.
 
     The changed keys do not replace the name of a directory that the user has chosen.
     """

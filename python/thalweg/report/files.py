@@ -10,7 +10,8 @@ from thalweg.scratch import Scratch
 def put(output: Path, content: str, subject: str, hint: str, *, makes_folders: bool = True) -> None:
     """Write a text atomically, as `replace` does.
 
-    Raises `ThalwegError` if it cannot be written; `subject` and `hint` are parts of the error.
+    Raises:
+        ThalwegError: If it cannot be written; `subject` and `hint` are parts of the error.
     """
     try:
         replace(output, content.encode(), makes_folders=makes_folders)
@@ -34,7 +35,8 @@ def replace(output: Path, content: bytes, *, makes_folders: bool = True) -> None
 
     A pipe or a device (`/dev/stdout`) is written in place.
 
-    Raises `OSError` if it cannot be written.
+    Raises:
+        OSError: If it cannot be written.
     """
     if makes_folders:
         output.parent.mkdir(parents=True, exist_ok=True)

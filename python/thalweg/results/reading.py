@@ -1,4 +1,4 @@
-"""Reads files with third-party libraries: every failure becomes one exception, and non-finite floats become null.
+"""Reads files with third-party libraries: most failures become `Unreadable`, and non-finite floats become null.
 
 A damaged file can make polars panic. A panic reaches Python as pyo3's PanicException, which derives from
 `BaseException`, and leaves a stack trace on standard error. Neither must reach the user.
@@ -33,8 +33,12 @@ def reading() -> Iterator[None]:
 
     Ctrl-C, process exit, exhausted memory, missing files and missing permissions are not converted.
 
-    Raises `Unreadable`, `FileNotFoundError`, `PermissionError` or `MemoryError`; `ThalwegError` if another resource is
-    exhausted.
+    Raises:
+        Unreadable: If a call fails for another reason.
+        FileNotFoundError: If a file is missing.
+        PermissionError: If a file may not be read.
+        MemoryError: If memory is exhausted.
+        ThalwegError: If another resource is exhausted.
     """
     try:
         with _without_panic_messages():

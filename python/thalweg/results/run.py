@@ -139,8 +139,10 @@ class Run:
     def scan(self, table: str, ids: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan one of the tables of `thalweg.results.columns` lazily, for tables that are too large for memory.
 
-        With `ids`, only the files of these experiments are read. Raises `ThalwegError` if one of them is damaged or
-        cannot be read.
+        With `ids`, only the files of these experiments are read.
+
+        Raises:
+            ThalwegError: If a file is damaged or cannot be read.
         """
         try:
             return tables.scan(self.path, table, self.finished_ids if ids is None else ids)
@@ -152,7 +154,8 @@ class Run:
     def collect(self, query: pl.LazyFrame) -> pl.DataFrame:
         """Execute a query on tables from `scan`.
 
-        Raises `ThalwegError` if the rows of a file are damaged.
+        Raises:
+            ThalwegError: If the rows of a file are damaged.
         """
         try:
             with reading():
@@ -181,7 +184,7 @@ class Run:
         return self.collect(self.scan("samples"))
 
     def state(self) -> pl.DataFrame:
-        """Return the state of congestion controls, one row per change."""
+        """Return the state of congestion controls, one row per value at the first sample and at each change."""
         return self.collect(self.scan("state"))
 
     def queue(self) -> pl.DataFrame:
@@ -189,7 +192,7 @@ class Run:
         return self.collect(self.scan("queue"))
 
     def packets(self) -> pl.DataFrame:
-        """Return the packets that arrived at the path; empty unless the scenario set `engine.record`."""
+        """Return the packets that were offered to the path; empty unless the scenario set `engine.record`."""
         return self.collect(self.scan("packets"))
 
     @cached_property
@@ -243,8 +246,9 @@ class Run:
 def open_run(path: str | PathLike[str]) -> Run:
     """Open a run directory, finished or not, with at least one complete experiment.
 
-    Raises `ThalwegError` if the directory does not exist, is not a run, has a newer format, or contains no complete
-    experiment.
+    Raises:
+        ThalwegError: If the directory does not exist, cannot be read, is not a run, is damaged, has a newer format, or
+            contains no complete experiment.
     """
     directory = Path(path)
     run = Run(directory, _meta(directory))

@@ -38,10 +38,11 @@ def keys(table: str) -> list[str]:
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     """Scan the files of the experiments `ids` lazily; a missing file has no rows.
 
-    Non-finite floats are null.
+    Non-finite floats are null. Rows are decoded on collection, which raises an exception if they are damaged.
 
-    Raises `PermissionError` if a file may not be read, and `DamagedTable` if a file is malformed
-    or lacks a column. Rows are decoded on collection, which raises an exception of polars if they are damaged.
+    Raises:
+        PermissionError: If a file may not be read.
+        DamagedTable: If a file is malformed, lacks a column, or has a column of a wrong type.
     """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]

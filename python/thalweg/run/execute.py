@@ -58,13 +58,22 @@ def execute(
     listener: Callable[[EngineEvent], None] = lambda event: None,
     due: Sequence[tuple[int, int]] | None = None,
 ) -> Outcome:
-    """Run the missing experiments of `plan`, or of a plan in JSON, in the run directory `out`; `listener` receives
-    every event.
+    """Run the missing experiments of a plan in a run directory.
 
     Ctrl-C and similar signals are forwarded to the engine, which stops cleanly; the listener then receives an
-    additional event `stopping`. `command` is the user's command; the run directory stores it. `due` lists the
-    experiments and repetitions to run; None: all. Raises `ThalwegError` if the engine cannot be started, refuses the
-    plan, cannot write the run directory, or dies.
+    additional event `stopping`.
+
+    Args:
+        plan: A plan, or a plan in JSON.
+        out: The run directory.
+        binary: `thalweg-engine`.
+        threads: Maximum number of parallel experiments; None: the engine's default.
+        command: The user's command, which the run directory stores.
+        listener: Receives every event.
+        due: Experiments and repetitions to run; None: all.
+
+    Raises:
+        ThalwegError: If the engine cannot be started, refuses the plan, cannot write the run directory, or dies.
     """
     arguments = [str(binary), "run", "--plan", "-", "--out", str(out)]
     if threads is not None:

@@ -105,7 +105,7 @@ def hold(plan: Plan, out: Path, *, binary: Path, arguments: Sequence[str], comma
         command: The command line as typed, which the run directory stores.
 
     Raises:
-        ThalwegError: If the engine refuses the plan or cannot run the command.
+        ThalwegError: If the engine cannot be started, refuses the plan, or cannot run the command.
     """
     with Scratch(PREFIX) as folder:
         plan_file, events_file = folder / "plan.json", folder / "events.jsonl"
@@ -139,10 +139,10 @@ def _wait(words: Sequence[str], command: Sequence[str]) -> int:
 
 @contextmanager
 def _signals_of(engine: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ignore Ctrl-C, which the command also receives from the terminal, and forward termination signals.
+    """Ignore SIGINT and SIGQUIT, which the command also receives from the terminal, and forward termination signals.
 
     This uses handlers instead of SIG_IGN, because the command would inherit SIG_IGN. Python delivers signals only to
-    the main thread.
+    the main thread; in other threads this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

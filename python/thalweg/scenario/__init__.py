@@ -19,7 +19,9 @@ __all__ = ["Document", "checked", "departures", "find", "load", "overridden", "u
 def load(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
     """Read and check a scenario, with `settings` instead of its own values; a list replaces the key's sweep.
 
-    Raises `ThalwegError`, or `ThalwegErrors` with all mistakes of the file.
+    Raises:
+        ThalwegError: If the file cannot be read or is not TOML.
+        ThalwegErrors: If the scenario or the settings have mistakes.
     """
     return checked(unchecked(file, settings))
 
@@ -27,7 +29,9 @@ def load(file: str | PathLike[str], settings: Replacements | None = None) -> Doc
 def unchecked(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
     """Read a scenario as `load` does, without checking it.
 
-    Raises `ThalwegError` if the file cannot be read or is not TOML, or a setting names an unknown key.
+    Raises:
+        ThalwegError: If the file cannot be read or is not TOML.
+        ThalwegErrors: If settings name keys that are unknown or cannot be set.
     """
     return overridden(set_searches_aside(read(Path(file))), settings or {})
 
@@ -35,7 +39,8 @@ def unchecked(file: str | PathLike[str], settings: Replacements | None = None) -
 def checked(document: Document) -> Document:
     """Check a document, and return it.
 
-    Raises `ThalwegErrors` with all mistakes.
+    Raises:
+        ThalwegErrors: If the document has mistakes.
     """
     _check(document)
     return document

@@ -1,4 +1,4 @@
-"""Checks a complete scenario, including its sweep, and reports every mistake once."""
+"""Checks a complete scenario, including its sweep; no mistake is reported twice."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,8 @@ million would take half a day.
 def check(document: Document) -> None:
     """Check a scenario.
 
-    Raises `ThalwegErrors` with all mistakes, in the order of the file.
+    Raises:
+        ThalwegErrors: If the scenario has mistakes; they are in the order of the file.
     """
     errors = find(document)
     if errors:
@@ -46,7 +47,7 @@ def check(document: Document) -> None:
 
 
 def find(document: Document) -> list[ThalwegError]:
-    """Return all mistakes of a scenario."""
+    """Return the mistakes of a scenario, at most `MAX_MISTAKES` of them between keys."""
     in_structure = structure.check(document, document.raw)
     base = structure.sound(document.raw, in_structure)
     errors = list(in_structure.values())
@@ -406,13 +407,16 @@ def _source(key_path: KeyPath, assignment: Assignment, lines: Rows | None, docum
 
 
 SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
-"""Keys that can be set but not swept."""
+"""Keys that settings accept without `sweep.locate`."""
 
 
 def overridden(document: Document, settings: Replacements) -> Document:
     """Return the document with settings applied; each replaces the value of a key and its sweep.
 
-    A list becomes the key's sweep. Raises `ThalwegErrors` if a key is unknown or cannot be set.
+    A list becomes the key's sweep.
+
+    Raises:
+        ThalwegErrors: If a key is unknown or cannot be set.
     """
     raw: Raw = document.raw
     base = structure.sound(raw, structure.check(document, raw))

@@ -1,4 +1,4 @@
-"""A scenario file as it was written: its text, values and line numbers."""
+"""A scenario file: its text, values and line numbers."""
 
 import re
 import tomllib
@@ -44,7 +44,7 @@ class Document:
     text: str
     raw: Raw
     not_in_file: frozenset[KeyPath] = field(default=frozenset())
-    """Key paths that settings have set, of the command line or the Python API."""
+    """Key paths that settings of the command line or the Python API have set."""
     searches: Raw = field(default_factory=dict)
     """The tables of searches, unchecked; they are not part of `raw`."""
 
@@ -108,7 +108,8 @@ def set_searches_aside(document: Document) -> Document:
 def read(file: Path) -> Document:
     """Read a scenario file.
 
-    Raises `ThalwegError` if the file does not exist, cannot be read, is not UTF-8 or is not TOML.
+    Raises:
+        ThalwegError: If the file does not exist, cannot be read, is not UTF-8 or is not TOML.
     """
     try:
         text = read_regular(file, LARGEST_TEXT).decode("utf-8-sig")  # some editors begin files with a byte order mark

@@ -19,7 +19,7 @@ class Mistake:
     expected: str | None = None
     hint: str | None = None
     instead: tuple[str, ...] = ()
-    """Addresses or tables that could be set instead of the missing key."""
+    """Addresses of the missing key, and of other keys or tables that would do as well."""
 
     def error(self, name: str, source: Source, suffix: str = "") -> ThalwegError:
         """Return the mistake as an error: `name` is its key path as users write it, `suffix` is appended to its

@@ -1,4 +1,4 @@
-"""Tables of sweep points: CSV files whose rows set several keys together, as in `[sweep] rows = ["paths.csv"]`.
+"""Files of a sweep: CSV files whose rows set several keys together, as in `[sweep] rows = ["paths.csv"]`.
 
 The header lists keys of the scenario. A cell is a number, `true` or `false`, or a text such as a quantity.
 """
@@ -18,7 +18,7 @@ KEY = "rows"
 
 @dataclass(frozen=True)
 class Row:
-    """One sweep point, and its line."""
+    """The values that one row sets, and its line."""
 
     values: tuple[Value, ...]
     source: Source

@@ -50,10 +50,10 @@ def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
 
 
 def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
-    """Return the scenario for the rules between keys, in which every value conforms to the schema.
+    """Return the scenario for the rules between keys, in which every value conforms to the schema or is MALFORMED.
 
-    Unknown keys are removed, and invalid values are replaced by MALFORMED. The sweep is removed as well: its values are
-    checked one by one, at the key paths that they set.
+    Unknown keys are removed. The sweep is removed as well: its values are checked one by one, at the key paths that
+    they set.
     """
     right = {key: value for key, value in raw.items() if key != "sweep"}
     for key_path, mistake in mistakes.items():

@@ -26,7 +26,8 @@ NOT_SWEPT = {"name", "about", "source", "repetitions", "seed", "sweep"}
 def locate(address: str, raw: Raw) -> KeyPath:
     """Resolve an address to its key path; it need not be set in `raw`, but its flow or list entry must exist.
 
-    Raises `ThalwegError` if the key is unknown or cannot be swept.
+    Raises:
+        ThalwegError: If the key is unknown or cannot be swept.
 
     >>> locate("flow.medium.cc", {"flow": [{"name": "large"}, {"name": "medium"}]})
     ('flow', 1, 'cc')

@@ -1,4 +1,4 @@
-"""Base classes of the generated models of the scenario."""
+"""Base class of the generated models of the scenario."""
 
 from pydantic import BaseModel, ConfigDict
 

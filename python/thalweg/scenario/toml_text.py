@@ -39,7 +39,7 @@ def _lines(table: Raw, key_path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _is_table(value: TomlValue, key_path: tuple[str, ...]) -> bool:
-    """Return whether a value needs a separate heading: tables, and top-level lists of tables."""
+    """Return whether a value needs a separate heading: tables and lists of tables at the top level."""
     if isinstance(value, list):
         return not key_path and bool(value) and all(isinstance(entry, dict) for entry in value)
     return isinstance(value, dict) and len(key_path) < 1

@@ -2,7 +2,7 @@
 
 Rules between keys are checked even if other keys are malformed, so that all mistakes of a file are reported together.
 They read a scenario from `structure.sound`, in which a value is valid, absent, or MALFORMED; malformed values have been
-reported. Absent values have the schema's default; a malformed quantity is None.
+reported. A malformed quantity is None.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ MALFORMED = Malformed()
 
 
 def table(raw: TomlValue, key: str) -> Raw:
-    """Return the table under a key, empty if it is missing."""
+    """Return the table under a key, empty if it is missing or malformed."""
     value = raw.get(key) if isinstance(raw, dict) else None
     return value if isinstance(value, dict) else {}
 
@@ -68,7 +68,7 @@ def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None 
 
 def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
     """Return the rate that defines a direction's BDP: the constant rate, that of the first step, or a trace's mean
-    rate; None: unlimited, or unknown because it is malformed.
+    rate; None: unlimited or unknown.
     """
     if (rate := quantity(link, "rate", quantities.rate)) is not None:
         return Fraction(rate)

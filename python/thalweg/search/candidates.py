@@ -1,7 +1,7 @@
 """Results of a candidate, and the number of its repetitions.
 
 Every repetition yields one value of each objective: its points are reduced as the scenario specifies. A candidate
-begins with `FIRST` repetitions. After each round, it is compared with the best candidate so far, repetition by
+begins with `FIRST` repetitions. After each round, it is compared with the best candidates so far, repetition by
 repetition, because these share seeds. It stops when the 95 % interval of the mean difference shows that it is worse, or
 when the interval of a constraint is beyond its bound. A candidate that may be the best gets all repetitions.
 """

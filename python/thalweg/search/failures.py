@@ -1,7 +1,7 @@
-"""Failures that a fuzzer searches for: a measure beyond a bound, over the entire experiment or for a minimum time.
+"""Failures that a fuzzer searches for: a condition on a measure, over the entire experiment or in a time window.
 
 A failure is written like a constraint, with optional times: `utilisation <= 20% for 5s after 2s`. With `for`, the
-measure must be beyond the bound in a window of that length; windows overlap by half. With `after`, earlier times are
+measure must satisfy the condition in a window of that length; windows overlap by half. With `after`, earlier times are
 ignored.
 """
 
@@ -41,7 +41,8 @@ class Failure:
     def parse(cls, name: str, text: str, flows: Sequence[str]) -> "Failure":
         """Parse `measure(flow) <op> number`, optionally with `for TIME`, `after TIME`, or both.
 
-        Raises `TermError` for any other form.
+        Raises:
+            TermError: If the text has any other form.
 
         >>> found = Failure.parse("stall", "utilisation <= 20% for 5s after 1s", [])
         >>> found.bound.bound, found.window_s, found.after_s
@@ -70,9 +71,9 @@ class Failure:
         """Evaluate a run directory of one point.
 
         Returns:
-            By repetition, the score and the measure's value in the window that fails most. The score is the excess over
-            the bound, as a fraction of the bound; at 0 or above the repetition fails. Repetitions without a value are
-            missing.
+            By repetition, the score and the measure's value in the window that fails most. The score is the distance
+            by which the value satisfies the condition, as a fraction of the bound; at 0 or above the repetition fails.
+            Repetitions without a value are missing.
         """
         run = open_run(directory)
         scores: dict[int, tuple[float, float]] = {}

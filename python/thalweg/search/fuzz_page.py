@@ -42,8 +42,8 @@ def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], f
     """Run the experiments of the figures, and write the page; `names` are those of the findings' scenarios.
 
     Raises:
-        Interrupted: The user requested a stop.
-        ThalwegError: The engine cannot run, or the page cannot be written.
+        Interrupted: If the user requested a stop.
+        ThalwegError: If the engine cannot run, or the page cannot be written.
     """
     page = as_page(fuzzing, findings, names, command)
     put(file, html(page), "the page of the findings", "free some space, then run the same command again")

@@ -67,7 +67,9 @@ class Fuzz:
     def of(cls, document: Document) -> "Fuzz":
         """Parse and check the table of a checked scenario.
 
-        Raises `ThalwegErrors` with all mistakes; `ThalwegError` if the table is missing.
+        Raises:
+            ThalwegErrors: If the table has mistakes.
+            ThalwegError: If the table is missing.
         """
         if NAME not in document.searches:
             raise ThalwegError(
@@ -93,7 +95,11 @@ class Fuzz:
         return cls(document, failures, searched, ranges, table.budget, quantities.time(duration) / 1e9)
 
     def check(self, engine: Engine) -> None:
-        """Raise `ThalwegErrors` if the engine lacks an algorithm of the cross traffic."""
+        """Check that the engine has the algorithms of the cross traffic.
+
+        Raises:
+            ThalwegErrors: If it lacks one.
+        """
         of_cross = self.ranges.get("cross", {}).get("cc")
         names = [str(name) for name in of_cross.choices] if of_cross else []
         known = sorted(engine.algorithms)

@@ -50,8 +50,8 @@ class Fuzzing:
         """Search for all failures.
 
         Raises:
-            Interrupted: The user requested a stop; the same call resumes.
-            ThalwegError: The engine cannot run, or a file cannot be written.
+            Interrupted: If the user requested a stop; the same call resumes.
+            ThalwegError: If the engine cannot run, or a file cannot be written.
         """
         return [finding for failure in self.fuzz.failures for finding in self._search(failure)]
 
@@ -60,7 +60,8 @@ class Fuzzing:
     ) -> Plan:
         """Plan the scenario under conditions, with additional `settings`.
 
-        Raises `ThalwegErrors` if the resulting scenario has mistakes, or the engine does not support it.
+        Raises:
+            ThalwegErrors: If the resulting scenario has mistakes, or the engine does not support it.
         """
         document = scenario.overridden(applied(self.fuzz.document, conditions), dict(settings or {}))
         document = scenario.checked(document)
@@ -70,8 +71,8 @@ class Fuzzing:
         """Run a finding on another engine.
 
         Raises:
-            Interrupted: The user requested a stop; the same call resumes.
-            ThalwegError: The engine cannot run, or a file cannot be written.
+            Interrupted: If the user requested a stop; the same call resumes.
+            ThalwegError: If the engine cannot run, or a file cannot be written.
         """
         try:
             planned = self.plan(finding.conditions, engine)
@@ -169,7 +170,7 @@ class _Tries:
         """Number of evaluations, including those whose result was known."""
 
     def scores(self, conditions: Conditions) -> Scores:
-        """Return the scores under conditions; empty if they cannot be run."""
+        """Return the scores under conditions; empty if they cannot be run or measured."""
         self._read()
         key = digest(json.dumps([[condition.kind, sorted(condition.values.items())] for condition in conditions]))
         self.count += 1

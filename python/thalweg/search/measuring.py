@@ -49,7 +49,9 @@ class Lab:
     def run(self, plan: Plan, directory: Path, repetitions: int | None = None) -> Outcome:
         """Run the missing experiments among the first repetitions of every point; None: all repetitions.
 
-        Raises `Interrupted` if the user requested a stop, `ThalwegError` if the engine cannot run the plan.
+        Raises:
+            Interrupted: If the user requested a stop.
+            ThalwegError: If the engine cannot run the plan.
         """
         due = None
         if repetitions is not None:
@@ -68,8 +70,8 @@ class Lab:
         """Run a plan as `run` does, and read measures of all its finished experiments.
 
         Raises:
-            Interrupted: The user requested a stop.
-            ThalwegError: An experiment failed, or the run cannot be read.
+            Interrupted: If the user requested a stop.
+            ThalwegError: If an experiment failed, or the run cannot be read.
         """
         raise_failed(self.run(plan, directory, repetitions))
         values = dict(read(directory, [term for term in terms if term.measure != HARM]))
@@ -91,7 +93,11 @@ class Lab:
 
 
 def raise_failed(outcome: Outcome) -> None:
-    """Raise a `ThalwegError` with the first failure, if any experiment failed."""
+    """Check that no experiment failed.
+
+    Raises:
+        ThalwegError: If one failed; the error is that of the first one.
+    """
     if outcome.failed:
         first = outcome.failed[0]
         raise ThalwegError("experiments-failed", str(first["message"]).strip().splitlines()[0], exit_code=Exit.FAILED)

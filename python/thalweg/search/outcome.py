@@ -92,7 +92,8 @@ class Outcome:
 def write(outcome: Outcome, folder: Path) -> None:
     """Write the JSON document and the table of all candidates; the output is reproducible.
 
-    Raises `OSError` if a file cannot be written.
+    Raises:
+        OSError: If a file cannot be written.
     """
     buffer = io.BytesIO()
     frame(outcome).write_parquet(buffer)

@@ -38,7 +38,8 @@ BELOW, ABOVE = -0.07, 1.07
 def write(outcome: Outcome, file: Path, command: str) -> None:
     """Write the page; `command` reproduces it.
 
-    Raises `ThalwegError` if the file cannot be written.
+    Raises:
+        ThalwegError: If the file cannot be written.
     """
     put(file, html(as_page(outcome, command)), "the search's page", "free some space, then run the same command again")
 
@@ -201,7 +202,7 @@ def _importance(outcome: Outcome) -> Figure:
 
 
 def _parallel(outcome: Outcome) -> Figure:
-    """Return the figure in which every candidate is a line over the parameters and the quantities."""
+    """Return the figure in which each candidate with values is a line over the parameters and the quantities."""
     search = outcome.search
     measured = [candidate for candidate in _measured(outcome) if candidate.number is not None]
     kinds = {candidate.name: _kind(candidate, outcome) for candidate in measured}

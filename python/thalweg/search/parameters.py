@@ -1,7 +1,7 @@
 """Parameters of a search: their ranges, and the conversion of sampled values to values of the scenario.
 
-Quantities are sampled as numbers in their base unit. Values are rounded to four significant digits, so that tables show
-the exact values that were run.
+Quantities are sampled as numbers in their base unit. Values other than whole numbers are rounded to four significant
+digits, so that tables show the exact values that were run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -97,7 +97,7 @@ class Parameter:
 
     @property
     def samples(self) -> Sequence[Value]:
-        """Values for which a search checks the engine's support: the ends, and one that is not whole between them."""
+        """Values for which a search checks the engine's support: `ends`, and for numbers one between them."""
         if self.kind != "number":
             return self.ends
         return *self.ends, self.setting(self.low + FRACTION * min(1.0, self.high - self.low))
@@ -125,7 +125,8 @@ class Parameter:
 def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool = False) -> Parameter:
     """Parse the two ends of a range: numbers, or quantities of one kind.
 
-    Raises `TermError` for any other form.
+    Raises:
+        TermError: If the ends have any other form.
     """
     expected = "two numbers, or two quantities of one kind, the smaller one first"
     if len(ends) != 2:

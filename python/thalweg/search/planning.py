@@ -43,8 +43,9 @@ class Planner:
 
         If nothing is held out, the held-out points are those of the search with other seeds.
 
-        Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not support them;
-        `ThalwegError` if the side has no points.
+        Raises:
+            ThalwegErrors: If the scenario has mistakes with these settings, or the engine does not support them.
+            ThalwegError: If the side has no points.
         """
         values = self.search.expanded(settings)
         if side == "held out" and not self.search.held_out:
@@ -64,11 +65,12 @@ class Planner:
         return full_plan.model_copy(update={"experiments": experiments})
 
     def check(self) -> None:
-        """Check that the engine supports the scenario, both ends of each range, a value between them, and each choice.
+        """Check that the engine supports the scenario, and the values in `Parameter.samples` of each parameter.
 
         The other parameters have their first value then, because the parameters of an algorithm depend on its choice.
 
-        Raises `ThalwegErrors` with all mistakes; those of a parameter have its position in the table [search].
+        Raises:
+            ThalwegErrors: If it does not; errors about a parameter have its position in the table [search].
         """
         first = {parameter.address: parameter.ends[0] for parameter in self.search.parameters}
         mistakes = {(error.place, error.code): error for error in self._unsupported({})}
@@ -152,7 +154,8 @@ def fingerprint(planner: Planner) -> str:
 def claim_directory(directory: Path, name: str) -> None:
     """Create the directory of a search, or check by its fingerprint that it belongs to this search.
 
-    Raises `ThalwegError` if it cannot be written, or belongs to another search.
+    Raises:
+        ThalwegError: If it cannot be written, or belongs to another search.
     """
     mark = directory / "search.id"
     try:

@@ -1,4 +1,4 @@
-"""The search: evaluates candidates until the budget is used, then the best ones at held-out points."""
+"""The search: evaluates candidates until the budget is used."""
 
 import shutil
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Searching:
     folder: Path
     store: Store
     listener: Callable[[list[Candidate]], None] = field(default=lambda evaluated: None)
-    """Called with all evaluated candidates after each new one."""
+    """Called with all evaluated candidates, at the start and after each new one."""
 
     @property
     def search(self) -> Search:
@@ -33,8 +33,8 @@ class Searching:
         """Evaluate the default, then candidates until the budget is used; other processes may share the work.
 
         Raises:
-            Interrupted: The user requested a stop; finished experiments are kept.
-            ThalwegError: The engine cannot run, or a file cannot be written.
+            Interrupted: If the user requested a stop; finished experiments are kept.
+            ThalwegError: If the engine cannot run, or a file cannot be written.
         """
         with self.store.exclusive():
             if self.store.default is None:

@@ -65,7 +65,8 @@ class Store:
     def __init__(self, folder: Path, search: Search, seed: int) -> None:
         """Open the store in `folder`, or create it.
 
-        Raises `ThalwegError` if it cannot be written or read, or has more candidates than the budget.
+        Raises:
+            ThalwegError: If it cannot be written or read, or has more candidates than the budget.
         """
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._folder, self._search, self._seed = folder, search, seed
@@ -80,7 +81,11 @@ class Store:
             self._check_budget()
 
     def _check_budget(self) -> None:
-        """Raise `ThalwegError` if the store has more candidates than the budget: results would include all of them."""
+        """Check that the store has no more candidates than the budget: results would include all of them.
+
+        Raises:
+            ThalwegError: If it has more.
+        """
         count = _count(self._study.get_trials(deepcopy=False))
         if count > self._search.budget:
             raise ThalwegError(

@@ -114,7 +114,7 @@ class Search:
 
     @property
     def written(self) -> dict[str, Value]:
-        """Values of the parameters in the scenario; parameters without one have the engine's default."""
+        """Values of the parameters in the scenario; parameters without one are missing, and have a default value."""
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw
@@ -137,7 +137,9 @@ class Search:
     def of(cls, document: Document) -> "Search":
         """Parse and check the table of a checked scenario.
 
-        Raises `ThalwegErrors` with all mistakes; `ThalwegError` if the table is missing.
+        Raises:
+            ThalwegErrors: If the table has mistakes.
+            ThalwegError: If the table is missing.
         """
         if NAME not in document.searches:
             raise ThalwegError(
@@ -172,7 +174,9 @@ class Search:
 def shaped(document: Document, name: str, model: type[Model]) -> Model:
     """Parse a table of searches as its model.
 
-    Raises `ThalwegErrors` about unknown, missing or invalid values; `ThalwegError` if it is not a table.
+    Raises:
+        ThalwegErrors: If values are unknown, missing or invalid.
+        ThalwegError: If it is not a table.
     """
     table = document.searches[name]
     if not isinstance(table, dict):

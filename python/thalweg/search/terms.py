@@ -62,7 +62,8 @@ class Constraint:
     def parse(cls, text: str, flows: Sequence[str]) -> "Constraint":
         """Parse `measure(flow) <op> number`.
 
-        Raises `TermError` for any other form.
+        Raises:
+            TermError: If the text has any other form.
 
         >>> Constraint.parse("rtt_p95(ours) <= 60ms", ["ours"]).bound
         0.06
@@ -107,7 +108,11 @@ def reduced(values: Sequence[float], over: Over, *, is_large_good: bool) -> floa
 
 
 def check_sampled(term: Term, document: Document) -> None:
-    """Raise `TermError` if a term needs samples, and the scenario takes none at a point of its sweep."""
+    """Check that the scenario takes samples at all points of its sweep, if a term needs them.
+
+    Raises:
+        TermError: If it takes none at a point.
+    """
     if term.measure not in FROM_SAMPLES | FROM_QUEUE:
         return
     written = document.raw.get("sample_interval", "10ms")
@@ -121,7 +126,11 @@ def check_sampled(term: Term, document: Document) -> None:
 
 
 def check_over(over: str) -> None:
-    """Raise `TermError` unless `over` is a known reduction."""
+    """Check that `over` is a known reduction.
+
+    Raises:
+        TermError: If it is not.
+    """
     if over not in ("mean", "median", "worst", "best") and not _PERCENTILE.fullmatch(over):
         expected = "mean, median, worst, best, or a percentile such as p10"
         hint = words.did_you_mean(over, ("mean", "median", "worst", "best"))

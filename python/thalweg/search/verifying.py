@@ -94,8 +94,8 @@ def verify(
     """Run the default and `candidates` at the held-out points on the planner's engine.
 
     Raises:
-        Interrupted: The user requested a stop; the same call resumes.
-        ThalwegError: The engine cannot run the plan, or a file cannot be written.
+        Interrupted: If the user requested a stop; the same call resumes.
+        ThalwegError: If the engine cannot run the plan, or a file cannot be written.
     """
     search = planner.search
     default = Candidate(None, {})

@@ -30,7 +30,7 @@ class ConnectionArrays:
     closed_us: Integers
     handshake_us: Integers
     transfers: Integers
-    """Number of transfers; later entries of a row are undefined."""
+    """Number of transfers; later entries of the arrays by transfer are undefined."""
     size_bytes: Integers
     begin_us: Integers
     fct_us: Integers
@@ -74,7 +74,7 @@ class PoolSample:
 
 
 def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> ConnectionArrays:
-    """Draw the connections of a file, unsorted."""
+    """Draw connections of a file, unsorted."""
     local = _draw_indices(fleet.local[piece.pop].cumulative, count, rng)
     client = fleet.local[piece.pop].numbers[local]
     hours = slice(piece.slot * SLOT_HOURS, (piece.slot + 1) * SLOT_HOURS)

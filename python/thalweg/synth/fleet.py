@@ -59,7 +59,8 @@ class Written:
 def check_free(out: Path) -> None:
     """Check that the output folder contains no records, truth or prefixes yet.
 
-    Raises `ThalwegError` if it does.
+    Raises:
+        ThalwegError: If it does.
     """
     for name in (RECORDS, TRUTH, PREFIXES):
         if (out / name).exists():
@@ -79,7 +80,10 @@ def write(
 ) -> Written:
     """Write the records, the truth and the prefixes into the folder `out`, which is created if it is missing.
 
-    Raises `ThalwegError` if one of them exists, or the folder cannot be written; no new files remain in that case.
+    Incomplete files are removed.
+
+    Raises:
+        ThalwegError: If one of them exists, or the folder cannot be written.
     """
     check_free(out)
     planned = pieces(fleet.settings)

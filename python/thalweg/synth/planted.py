@@ -32,7 +32,7 @@ class Spread:
     """Spread between a client's hours: all its connections in an hour share the factor, so they are dependent."""
     transfer: float
     activity: float = 1.0
-    """Spread of the clients' load; with 1 the busiest tenth has nearly half of the connections."""
+    """Spread of the clients' load; with 1 the busiest tenth has about 40 % of the connections."""
 
 
 SIMULATED_SPREAD = Spread(client=0.0, hour=0.1, transfer=0.1)

@@ -1,8 +1,8 @@
 """Pools of connections to draw from: within a class the same number for each path, size and algorithm.
 
-Values that a run of the simulator measured, or that a planted truth defines, as arrays by cell, connection and
-transfer. A cell is a combination of path, size and arm; cells are numbered through the axes of the class, and the arm
-varies fastest.
+A pool has the values that a run of the simulator measured, or that a planted truth defines, as arrays by cell,
+connection and transfer. A cell is a combination of path, size and arm; cells are numbered through the axes of the
+class, and the arm varies fastest.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,8 @@ def sizes_bytes(kind: PathClass) -> Integers:
 def pool_of(run: Run, kind: PathClass) -> Pool:
     """Create the pool of a class from the run of its scenario.
 
-    Raises `ThalwegError` if the run lacks connections.
+    Raises:
+        ThalwegError: If the run lacks connections.
     """
     flows = run.flows().with_columns(_cell(kind)).sort("cell", *CONNECTION[1:], "transfer")
     cells, transfers = int(np.prod(kind.shape)), int(flows["transfer"].max() or 0) + 1  # type: ignore[arg-type]

@@ -47,7 +47,8 @@ class Settings:
 def check(settings: Settings) -> None:
     """Check that the settings are valid.
 
-    Raises `ThalwegError` if the truth or the design is unknown, they cannot be combined, or days are too few.
+    Raises:
+        ThalwegError: If the truth or the design is unknown, they cannot be combined, or days are too few.
     """
     _one_of("--truth", settings.truth, TRUTHS)
     _one_of("--design", settings.design, DESIGNS)

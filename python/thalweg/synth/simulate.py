@@ -30,8 +30,9 @@ def silently(kind: PathClass, planned: Plan, folder: Path, binary: Path) -> Outc
 def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str, Pool]:
     """Run the scenario of each class into a folder below `runs`, and return the pools of connections.
 
-    Raises `ThalwegError` if the simulator cannot run or an experiment fails, `KeyboardInterrupt` if a run was
-    interrupted; the same call resumes.
+    Raises:
+        ThalwegError: If the simulator cannot run, or an experiment fails; the same call resumes.
+        KeyboardInterrupt: If a run was interrupted; the same call resumes.
     """
     capabilities = engine.capabilities()
     simulator = engine.choose(engine.DEFAULT, capabilities)

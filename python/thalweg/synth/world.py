@@ -43,7 +43,7 @@ class Fleet:
     pools: tuple[Pool, ...]
     """Pools, by the number of the class."""
     planted: Planted
-    """The planted truth; for a simulated truth, only its remaining parameters."""
+    """The planted truth; for the simulated truth, only its spread is set."""
 
     @cached_property
     def shares(self) -> Floats:

@@ -58,7 +58,7 @@ class GridCell:
 
 
 def compare(part: GridPart) -> list[GridCell]:
-    """Compare a scenario point by point: each flow, and also the path if many flows share it."""
+    """Compare a scenario point by point: each flow, and at points of the kind `many` also the path."""
     cells = []
     for point in part.points:
         sides = [_state(side, point.experiment) for side in part.sides]

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 MIN_RETRANSMIT_RATIO = 0.001
-"""Lower bound of retransmit ratios in errors. One segment in a thousand costs no measurable goodput, and whether a
+"""Lower bound of retransmit ratios in errors. Repeating one segment in a thousand costs little goodput, and whether a
 drop-tail queue drops 2 or 8 packets of 20,000 is random; without the bound, their ratio would be the largest of all
 errors.
 """

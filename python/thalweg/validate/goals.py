@@ -134,7 +134,7 @@ class Disagreement:
 
 
 def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
-    """Return the large errors, the largest first.
+    """Return the disagreements, the largest first.
 
     If shares are compared, goodput is omitted: it is redundant, and its error is a huge percentage for a starved flow.
     """

@@ -25,7 +25,7 @@ QUICK_DURATION = "10s"
 """Maximum duration of an experiment in a quick comparison."""
 
 FEW = 2
-"""Number of values of a swept key in a quick comparison, which keeps the first and the last."""
+"""Maximum number of values of a swept key in a quick comparison, which keeps the first and the last."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,10 @@ def load_grid(names: Sequence[str], *, quick: bool = False, repetitions: int | N
     """Load scenarios by file or by the names of bundled ones; an empty list selects all bundled ones.
 
     `quick` keeps the ends of each swept list and all rows of files, and runs one repetition of at most
-    `QUICK_DURATION`; `repetitions` takes precedence. Raises `ThalwegError` if a scenario does not exist or has
-    mistakes, or two have the same name.
+    `QUICK_DURATION`; `repetitions` takes precedence.
+
+    Raises:
+        ThalwegError: If a scenario does not exist or has mistakes, or two have the same name.
     """
     files = [_file(name) for name in dict.fromkeys(names)] or list(ready_made().values())
     full_documents = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]

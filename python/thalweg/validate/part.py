@@ -76,7 +76,10 @@ class GridPart:
         """Plan a scenario for both engines.
 
         Simulated hosts without a `kernel` get the generation nearest to the other engine's, because a simulated 6.18
-        and a real 6.1 differ in any case. Raises `ThalwegErrors` if both engines refuse the scenario.
+        and a real 6.1 differ in any case.
+
+        Raises:
+            ThalwegErrors: If both engines refuse the scenario.
         """
         first, second = engines
         documents = (_with_generation(document, first, second), _with_generation(document, second, first))

@@ -62,7 +62,8 @@ class KnownReason:
 def load(engines: tuple[str, str], file: Path = FILE) -> list[KnownReason]:
     """Read the known reasons for two engines.
 
-    Raises `ThalwegError` if an entry has an unknown key or lacks a required one.
+    Raises:
+        ThalwegError: If an entry has an unknown key or lacks a required one.
     """
     entries = tomllib.loads(file.read_text()).get("disagreement", [])
     keys = ReasonEntry.__required_keys__ | ReasonEntry.__optional_keys__

@@ -49,7 +49,7 @@ pub const BBR_TUNED: BuiltIn = BuiltIn {
     settable: Settable::Bbr { of: "bbr" },
 };
 
-/// The kernel's BBR with a probing gain that follows the path: a registration of bpf/cc/bbr_tuned.
+/// The kernel's BBR with a probing gain that adapts to losses and queueing: a registration of bpf/cc/bbr_tuned.
 pub const BBR_AUTO: BuiltIn = BuiltIn {
     name: "bbr_auto",
     registrations: [(4, "bbr_auto"), (2, "bbr_auto_6_9")],

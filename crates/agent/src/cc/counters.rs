@@ -1,4 +1,4 @@
-//! Counters of the built-in algorithms, read from their maps in the kernel.
+//! Counters and settings of loaded algorithms, read from their maps in the kernel.
 
 use super::BuiltIn;
 use super::registered::Registered;
@@ -10,13 +10,13 @@ use std::ffi::OsStr;
 /// Counters summed over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Connections that have used the algorithm.
+    /// Number of times that a connection began to use the algorithm.
     pub flows_begun: u64,
-    /// Connections that have closed, or switched to another algorithm.
+    /// Number of times that such a connection closed, or switched to another algorithm.
     pub flows_ended: u64,
     /// ACKs that it has handled.
     pub acks: u64,
-    /// ACKs at which a rule changed BBR's behaviour; `None` if the algorithm was loaded without a rule.
+    /// ACKs at which a rule raised the pacing rate; `None` if the algorithm was loaded without a rule.
     pub boosted_acks: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Counters {
 }
 
 /// Reads the settings with which a built-in algorithm was loaded: its rule, unless it is `none`, and the parameters
-/// that differ from their defaults. Empty for other algorithms.
+/// that differ from their defaults. Empty for other algorithms, and if the map cannot be read.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

@@ -1,5 +1,4 @@
-//! Finds the processes that keep a registration alive: those that have its link open or, on kernels without links, its
-//! map.
+//! Finds the processes that have a BPF link or map open.
 
 use crate::text::on_one_line;
 use std::fs;
@@ -14,7 +13,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Returns whether the process is a `thalweg-agent`.
+    /// Returns whether the process is named `thalweg-agent`.
     pub fn is_agent(&self) -> bool {
         // The kernel truncates process names to 15 characters; this one is shorter.
         self.name == "thalweg-agent"
@@ -50,8 +49,8 @@ pub fn holders(held: Held) -> Vec<Holder> {
     holders
 }
 
-/// Returns whether a process has an object open. The kernel describes each open file in fdinfo. Processes start and
-/// exit during the scan.
+/// Returns whether a process has an object open. The kernel describes each open file in fdinfo. A process that
+/// cannot be read, for example because it exited during the scan, does not count.
 fn holds(pid: i32, line: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     files.flatten().any(|file| {

@@ -28,7 +28,7 @@ impl StructOpsKernel {
         Ok(StructOpsKernel { btf })
     }
 
-    /// Returns whether the kernel unregisters an algorithm when its loader exits (from Linux 6.4).
+    /// Returns whether a link can hold a registration, so that it ends when its loader exits (from Linux 6.4).
     pub fn has_links(&self) -> bool {
         self.btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some()
     }

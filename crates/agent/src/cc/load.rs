@@ -1,4 +1,4 @@
-//! `cc load`: registers an algorithm, and waits.
+//! `cc load`: registers an algorithm and, without `--keep`, waits.
 
 use super::kernel::StructOpsKernel;
 use super::object::Algorithm;
@@ -21,8 +21,8 @@ use thalweg_store::Problem;
 /// waits for SIGINT or SIGTERM, then unregisters the algorithm.
 ///
 /// # Errors
-/// If a setting is invalid, the machine lacks a feature, the file does not define an algorithm, the name is taken, or
-/// the kernel rejects it.
+/// If a setting is invalid, the machine lacks a feature, the file does not define an algorithm, the name is taken, the
+/// kernel rejects it, or the default algorithm cannot be replaced at the end.
 pub fn load(
     what: &OsStr,
     settings: &Settings,
@@ -84,7 +84,7 @@ fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm
     Ok((kernel, algorithm))
 }
 
-/// Registers the algorithm of a loaded object. The registration lasts until the link is dropped.
+/// Registers the algorithm of a loaded object. Dropping the link unregisters it, unless the link was disconnected.
 ///
 /// # Errors
 /// If the kernel rejects it.
@@ -129,7 +129,7 @@ fn wait_for_end(signals: &mut Signals, name: &str) {
 /// Opens a user's program, after another process has opened and loaded it without a crash.
 ///
 /// # Errors
-/// If the file cannot be read, is damaged, or does not contain exactly one congestion controller.
+/// If the file cannot be read, [`rehearse`] fails, or the object does not contain exactly one congestion controller.
 fn open_file(path: &Path) -> Result<Algorithm, Problem> {
     let place = path.display().to_string();
     let bytes = files::read(path, files::SMALL).map_err(|error| {
@@ -176,7 +176,7 @@ fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     ))
 }
 
-/// Checks that the name is free, or registered only by an earlier loader that has exited.
+/// Checks that the name is free, or was registered without a link by an earlier loader that has exited.
 fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     let held_by = |by: &str| {
         let found = format!("a name already registered by {by}");

@@ -1,5 +1,5 @@
-//! The eBPF congestion controllers that the kernel holds: the processes that registered them, their state, and their
-//! maps of counters.
+//! The eBPF congestion controllers that the kernel holds: their registration state, the processes that hold them, and
+//! the maps that they use.
 
 use super::holders::{self, Held, Holder};
 use super::kernel::StructOpsKernel;
@@ -79,12 +79,12 @@ impl Registered {
         all
     }
 
-    /// Returns the registration that new connections with this name use.
+    /// Returns the registered algorithm of this name.
     pub fn find(kernel: &StructOpsKernel, name: &str) -> Option<Registered> {
         Registered::all(kernel).into_iter().find(|algorithm| algorithm.name == name && algorithm.is_registered())
     }
 
-    /// Returns whether new connections can use it.
+    /// Returns whether connections can select it by its name.
     pub fn is_registered(&self) -> bool {
         self.state != State::Leaving
     }

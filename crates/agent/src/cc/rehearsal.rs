@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Hidden command that this process runs.
+/// Hidden command that the separate process runs.
 pub const COMMAND: &str = "cc-rehearse";
 
 /// Timeout of the process. The verifier takes seconds for large programs.
@@ -72,7 +72,7 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
 /// Runs the hidden command: opens and loads the object on standard input.
 ///
 /// # Errors
-/// The same as [`Algorithm::read`] and [`Algorithm::load`].
+/// If standard input cannot be read, and those of [`Algorithm::read`] and [`Algorithm::load`].
 pub fn run() -> Result<(), Problem> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|error| object::broken("standard input", error.to_string()))?;

@@ -35,7 +35,8 @@ const PROBE_CLOCK: &str = "probe_clock";
 const PROBE_CLOCKS: [&str; 2] = ["round_trips", "time"];
 
 impl Settable {
-    /// Returns the data section of the BPF program that the loader sets. The kernel shows 15 characters of its name.
+    /// Returns the data section of the BPF program that the loader sets. Its name has at most 15 characters, which is
+    /// the kernel's limit.
     pub fn section(&self) -> &'static str {
         match self {
             Settable::Rule { .. } => ".rodata.rule",
@@ -43,12 +44,12 @@ impl Settable {
         }
     }
 
-    /// Returns the size of that section in bytes.
+    /// Returns the size of [`Settable::section`] in bytes.
     pub fn size(&self) -> usize {
         self.bytes(&Settings::new(), "").map_or(0, |bytes| bytes.len())
     }
 
-    /// Encodes settings of the algorithm `name` as the value of that section.
+    /// Encodes settings of the algorithm `name` as the value of [`Settable::section`].
     ///
     /// # Errors
     /// If a parameter is unknown, or its value is invalid.
@@ -65,7 +66,7 @@ impl Settable {
         Ok(words.into_iter().flat_map(u32::to_ne_bytes).collect())
     }
 
-    /// Decodes that section: the rule, and the parameters that differ from their defaults.
+    /// Decodes [`Settable::section`]: the rule, or the parameters that differ from their defaults.
     pub fn read(&self, bytes: &[u8]) -> Settings {
         let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("chunks of four")));
         match self {
@@ -168,7 +169,7 @@ mod tests {
         let bytes = TUNED.bytes(&set, "bbr_tuned").unwrap();
         assert_eq!(bytes.len(), TUNED.size());
         let read = TUNED.read(&bytes);
-        // Its default is 2 minus the probing gain.
+        // The default of `probe_drain_gain` is 2 minus the probing gain.
         let drain = [("probe_drain_gain".to_owned(), "0.5".to_owned())];
         assert_eq!(read, set.into_iter().chain(drain).collect());
         assert_eq!(TWO_RULES.read(&TWO_RULES.bytes(&settings(&["rule=paper"]), "x").unwrap())["rule"], "paper");

@@ -31,7 +31,8 @@ struct Algorithm {
 /// Returns the state of all eBPF algorithms, as text or JSON.
 ///
 /// # Errors
-/// If the kernel does not support eBPF algorithms, or this process lacks the permission to list them.
+/// If the kernel does not support eBPF algorithms, this process lacks the permission to list them, or the limit of open
+/// files is too low.
 pub fn status(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
     let kernel = StructOpsKernel::probe()?;

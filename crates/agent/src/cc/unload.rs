@@ -15,10 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval at which the registration is checked.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Unregisters an algorithm. New connections no longer use it; open connections keep it.
+/// Unregisters an algorithm, after replacing it as the default of this network namespace. Open connections keep it.
 ///
 /// # Errors
-/// If no eBPF algorithm of this name is registered, or a process other than an agent, or a pinned link, holds it.
+/// If no eBPF algorithm of this name is registered, the default cannot be replaced, or the registration is not
+/// released: a process other than an agent, a pinned link, or an agent that does not exit in time holds it.
 pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::probe()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
@@ -70,7 +71,7 @@ pub fn leave_default(
     print(&format!("net.ipv4.tcp_congestion_control: changed from {name} to {other}\n"))
 }
 
-/// Signals the agent that holds a registration, and waits until the registration is removed.
+/// Signals the agents that hold a registration, and waits until the registration is removed.
 fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
     let name = &registered.name;
     if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {

@@ -3,7 +3,7 @@
 /// Kernel memory per connection in bytes: `struct flow` in bpf/flow, its cookie, and its share of the hash table.
 const CONNECTION_BYTES: u64 = 448;
 
-/// Divisor: the table may use 1/N of the memory of the machine.
+/// Divisor: by default, the table may use 1/N of the memory of the machine.
 const MEMORY_PART: u64 = 100;
 
 /// Minimum default capacity; on small machines it may exceed the memory limit.

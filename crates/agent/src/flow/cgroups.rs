@@ -25,7 +25,7 @@ pub struct Recorded {
     pub folder: File,
     /// The kernel's id of the cgroup: its inode number.
     pub number: u64,
-    /// Depth below the root; 0 is the root cgroup, which covers all processes of the machine.
+    /// Depth below the mount point of cgroup v2; 0 for the root cgroup.
     pub level: u64,
 }
 
@@ -119,7 +119,7 @@ pub enum CgroupState {
     Same,
     /// The path now belongs to another cgroup.
     Replaced(Recorded),
-    /// The cgroup no longer exists, and no other one is at its path, for this reason.
+    /// The cgroup no longer exists, and no other one is at its path; the text is the reason.
     Removed(String),
 }
 
@@ -167,7 +167,7 @@ impl Paths {
         Paths { mount, known: HashMap::new(), read: None }
     }
 
-    /// Returns the path of a cgroup below the root; `None` if no scan has found it. Scans run at most once per
+    /// Returns the path of a cgroup below the root; `None` if it is unknown. Scans run at most once per
     /// `MIN_RESCAN_INTERVAL`.
     pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
         if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= MIN_RESCAN_INTERVAL) {
@@ -184,7 +184,7 @@ impl Paths {
     fn learn(&mut self, folder: &Path, path: String) {
         let Ok(metadata) = fs::symlink_metadata(folder) else { return };
         let text = if path.is_empty() { "/" } else { path.as_str() };
-        // The kernel reuses an id only after 2^32 others, so the last known path is the right one.
+        // The kernel does not reuse ids in practice (they have 64 bits), so the paths of removed cgroups stay valid.
         if self.known.get(&metadata.ino()).is_none_or(|path| **path != *text) {
             self.known.insert(metadata.ino(), Arc::from(text));
         }

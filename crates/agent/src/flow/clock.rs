@@ -1,9 +1,9 @@
-//! Converts between the kernel's monotonic timestamps and the wall-clock times of records.
+//! Converts the kernel's monotonic timestamps to the wall-clock times of records.
 
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
-/// A change of the clock offset between two readings by more than this counts as a step. Slewing changes it by 0.05 %
-/// of the time between them (adjtimex(2)).
+/// A change of the clock offset between two readings by more than this counts as a step. Slewing does not change the
+/// offset, because it adjusts both clocks (clock_gettime(2)).
 const STEP_US: u64 = 50_000;
 
 /// Readings that take longer than this were interrupted, and are repeated.

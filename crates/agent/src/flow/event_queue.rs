@@ -1,5 +1,5 @@
-//! Reads the event queue, which is shared memory that the BPF programs write. `struct record_slot` in
-//! `bpf/include/record_event.h` defines the ownership of slots.
+//! Reads the event queue, which is shared memory that the BPF programs write. The comment on `RECORD_SLOTS` in
+//! `bpf/include/record_event.h` describes the protocol.
 
 use super::record_event::RecordEvent;
 use super::sys::Shared;
@@ -42,8 +42,8 @@ impl EventQueue {
         Ok(EventQueue { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
     }
 
-    /// Consumes all complete events. An event that is still being written, and the events behind it, are left for the
-    /// next call.
+    /// Consumes complete events, at most one queue's capacity. An event that is still being written, and the events
+    /// behind it, are left for the next call.
     pub fn take(&mut self, take: &mut dyn FnMut(&RecordEvent)) {
         let mut bytes = [0; RecordEvent::BYTES];
         // Reads at most one queue's capacity, because the programs write meanwhile.
@@ -80,7 +80,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// The side of the BPF programs, for tests: fills slots in order, up to the reader's position.
+    /// Writes events like the BPF programs: fills slots in order until the queue is full.
     struct Writer {
         slots: Shared,
         progress: Shared,

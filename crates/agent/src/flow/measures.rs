@@ -68,7 +68,7 @@ pub fn is_measured(jiffies: u32) -> bool {
 }
 
 /// Returns the 95th percentile of the round-trip times, in microseconds. With fewer than `RTT_FEW` samples, it is
-/// their maximum; with more, it is `None` if the programs keep no histograms. `None` without samples.
+/// their maximum; otherwise, it is `None` if the programs keep no histograms. `None` without samples.
 pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
     // Below this count, the 95th percentile is the maximum.
@@ -85,8 +85,8 @@ pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
 }
 
-/// Returns whether the application, not the network, set the pace: most rounds after the first were app-limited, and
-/// there were at least `PACED_ROUNDS` of them. The completion time is then unrelated to the network.
+/// Returns whether the application, not the network, set the pace: there were at least `PACED_ROUNDS` rounds after the
+/// first, and most of these were app-limited. The completion time is then unrelated to the network.
 pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds

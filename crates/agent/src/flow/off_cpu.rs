@@ -2,8 +2,8 @@
 //!
 //! A connection cannot observe this: a shared path looks the same. Therefore, a thread sets timers at random moments. A
 //! timer that fires late, although no other task of this machine was running, shows that the machine had no CPU. At
-//! random moments, the share of late timers equals the share of time off CPU. This needs neither the hypervisor's steal
-//! counters nor privileges.
+//! random moments, the share of late timers approximates the share of time off CPU. This needs neither the hypervisor's
+//! steal counters nor privileges.
 
 use super::clock::monotonic_us;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -16,12 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Shortest and longest interval of timers; the mean is 10 ms. The minimum exceeds a typical pause: otherwise, on a
-/// machine that pauses for milliseconds, the next timer would be sampled within the same pause.
+/// Shortest and longest interval of timers; the mean is 10 ms.
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// A timer that fires later than this counts as late. Shorter delays are caused by interrupts, and BBR loses little by
+/// A timer that fires later than this counts as late. Shorter delays can be due to interrupts, and BBR loses little by
 /// them: Linux paces bursts of 2^-10 s, and after a late burst sends the next one up to half of that time earlier.
 const LATE: Duration = Duration::from_millis(1);
 
@@ -53,7 +52,7 @@ struct Point {
 
 impl OffCpu {
     /// Returns the off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; the record covers the last hour.
-    /// `None` with fewer than `MIN_ALARMS` timers in the interval, or if the kernel does not report run delays.
+    /// `None` with fewer than `MIN_ALARMS` timers in the interval.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let points = self.points();
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
@@ -90,7 +89,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts the measuring thread. The record stays empty on a kernel that does not report run delays.
+    /// Starts the measuring thread. The record stays empty on a kernel without /proc/thread-self/schedstat.
     ///
     /// # Errors
     /// If the thread cannot be created.
@@ -98,7 +97,7 @@ impl Watch {
         let is_over = Arc::new(AtomicBool::new(false));
         let (off_cpu, theirs) = (Arc::clone(off_cpu), Arc::clone(&is_over));
         let thread = thread::Builder::new().name("away".to_owned()).spawn(move || {
-            // On an error, the record stays empty.
+            // On an error, the thread ends, and the record is not continued.
             let _ = watch(&off_cpu, &theirs);
         })?;
         Ok(Watch { is_over, thread: Some(thread) })

@@ -1,4 +1,4 @@
-//! Compressed events for long storage: most numbers of an event are zero, and the others are small.
+//! Compressed events, which take less memory: many numbers of an event are zero, and most others are small.
 //!
 //! A bitmap marks the numbers that are not zero. These follow in LEB128: seven bits per byte, and one bit that marks
 //! that another byte follows.

@@ -48,11 +48,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads the programs into the kernel, with capacity for open connections and the rest of their configuration. They
-    /// are not attached yet.
+    /// Loads the programs into the kernel. They are not attached yet.
     ///
     /// # Errors
-    /// If the kernel rejects them.
+    /// If the kernel rejects them, or the limit of file descriptors is reached.
     pub fn load(settings: &Settings, capacity: Capacity, config: &LoadConfig) -> Result<Program, Problem> {
         let mut open = object::open(OBJECT, PLACE)?;
         let settings = [(".rodata.settings", settings.bytes())];
@@ -70,7 +69,7 @@ impl Program {
         Ok(Program { object, counters })
     }
 
-    /// Attaches the program to the connections of a cgroup, until the link is dropped.
+    /// Attaches the program to the connections of a cgroup, until every process that has the link open closes it.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -110,8 +109,8 @@ impl Program {
         })
     }
 
-    /// Scans the table: the programs report closed connections and remove them. Returns the number of closed
-    /// connections that did not fit into the event queue.
+    /// Searches the table for connections that scans no longer find: the program reports and removes them. Returns the
+    /// number of those that did not fit into the event queue.
     ///
     /// # Errors
     /// If the kernel does not run the program.
@@ -207,14 +206,14 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
 /// Checks that bpftune does not choose algorithms for the same connections.
 ///
 /// # Errors
-/// If bpftune does: each would override the other's choices.
+/// If bpftune does, or may do so because its cgroup is unknown: each would override the other's choices.
 pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
     let is_theirs = |program: &ProgramInfo| program.ty == ProgramType::SockOps && program.name == BPFTUNE;
     if !ProgInfoIter::default().any(|program| is_theirs(&program)) {
         return Ok(());
     }
     let links = attached(is_theirs);
-    // bpftune attaches its program without a link, so its cgroup is unknown. It is usually the root.
+    // If bpftune has attached its program without a link, its cgroup is unknown. It is usually the root.
     if !links.is_empty() && !links.iter().any(|(_, theirs)| has_part_in(cgroup, *theirs, &mut path_of)) {
         return Ok(());
     }
@@ -228,7 +227,7 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
     ))
 }
 
-/// Returns the links of programs that are called for connections, as pairs of link id and cgroup id.
+/// Returns the links of the wanted programs that are called for connections, as pairs of link id and cgroup id.
 fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     let wanted: Vec<u32> = ProgInfoIter::default().filter(is_wanted).map(|program| program.id).collect();
     let cgroup_of = |link: LinkInfo| match &link.info {

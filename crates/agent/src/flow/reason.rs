@@ -7,7 +7,7 @@ pub const SHIFT: u32 = 8;
 pub const ARM_SHIFT: u32 = 12;
 /// Value of the algorithm's bits if none was chosen.
 pub const NO_ARM: u32 = 15;
-/// The algorithm was drawn for another connection to the same peer.
+/// The algorithm was drawn for another connection of the same peer.
 pub const SHARED: u32 = 1 << 16;
 /// Mask of all bits of a decision.
 pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
@@ -15,7 +15,7 @@ pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
 /// The reason for a connection's algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// No decision: `tune` is not running, or its grace time is over.
+    /// No decision: `tune` is not running, its grace time is over, or the opening was not observed.
     #[default]
     Undecided,
     /// The algorithm was drawn.
@@ -38,7 +38,7 @@ pub enum Reason {
     Keep,
     /// An override selected the algorithm.
     Override,
-    /// The kernel did not set the drawn algorithm.
+    /// The kernel did not set the algorithm that was drawn, or selected by an override.
     Refused,
 }
 

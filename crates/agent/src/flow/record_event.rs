@@ -21,7 +21,8 @@ pub enum Kind {
     Close,
     /// An open connection, for an interim row.
     Interim,
-    /// A sample of an open connection: for display, or because only scans observe it ([`flag::BLIND`]).
+    /// A sample of an open connection: from a scan that shows all of them, or because only scans observe it
+    /// ([`flag::BLIND`]).
     Snapshot,
     /// A transfer on a connection that stays open.
     Transfer,
@@ -37,7 +38,7 @@ impl Kind {
 pub mod flag {
     /// This host opened the connection.
     pub const OUTGOING: u32 = 1;
-    /// The connection was opened before recording began.
+    /// The opening was not observed, usually because it preceded recording.
     pub const JOINED: u32 = 2;
     /// The kernel does not call the program for this connection: only scans sample it.
     pub const BLIND: u32 = 4;
@@ -365,7 +366,7 @@ impl Settings {
 pub struct Counters {
     /// Opened connections that are recorded.
     pub opened: u64,
-    /// Connections that were open when recording began.
+    /// Connections whose opening was not observed, usually because they were open when recording began.
     pub joined: u64,
     /// Closed connections whose event was dropped because the queue was full.
     pub lost_closes: u64,
@@ -373,7 +374,7 @@ pub struct Counters {
     pub unsampled: u64,
     /// Events that were dropped because the queue was full, including those of closes.
     pub lost_events: u64,
-    /// Connections that were not recorded because the connection table was full.
+    /// Attempts to record a connection that failed because the connection table was full. Each scan tries again.
     pub lost_connections: u64,
 }
 

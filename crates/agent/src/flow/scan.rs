@@ -1,5 +1,6 @@
 //! Scans all open connections: to join those that were open before recording began, to write interim rows, and to show
-//! them. Then the table of the BPF programs is searched for connections that scans no longer find.
+//! them. Except after scans that show connections, the table of the BPF programs is then searched for connections that
+//! scans no longer find.
 
 use super::program::Program;
 use super::record_event::RecordEvent;
@@ -30,9 +31,9 @@ pub struct Scanner {
     maps: Mutex<ScanMaps>,
 }
 
-/// Maps that hold the purpose of a scan and the namespaces that it has visited, for the BPF programs.
+/// The latest scan, and the maps that describe it to the BPF programs.
 struct ScanMaps {
-    /// The purpose of the scan, its number, and whether it has visited all namespaces.
+    /// The purpose of the scan, its number, whether it has visited all namespaces, and the recorded cgroup.
     scan: MapHandle,
     number: u32,
     cgroup: u64,
@@ -49,7 +50,7 @@ impl ScanMaps {
 
     fn publish_visited(&self, scanned: &Scanned) {
         for namespace in &scanned.seen {
-            // If the map is full, no connection of that namespace is reported as closed.
+            // If the map is full, a search reports only blind connections of that namespace as closed.
             let _ = self.namespaces.update(&namespace.to_ne_bytes(), &self.number.to_ne_bytes(), MapFlags::ANY);
         }
         let is_seen = |key: &Vec<u8>| scanned.seen.iter().any(|netns| key[..] == netns.to_ne_bytes());
@@ -65,7 +66,7 @@ impl ScanMaps {
 pub struct Scanned {
     /// Network namespaces that were scanned.
     pub seen: HashSet<u32>,
-    /// Number of network namespaces that could not be entered or not be read completely.
+    /// Number of network namespaces that were found, but could not be entered or not be read completely.
     pub missed: usize,
 }
 
@@ -73,7 +74,7 @@ impl Scanner {
     /// Returns a scanner that uses these programs and joins connections of the cgroup with this id.
     ///
     /// # Errors
-    /// If the kernel does not support the iterator.
+    /// If the kernel does not support the iterator, or the limit of file descriptors is reached.
     pub fn new(program: Arc<Program>, cgroup: u64) -> Result<Scanner, Problem> {
         let maps = ScanMaps { scan: program.map("scan")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
         let iterator = program.scan()?;
@@ -85,12 +86,13 @@ impl Scanner {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
 
-    /// Scans the connections of all network namespaces. New ones are joined. `take` receives those whose interim row is
-    /// due, and those that only scans observe. Closed connections that were not reported are written to the event
-    /// queue. With `shows_all`, `take` receives all open connections, and closed ones are not searched for.
+    /// Scans the connections of all network namespaces, and joins those that are to be recorded but are not yet in the
+    /// table. `take` receives the recorded ones whose interim row is due, and those that only scans observe. Closed
+    /// connections that were not reported are written to the event queue. With `shows_all`, `take` receives all
+    /// recorded open connections, and closed ones are not searched for.
     ///
     /// # Errors
-    /// If the agent's own network namespace cannot be scanned.
+    /// If the agent's own network namespace cannot be scanned, or the table cannot be searched.
     pub fn scan(&self, shows_all: bool, take: &mut (dyn FnMut(&RecordEvent) + Send)) -> io::Result<Scanned> {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         maps.number = maps.number.wrapping_add(1).max(1);
@@ -108,8 +110,8 @@ impl Scanner {
         Ok(scanned)
     }
 
-    /// Searches the table for closed connections. The queue is drained meanwhile, because it cannot hold all events at
-    /// once. Events that do not fit are reported by the next scan.
+    /// Searches the table for closed connections. The daemon's thread drains the queue meanwhile, because it may be too
+    /// small for all events. Those that do not fit are reported after the next scan.
     fn search(&self) -> io::Result<()> {
         for _ in 0..SEARCHES {
             if self.program.search()? == 0 {

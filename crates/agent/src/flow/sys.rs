@@ -29,7 +29,7 @@ impl Shared {
     /// Returns the 64-bit number at an offset that is a multiple of eight bytes.
     pub(super) fn number(&self, at: usize) -> &AtomicU64 {
         assert!(at % 8 == 0 && at + 8 <= self.length, "it is within the memory");
-        // SAFETY: the mapping lives as long as `self`, and all writes to it are atomic.
+        // SAFETY: the mapping lives as long as `self`, and all writes to this number are atomic.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 

@@ -1,6 +1,7 @@
-//! Handles connections whose close the kernel does not report. These are, on kernels whose iterator cannot set
-//! callbacks (such as 6.1), the connections that were open before recording began, and on all kernels those whose
-//! callbacks another program has cleared. Their last sample is used as their close.
+//! Handles connections whose close the kernel does not report because scans cannot set their callbacks
+//! (`flag::BLIND`). On kernels whose iterator cannot set callbacks (such as 6.1), these are the connections that were
+//! open before recording began, and those whose callbacks another program has cleared. Their last sample is used as
+//! their close.
 
 use super::packed::Packed;
 use super::record_event::RecordEvent;
@@ -18,7 +19,7 @@ impl Untracked {
         self.last.insert(event.connection, Packed::new(event));
     }
 
-    /// Returns the latest sample of a closed connection, if there is one.
+    /// Removes and returns the latest sample of a closed connection, if there is one.
     pub fn remove(&mut self, connection: u64) -> Option<RecordEvent> {
         // Usually there are no such connections.
         if self.is_empty() {

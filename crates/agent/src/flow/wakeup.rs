@@ -39,8 +39,8 @@ impl Wakeup {
         Ok(Wakeup { eventfd, state: Mutex::default(), answered: Condvar::new() })
     }
 
-    /// Wakes the daemon, and waits until it has drained its event queue. Returns immediately if the daemon does not
-    /// serve.
+    /// Wakes the daemon, and waits for at most `PATIENCE` until it has drained its event queue. Returns immediately if
+    /// the daemon does not serve.
     pub fn wake(&self) {
         self.wake_for(PATIENCE);
     }

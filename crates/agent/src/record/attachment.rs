@@ -1,9 +1,8 @@
 //! Attaches the program to the recorded cgroup. Attaches it again if the cgroup is recreated, for example by a service
 //! restart, or if another process has detached it.
 //!
-//! The parent folders of the cgroup are watched, so that the program is attached to a new cgroup before its first
-//! process starts. Connections that opened and closed in between are not recorded; possible gaps are counted and
-//! logged.
+//! The parent folders of the cgroup are watched, so that the program is attached soon after a new cgroup is created.
+//! Connections that opened and closed in between are not recorded; possible gaps are counted and logged.
 
 use super::extension::Extension;
 use crate::flow::cgroups::{CgroupState, Paths, Recorded};
@@ -29,7 +28,7 @@ pub struct Attachment<'a> {
     mount: PathBuf,
     paths: Paths,
     cgroup: Recorded,
-    /// `None` while nothing is recorded.
+    /// `None` while the program is not attached.
     link: Option<Link>,
     /// Notifications of new folders around the cgroup; `None` if the limit of inotify instances is reached.
     changes: Option<OwnedFd>,
@@ -63,7 +62,7 @@ impl<'a> Attachment<'a> {
     }
 
     /// Attaches the program again if that is necessary and possible. Returns whether it did. Lets the extension start a
-    /// new watchdog if that has exited.
+    /// new watchdog if the previous one has exited.
     pub fn check(&mut self, extension: &mut dyn Extension) -> bool {
         if !self.has_changed() && self.checked.elapsed() < CHECK {
             return false;
@@ -135,13 +134,13 @@ impl<'a> Attachment<'a> {
         let info = self.link.as_ref().and_then(|link| link.info().ok()).map(|info| info.info);
         match info {
             Some(LinkTypeInfo::Cgroup(info)) => info.cgroup_id == self.cgroup.number,
-            // If the limit of file descriptors prevents the query, the link counts as attached.
+            // If the query fails or returns another type, the link counts as attached.
             Some(_) => true,
             None => self.link.is_some(),
         }
     }
 
-    /// Logs the reason why nothing is recorded, once.
+    /// Logs the reason why the program is not attached, once.
     fn report(&self, why: String) {
         if self.observed.detached(&why) {
             log::warning(&why);

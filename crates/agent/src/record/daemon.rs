@@ -41,11 +41,11 @@ use std::sync::Arc;
 use std::time::Instant;
 use thalweg_store::Problem;
 
-/// Records until a signal arrives.
+/// Records until SIGINT or SIGTERM arrives.
 ///
 /// # Errors
-/// If the machine lacks a feature, an option is invalid, another agent is already recording, or rows could not be
-/// written at the end.
+/// If the machine lacks a feature, an option is invalid, another agent is already recording, the kernel's events cannot
+/// be read, or rows could not be written at the end.
 pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
     record_with(options, true, Box::new(RecordOnly), signals)
 }
@@ -84,7 +84,8 @@ pub fn record_with(
     close(recorder.into_inner(), &observed, ended)
 }
 
-/// Resources that another process may hold. They are acquired before programs are loaded into the kernel.
+/// Shared state, and resources that another process may hold. They are acquired before programs are loaded into the
+/// kernel.
 struct Opened {
     observed: Arc<Observed>,
     metrics: Arc<Metrics>,
@@ -149,7 +150,7 @@ impl Opened {
     }
 }
 
-/// The loaded but not yet attached programs, and the maps that they share with this process.
+/// The loaded programs, not yet attached to the cgroup, and the maps that they share with this process.
 struct Loaded {
     kernel: LoadedPrograms,
     events: EventQueue,
@@ -232,8 +233,8 @@ impl Reload<'_> {
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }
 
-    /// Reloads the settings: either all of them change, or none. If the kernel rejects an override of `tune`, other
-    /// overrides may have changed.
+    /// Reloads the settings. If that fails, the earlier ones remain, except that some overrides of `tune` may have
+    /// changed if the kernel rejected another one.
     fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
         let addresses = addresses(self.options)?;
         let lines = recorder.extension.reload()?;

@@ -52,12 +52,13 @@ pub trait Extension {
     /// Called when the programs are attached by a link, and again if [`holds`](Extension::holds) returns false.
     ///
     /// # Errors
-    /// If the extension cannot use the link. At the start, the recorder then stops; later, it logs the error.
+    /// If the extension cannot use the link. At the start, the recorder then stops; later, it logs the error and, if
+    /// the link is new, drops it.
     fn attached(&mut self, _link: &Link) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// Called before the link is dropped, except when recording ends.
+    /// Called before the link is dropped, except when recording ends. Called repeatedly while the cgroup is missing.
     fn detached(&mut self) {}
 
     /// Returns whether the process that the extension started to hold the link, if any, still runs.
@@ -79,7 +80,7 @@ pub trait Extension {
     /// Receives the final event of a connection: its close, or its last sample if the kernel does not report the close.
     fn take(&mut self, _event: &RecordEvent, _off_cpu: &OffCpu) {}
 
-    /// Called five times a second.
+    /// Called after events were fetched: usually five times a second, and more often on wakeups and during scans.
     fn tick(&mut self, _off_cpu: &OffCpu) {}
 
     /// Called when recording ends, while the programs are still attached.

@@ -96,7 +96,7 @@ impl Options {
         self.detail.unwrap_or_default()
     }
 
-    /// Returns the maximum number of open connections.
+    /// Returns the capacity for open connections.
     pub fn capacity(&self) -> Capacity {
         let memory = rustix::system::sysinfo();
         let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit);

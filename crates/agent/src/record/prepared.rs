@@ -1,4 +1,4 @@
-//! Settings derived from the options and the machine, before anything is opened or attached.
+//! Checks the options and the machine, and derives settings from them, before programs are loaded.
 
 use super::detail::Detail;
 use super::files::{self, Addresses, Key};
@@ -18,7 +18,7 @@ use thalweg_store::Problem;
 /// others.
 pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
 
-/// Options and properties of the machine, checked before anything is changed.
+/// Checked options and properties of the machine.
 pub struct Prepared {
     /// Mount point of the cgroup file system.
     pub mount: PathBuf,
@@ -26,7 +26,7 @@ pub struct Prepared {
     pub cgroup: Recorded,
     /// Paths of cgroups by id.
     pub paths: Paths,
-    /// The part of addresses that is recorded.
+    /// The form of recorded addresses.
     pub addresses: Addresses,
 }
 
@@ -68,10 +68,10 @@ impl Prepared {
     }
 }
 
-/// Returns the part of addresses that is recorded.
+/// Returns the form of recorded addresses.
 ///
 /// # Errors
-/// If the key cannot be read.
+/// The same as [`Key::open`].
 pub fn addresses(options: &Options) -> Result<Addresses, Problem> {
     Ok(match options.addresses {
         Privacy::Whole => Addresses::Whole,

@@ -30,9 +30,9 @@ pub struct Recorder {
     pub observed: Arc<Observed>,
     /// Connections whose close the kernel does not report.
     pub untracked: Untracked,
-    /// Called for the final event of each connection, at each tick, and when recording ends.
+    /// Extension of the recorder, such as `tune`.
     pub extension: Box<dyn Extension>,
-    /// Measures the share of time in which the machine was off CPU.
+    /// Record of the share of time in which the machine was off CPU.
     pub off_cpu: Arc<OffCpu>,
 }
 
@@ -40,7 +40,7 @@ impl Recorder {
     /// Handles an event.
     pub fn take(&mut self, event: &RecordEvent) {
         match event.kind() {
-            // The close was not reported. The last sample of a scan is more recent than the state in the event.
+            // The close was not reported. A scan's last sample, if any, is more recent than the state in the event.
             Some(Kind::Gone) => {
                 let last = self.untracked.remove(event.connection);
                 let last = last.as_ref().unwrap_or(event);
@@ -85,7 +85,7 @@ impl Recorder {
         self.writer.as_ref().is_some_and(Writer::is_crowded)
     }
 
-    /// Called when a scan of all open connections begins.
+    /// Called when a scan for interim rows begins.
     pub fn begin_scan(&mut self) {
         self.clock.update();
     }

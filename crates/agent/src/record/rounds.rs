@@ -70,8 +70,8 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
-    /// Runs until a signal ends it. Scans run several times per `interim`, at each `flush` where only scans observe
-    /// closes, and when the program is attached again. `reload` is called after SIGHUP.
+    /// Runs until a signal ends it. Scans run several times per `interim`, at each `flush` while there are connections
+    /// that only scans observe, and when the program is attached again. `reload` is called after SIGHUP.
     ///
     /// # Errors
     /// If the kernel's events cannot be read.
@@ -105,13 +105,13 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Fetches all events, whether or not the kernel has sent a wakeup, and updates the state for clients.
+    /// Fetches the queued events, whether or not the kernel has sent a wakeup, and updates the state for clients.
     ///
     /// # Errors
     /// If the wakeups cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
         let requested = self.wakeup.requested();
-        // Wakeups are consumed before the events: an event that arrives during `take` sends another wakeup.
+        // Wakeups are consumed before the events: an event that arrives during `take` can send another wakeup.
         self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
         recorder.clock.update();
@@ -131,7 +131,7 @@ impl<'a> Rounds<'a> {
         self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
-    /// Called when recording ends: writes an interim row for every open connection. Errors are those of
+    /// Called when recording ends: writes an interim row for each recorded open connection. Errors are those of
     /// [`Rounds::scan`].
     pub fn scan_last(&self) -> Result<io::Result<Scanned>, Problem> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
@@ -147,7 +147,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<io::Result<Scanned>, Problem> {
         let (sender, batches) = sync_channel::<Vec<RecordEvent>>(BATCHES);
         let (scanner, patient_until) = (self.scanner, Instant::now() + MAX_WAIT);
-        // The closure owns the receiver: when it returns, a scan that still sends batches fails instead of blocking.
+        // The closure owns the receiver: when it returns early, the scan's sends fail instead of blocking.
         thread::scope(move |scope| {
             let thread = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {
                 let mut batch = Vec::with_capacity(BATCH);
@@ -183,7 +183,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits for queued events, a client's request, a signal, or the next tick.
+    /// Waits until `waiting` is readable, a signal arrives, or the next tick is due.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {

@@ -111,7 +111,7 @@ impl RowBuilder {
         // For fields that are read from the socket: unknown for transfers, and once the socket no longer exists.
         let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
-        // A joined connection without callbacks has no RTT samples except the smoothed RTT.
+        // A joined connection without callbacks has no RTT samples of the programs.
         let sampled = Some(event).filter(|event| event.rtt_samples > 0);
         let duration_us = (event.start_us > 0).then(|| event.end_us.saturating_sub(event.start_us));
         let fct_us = duration_us.filter(|_| is_transfer && event.is(flag::COMPLETE) && !is_paced_by_application(event));
@@ -198,7 +198,7 @@ impl RowBuilder {
         }
     }
 
-    /// Changes the part of addresses that is recorded.
+    /// Changes the form of recorded addresses.
     pub fn set_addresses(&mut self, addresses: Addresses) {
         self.addresses = addresses;
         self.texts.clear();

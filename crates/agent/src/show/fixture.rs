@@ -1,4 +1,4 @@
-//! A fake agent for tests of clients.
+//! A fake agent for tests.
 
 use super::observable::Observable;
 use super::snapshot::{Counters, Open, OpenConnections, Program, Snapshot, Usage, Writer};

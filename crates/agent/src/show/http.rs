@@ -60,7 +60,7 @@ impl Server {
     /// Starts the endpoint on a separate thread. Port 0 selects a free port.
     ///
     /// # Errors
-    /// If the address is rejected (see [`address`]) or in use.
+    /// If the address is rejected (see [`address`]) or in use, or the thread cannot be created.
     pub fn start(listen: &str, metrics: Arc<Metrics>, observed: Arc<dyn Observable>) -> Result<Server, Problem> {
         let address = address(listen)?;
         let failed = |error: io::Error| {

@@ -2,7 +2,7 @@
 //! recorder.
 //!
 //! Units are the base units of Prometheus, seconds and bytes, so goodput is in bytes per second. Counts per algorithm
-//! cover recorded connections: with a sampling ratio of one in N, the true counts are N times as large.
+//! cover recorded connections: with a sampling ratio of one in N, the true counts are about N times as large.
 
 use super::snapshot::{Counters, Program, Snapshot};
 use prometheus::core::Collector;
@@ -205,14 +205,14 @@ fn programs(registry: &Registry, programs: &[Program]) {
     }
 }
 
-/// Registers a metric. Names and labels are constants, each used once; an invalid one fails in every test.
+/// Registers a metric. Names are constants, each used once; an invalid one fails in every test of metrics.
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prometheus::Result<C>) -> C {
     let collector = created.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");
     collector
 }
 
-/// Returns 1, 2 and 5 times every power of ten between the bounds.
+/// Returns 1, 2 and 5 times every power of ten from 10^`first` on, up to 10^`last`.
 fn steps(first: i32, last: i32) -> Vec<f64> {
     // Parsed from decimal text, so that 2 times 10^-4 is 0.0002, which the product of two floats need not be.
     let number = |digit: u32, power: i32| format!("{digit}e{power}").parse::<f64>().expect("a number");

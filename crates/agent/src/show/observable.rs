@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///
 /// A trait although only `tune` implements it: `show` is below `tune` and cannot name its types.
 pub trait Tuning: Send + Sync {
-    /// Returns the learned state, with at most `limit` destinations.
+    /// Returns the learned state, with at most `limit` destinations and changes.
     fn status(&self, limit: usize) -> Value;
 
     /// Explains the algorithms of connections to a prefix or an address.
@@ -31,11 +31,11 @@ pub trait Observable: Send + Sync {
         None
     }
 
-    /// Returns the open connections of a new scan, sorted and limited by `selection`.
+    /// Returns the recorded open connections of a new scan, sorted and limited by `selection`.
     fn open(&self, selection: &Selection) -> OpenConnections;
 }
 
-/// A request to the agent: one JSON line on its socket. The agent answers with one JSON line and closes the socket.
+/// A request to the agent: one JSON line on its socket. The agent answers with one JSON line and closes the connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "get", rename_all = "snake_case")]
 pub enum Request {

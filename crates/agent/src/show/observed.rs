@@ -50,11 +50,11 @@ pub struct Observed {
     samples: Mutex<Samples>,
 }
 
-/// Samples of the latest scan.
+/// Samples of the latest scan for a client.
 #[derive(Default)]
 struct Samples {
     at: Option<Instant>,
-    /// Time of each sample, and the bytes acknowledged at that time.
+    /// By connection: time of the sample, and the bytes acknowledged at that time.
     of: HashMap<u64, (u64, u64)>,
 }
 
@@ -125,7 +125,7 @@ impl Observed {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stores the reason why nothing is recorded; returns whether it is a new reason.
+    /// Stores the reason why the program is not attached; returns whether it is a new reason.
     pub fn detached(&self, why: &str) -> bool {
         let mut detached = locked(&self.detached);
         let is_new = detached.as_deref() != Some(why);
@@ -161,7 +161,7 @@ impl Observed {
         }
     }
 
-    /// Returns the state, as of the last fetch of events.
+    /// Returns the state; rows are counted as of the last fetch of events.
     pub fn snapshot(&self) -> Snapshot {
         let kernel = self.kernel.get();
         let counted = kernel.map(|kernel| kernel.program.counters()).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Observed {
 }
 
 impl Observable for Observed {
-    /// Returns the state, which includes all connections that closed before the request.
+    /// Returns the state, after waking the daemon so that it includes connections that closed before the request.
     fn status(&self) -> Snapshot {
         self.wakeup.wake();
         self.snapshot()

@@ -32,7 +32,8 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// Interval at which [`Endpoint::check`] is called.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// Pause after `poll` failed, or `accept` without a client that could be dropped: file descriptors or memory are short.
+/// Pause after `poll` failed, or after `accept` failed and there was no client to drop: file descriptors or memory are
+/// short.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// A listening socket, and the answers to its clients.

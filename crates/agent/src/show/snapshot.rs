@@ -33,7 +33,7 @@ pub struct Snapshot {
     /// Share of the last minute in which this machine was off CPU because its hypervisor ran other guests; empty if
     /// unknown.
     pub away_percent: Option<f64>,
-    /// Reason why no connections are recorded now; empty if they are recorded.
+    /// Reason why the BPF program is not attached to the cgroup now; empty if it is.
     pub not_attached: Option<String>,
     /// Reason why the last reload of the settings failed; empty if it succeeded or there was none.
     pub reload_trouble: Option<String>,
@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub counters: Counters,
     /// State of the writer.
     pub writer: Writer,
-    /// CPU and memory cost of recording outside of connections.
+    /// Memory and CPU time of the process, and memory of the BPF maps.
     pub usage: Usage,
     /// Cost of the BPF programs; empty unless the kernel measures it (`kernel.bpf_stats_enabled`).
     pub programs: Vec<Program>,
@@ -53,7 +53,7 @@ pub struct Snapshot {
 pub struct Counters {
     /// Connections that opened and are recorded.
     pub opened: u64,
-    /// Connections that were open when recording began.
+    /// Connections whose opening was not observed, usually because they were open when recording began.
     pub joined: u64,
     /// Recorded connections that have closed.
     pub closed: u64,
@@ -67,7 +67,7 @@ pub struct Counters {
     pub transfer_rows: u64,
     /// Events that were dropped because the event queue was full.
     pub lost_events: u64,
-    /// Connections that could not be recorded because their table was full (`--max-open`).
+    /// Attempts to record a connection that failed because the table was full (`--max-open`). Each scan tries again.
     pub lost_connections: u64,
     /// Steps of the wall clock while recording.
     pub clock_steps: u64,
@@ -80,11 +80,11 @@ pub struct Counters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Writer {
-    /// Rows in complete files since recording began.
+    /// Rows written to complete files since recording began.
     pub rows_written: u64,
     /// Rows in memory that wait to be written.
     pub rows_waiting: u64,
-    /// Rows that were dropped because they could not be written for too long.
+    /// Rows that were dropped because the queue was full: the disk rejected writes, or was too slow.
     pub rows_lost: u64,
     /// Complete files in the folder now.
     pub files: u64,
@@ -96,7 +96,7 @@ pub struct Writer {
     pub trouble: Option<String>,
 }
 
-/// Cost of recording outside of connections.
+/// Memory and CPU time of the process, and memory of the BPF maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -104,7 +104,7 @@ pub struct Usage {
     pub process_bytes: u64,
     /// CPU time of the process.
     pub cpu_us: u64,
-    /// Memory of the kernel's maps: the event queue and the connection table; empty if the kernel does not report it.
+    /// Memory of the BPF maps, mainly the event queue and the connection table; empty if the kernel does not report it.
     pub maps_bytes: Option<u64>,
 }
 
@@ -133,13 +133,13 @@ impl Program {
 pub struct OpenConnections {
     /// Time of the scan, in UNIX time.
     pub looked_us: u64,
-    /// Number of open connections, including those omitted from this answer.
+    /// Number of recorded open connections, including those omitted from this answer.
     pub total: u64,
     /// The connections, in the requested order.
     pub connections: Vec<Open>,
 }
 
-/// An open connection. Addresses are complete: they are not stored, and only root may request them.
+/// An open connection. Addresses are complete, because only root and the agent's user may request them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Open {
@@ -157,13 +157,14 @@ pub struct Open {
     pub netns: u64,
     /// Path below the cgroup root; empty if unknown.
     pub cgroup: Option<String>,
-    /// Time since the connection opened; empty if it was open before recording began.
+    /// Time since the connection opened; empty if the opening was not observed.
     pub age_us: Option<u64>,
     /// Bytes that the peer has acknowledged.
     pub acked_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Bits per second acknowledged between the last two scans; empty without an earlier scan in the last minute.
+    /// Bits per second acknowledged since the previous request for open connections; empty if the connection was not
+    /// sampled then, or if that was more than a minute or less than two jiffies ago.
     pub goodput_bps: Option<f64>,
     /// Smoothed round-trip time; empty before the first sample.
     pub srtt_us: Option<u64>,

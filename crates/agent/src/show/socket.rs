@@ -1,6 +1,7 @@
 //! The UNIX socket of a recording agent, and its client. A request and its answer are one JSON line each.
 //!
-//! The socket file is created with mode 0600, and belongs to root. The user of the peer is checked as well.
+//! The socket file is created with mode 0600, and belongs to the agent's user, usually root. The user of the peer is
+//! checked as well.
 
 use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
@@ -168,7 +169,8 @@ fn make_way(path: &Path) -> Result<(), Problem> {
             &format!("choose another path: --socket {DEFAULT}"),
         ));
     }
-    // A socket without a listener refuses connections; any other result means that an agent is running.
+    // A socket without a listener refuses connections. Any other result counts as a running agent, unless the file was
+    // removed meanwhile.
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(|error| {
             let found = format!("the socket of a killed agent, which cannot be removed: {error}");

@@ -122,7 +122,7 @@ fn a_removed_socket_file_is_created_again() {
     let server = start(&path).unwrap();
     fs::remove_file(&path).unwrap();
     wait_for_answer(&path);
-    // For example, a service manager removes the folder of another service that shares it.
+    // For example, a service manager removes the folder when another service that shares it stops.
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     wait_for_answer(&path);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -63,8 +63,8 @@ impl SortBy {
     }
 }
 
-/// Maximum number of rows of an answer, which bounds the agent's memory: the selection holds twice this number of
-/// connections, at about 500 bytes each.
+/// Maximum number of rows of an answer, which bounds the agent's memory: the selection holds about twice this number of
+/// connections at most, at about 500 bytes each.
 pub const MAX_ROWS: usize = 10_000;
 
 /// Sort key, and maximum number of connections.
@@ -77,7 +77,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the first connections in this order; holds at most twice the limit at a time.
+    /// Returns the first connections in this order; holds at most `2 * limit + 1` at a time.
     pub fn pick(&self, all: impl Iterator<Item = Open>) -> Vec<Open> {
         let order = |a: &Open, b: &Open| self.sort.order(a, b);
         let mut kept = Vec::new();

@@ -12,7 +12,7 @@ use thalweg_store::Problem;
 /// Returns the status of the agent on a socket, as text or JSON.
 ///
 /// # Errors
-/// If no agent answers, or this user lacks the permission.
+/// If no agent answers, this user lacks the permission, or the answer is malformed.
 pub fn status(path: &Path, json: bool) -> Result<String, Problem> {
     let answer = socket::ask(path, &Request::Status)?;
     if json {

@@ -6,7 +6,8 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, t
 use std::io::{self, Stdin, Stdout, Write};
 use std::time::Duration;
 
-/// Escape sequences: switch to the alternate screen, hide the cursor, and cut long lines instead of wrapping them.
+/// Escape sequences that begin and end the mode of a live table: the alternate screen, a hidden cursor, and long lines
+/// that are cut instead of wrapped.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
@@ -21,7 +22,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Switches the terminal of this process to this mode; `None` if standard input or output is not a terminal.
+    /// Sets up the terminal of this process for a live table; `None` if standard input or output is not a terminal.
     ///
     /// # Errors
     /// If the terminal cannot be set up.

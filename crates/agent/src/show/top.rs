@@ -32,7 +32,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
     Ok(table::lines(&open).join("\n") + "\n")
 }
 
-/// Shows the table on the terminal, until `q` is pressed or a signal ends the process.
+/// Shows the table on the terminal, until `q`, Ctrl-C or Ctrl-D is pressed, or SIGINT, SIGTERM or SIGHUP arrives.
 ///
 /// # Errors
 /// If the agent stops answering, the user lacks the permission, or standard input or output is not a terminal.

@@ -13,7 +13,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Formats a quantity with three digits and an SI prefix: 12, 9.46k, 73.2M, 1.05G.
+/// Formats a quantity with at most three digits and an SI prefix: 12, 9.46k, 73.2M, 1.05G.
 pub fn short(number: f64) -> String {
     let mut rest = number;
     // A value that would round to 1000 uses the next prefix.
@@ -51,7 +51,7 @@ pub fn time(us: u64) -> String {
     }
 }
 
-/// Formats a duration in its two largest units: 12s, 3m05s, 27h01m, 4d03h.
+/// Formats a duration in one or two units: 12s, 3m05s, 27h01m, 4d03h.
 pub fn age(us: u64) -> String {
     let seconds = us / 1_000_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

@@ -50,8 +50,8 @@ impl Offer {
         others.map(|name| format!("{name}: {}", reason(name))).collect()
     }
 
-    /// Returns the names of the arms: those of `wanted`, or else all allowed ones, the default first. Without `wanted`,
-    /// algorithms that need ECN are included only with `has_ecn`.
+    /// Returns the names of the arms: those of `wanted`, or else the default and then the other allowed ones. Of these
+    /// others, algorithms that need ECN are included only with `has_ecn`.
     ///
     /// # Errors
     /// If an arm is not available or named twice, the default is not among the arms, or their number is out of range.

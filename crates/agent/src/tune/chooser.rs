@@ -21,7 +21,7 @@ use thalweg_policy::{Outcome, Prefix, PrefixError};
 use thalweg_store::Problem;
 use thalweg_units::Time;
 
-/// Interval of the search for new network namespaces. No algorithm is chosen in a namespace before it is found.
+/// Interval of the search for new network namespaces. No algorithm is drawn in a namespace before it is known.
 const NAMESPACE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Makes the decisions, in the daemon's thread.
@@ -114,8 +114,8 @@ impl Chooser {
     /// Reloads the settings and applies those that can change at run time. Returns lines for the log.
     ///
     /// # Errors
-    /// If the settings cannot be read, or the kernel rejects an override; the earlier ones then stay in effect, except
-    /// overrides that were already replaced.
+    /// If the settings cannot be read or are invalid, or the kernel rejects an override; the earlier ones then stay in
+    /// effect, except overrides that were already replaced.
     pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
         let mut engine = locked(&self.shared.engine);
         let (setup, stay) = engine.setup.again(&self.options, &Offer::read()?)?;

@@ -58,7 +58,7 @@ pub struct Config {
     pub bpftune: BpftuneSettings,
     /// Settings of the policy `ab`.
     pub ab: AbKeys,
-    /// Settings of the policy `static`: probabilities in proportion.
+    /// Settings of the policy `static`: relative weights of the arms.
     #[serde(rename = "static")]
     pub weights: BTreeMap<String, f64>,
 }
@@ -67,7 +67,7 @@ pub struct Config {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObjectiveKeys {
-    /// Cost of a retransmission.
+    /// Price of the retransmit ratio.
     pub retransmit_price: Option<f64>,
     /// Minimum size of connections that the policy learns from.
     #[serde(deserialize_with = "size")]
@@ -86,7 +86,7 @@ pub struct ObjectiveKeys {
 pub struct GuardKeys {
     /// Share of held-out connections where the other arms are significantly better.
     pub least_holdout: Option<f64>,
-    /// Probability of any false withdrawal.
+    /// Upper bound of the probability of any false withdrawal.
     pub alpha: Option<f64>,
     /// Time for which a withdrawn destination stays on the default.
     #[serde(deserialize_with = "time")]
@@ -109,9 +109,9 @@ pub struct TreeKeys {
 pub struct BayesKeys {
     /// Standard deviation of gains before any data.
     pub gain_sd: Option<f64>,
-    /// Number of connections in its memory.
+    /// Memory in number of connections of a class.
     pub memory: Option<f64>,
-    /// Half-life of observations, in idle time.
+    /// Time that halves the weight of the data, in addition to the effect of `memory`.
     #[serde(deserialize_with = "time")]
     pub half_life: Option<Duration>,
     /// Share of connections that is divided equally among all arms.
@@ -155,7 +155,7 @@ impl Config {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not valid TOML, or contains an unknown key.
+    /// If the file cannot be read, is not valid TOML, or contains an unknown key or an invalid value.
     pub fn read(path: &Path) -> Result<Config, Problem> {
         let text = read(path)?;
         let is_policy = |error: &toml::de::Error| {

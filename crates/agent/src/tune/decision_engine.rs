@@ -1,12 +1,12 @@
 //! Converts the outcomes of closed connections to rows of probabilities, from which the kernel draws.
 //!
-//! Every network namespace has its own guard, because the same prefix may be a different network there, and the default
+//! Network namespaces have separate guards, because the same prefix may be a different network there, and the default
 //! algorithm may differ. There are rows for destinations, rows for the networks around them, which are used for unseen
 //! destinations, and one row per namespace for all others.
 //!
-//! The row of a destination is rewritten at the next tick after its connections closed. The rows of its neighbours
-//! change slightly with it, and with time, so all rows are rewritten in rotation. Rows of a network that was returned
-//! to the default are rewritten first; so are all rows when the host becomes short of CPU.
+//! The row of a destination is rewritten after one of its connections has closed, usually at the next tick. The rows of
+//! its neighbours change slightly with it, and with time, so all rows are rewritten in rotation. Rows that an event
+//! affects, such as a withdrawal or a shortage of CPU, are rewritten before the others.
 
 use super::decisions::{ByDestination, Closed, Decisions};
 use super::kernel::{Row, RowKey, TuneKernel};
@@ -28,7 +28,7 @@ use thalweg_units::{Span, Time};
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
-/// Interval at which the rows of all network namespaces are written.
+/// Interval at which the rows of unseen destinations are written, one per network namespace.
 const ALL_EVERY: Span = Span::from_secs(2);
 
 /// Number of destinations in a network that are tried to find an unseen one, whose estimate is the row of the network.
@@ -45,7 +45,7 @@ const BACK: f64 = 0.1;
 /// Function that returns the default algorithm of a network namespace.
 pub type DefaultOf = Box<dyn Fn(u32) -> Option<String> + Send>;
 
-/// The tuner's state: what was learned, and the kernel's copy of it.
+/// The tuner's state: settings, learned state, rows in the kernel, and counts of decisions.
 pub struct DecisionEngine {
     pub(super) setup: Setup,
     pub(super) own: u32,
@@ -56,16 +56,16 @@ pub struct DecisionEngine {
     pub(super) host: Host,
     /// Arms that the kernel failed to set.
     pub(super) left_out: BTreeSet<ArmId>,
-    /// Rows that the kernel has.
+    /// Rows that were passed to the kernel; it may have rejected or evicted some.
     pub(super) kernel_rows: BTreeSet<RowKey>,
     /// Rows that are written before all others.
     urgent: BTreeSet<RowKey>,
     /// The rows written last, of all rows and of the urgent ones: rows are written in rotation.
     last: Option<RowKey>,
     last_urgent: Option<RowKey>,
-    /// Time at which the rows of all namespaces were last written.
+    /// Time at which the rows of unseen destinations were last written in all namespaces.
     all_written: Time,
-    /// Namespaces that are no longer tracked but still have rows in the kernel.
+    /// Namespaces that are no longer tracked but may still have a row of unseen destinations in the kernel.
     removed_namespaces: Vec<u32>,
     pub(super) log: Log,
     /// Decisions of the BPF program about opened connections.
@@ -80,8 +80,8 @@ pub struct DecisionEngine {
 
 /// State of a network namespace.
 pub(super) struct Namespace {
-    /// Policy and learned state; `None` if the namespace's default algorithm is unknown or not among the arms, so
-    /// nothing is chosen.
+    /// Policy and learned state; `None` if the namespace's default algorithm is unknown or not among the arms, so no
+    /// algorithm is drawn.
     pub guard: Option<Guard>,
     /// The namespace's default algorithm; `None` if unknown.
     pub default: Option<String>,
@@ -123,8 +123,8 @@ impl DecisionEngine {
     /// Restores the learned state of a namespace.
     ///
     /// # Errors
-    /// If the learned state was created with other settings, or the namespace's default is not among the arms; the
-    /// error names the difference.
+    /// If the learned state was created with other settings, or the namespace's default is unknown or not among the
+    /// arms; the error names the difference.
     pub fn restore_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
         self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
@@ -133,13 +133,13 @@ impl DecisionEngine {
         }
     }
 
-    /// Returns the learned state of each namespace; `None` is the namespace of this process.
+    /// Returns the learned states with their namespaces; `None` is the namespace of this process.
     pub fn learned(&self) -> impl Iterator<Item = (Option<u32>, &Guard)> {
         let guards = self.namespaces.iter().filter_map(|(netns, namespace)| Some((*netns, namespace.guard.as_ref()?)));
         guards.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
     }
 
-    /// Writes all rows to the kernel, before it first chooses.
+    /// Writes all overrides and rows to the kernel, before it first chooses.
     ///
     /// # Errors
     /// If the kernel rejects an override: without it, the kernel would choose where it must not.
@@ -159,7 +159,8 @@ impl DecisionEngine {
         Ok(())
     }
 
-    /// Applies other settings, and keeps the learned state if it still applies. Otherwise returns the differences.
+    /// Applies other settings, and keeps the learned states that still apply. Returns the difference if one does not
+    /// apply.
     ///
     /// # Errors
     /// If the kernel rejects an override; some of the new overrides may then be in effect.
@@ -211,7 +212,7 @@ impl DecisionEngine {
         }
     }
 
-    /// Counts the decision about a closed connection. The peer of an untracked connection is unknown.
+    /// Counts the decision about a closed connection. `peer` is `None` if it is unknown.
     pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>, now: Time) {
         self.register(netns, now);
         self.closed.add(reason, cc);
@@ -257,7 +258,7 @@ impl DecisionEngine {
         unregistered.into_iter().take(capacity).for_each(|netns| self.register(netns, now));
     }
 
-    /// Registers activity of a namespace.
+    /// Registers a namespace, or the activity of a registered one.
     fn register(&mut self, netns: u32, now: Time) {
         if let Some(namespace) = self.namespaces.get_mut(&netns) {
             namespace.at = now;
@@ -287,7 +288,7 @@ impl DecisionEngine {
         self.log.add(Some(netns), name, netns == self.own, event);
     }
 
-    /// Marks all rows within a changed network as urgent.
+    /// Marks all rows within the prefix of an event as urgent, unless only the learned state of a path was dropped.
     fn spread(&mut self, netns: u32, event: &PolicyEvent) {
         let Some(around) = event.prefix else { return };
         if matches!(event.change, Change::PathChanged) {
@@ -331,7 +332,7 @@ impl DecisionEngine {
         self.urgent.extend(&self.kernel_rows);
     }
 
-    /// Writes the row of a destination or of a network, or removes it if no data is left.
+    /// Writes the row of a destination or of a network, or removes it if it has no [`DecisionEngine::representative`].
     fn write_row(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
         let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
         let row = guard.and_then(|guard| Some(self.row(guard, self.representative(guard, key.prefix)?, now)));
@@ -407,9 +408,9 @@ impl DecisionEngine {
         self.rejected.remove(&(netns, None));
     }
 
-    /// Returns a destination that never has data, whose estimate therefore comes from all others. Its address is
-    /// reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2), and of the address family with more closed
-    /// connections.
+    /// Returns a destination without data (unless connections to `::1` are tuned), whose estimate therefore comes from
+    /// all others. Its address is reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2), and of the address
+    /// family with more closed connections.
     pub(super) fn unseen_destination(&self, namespace: &Namespace) -> Prefix {
         let [v4, v6] = namespace.families;
         let address = if v6 > v4 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };

@@ -81,13 +81,13 @@ fn row<'a>(kernel: &'a FakeKernel, to: &str) -> Option<&'a Row> {
     kernel.rows.get(&RowKey { netns: OWN, prefix: prefix(to) })
 }
 
-/// Returns BBR's probability for an unseen destination.
+/// Returns BBR's probability for destinations without a row.
 fn bbr_elsewhere(kernel: &FakeKernel) -> f64 {
     kernel.netns_rows[&OWN].incoming.probability(BBR)
 }
 
-/// Reports `n` connections to a destination, a third of them held out, with the completion times of the default and of
-/// BBR.
+/// Reports `n` connections to a destination, a third of them held out, and calls `tick`. `ms` has the shortest
+/// completion times of CUBIC and of BBR.
 pub fn learn(engine: &mut DecisionEngine, kernel: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
     for number in 0..n {
         let (arm, group) = if number % 3 == 0 { (CUBIC, Group::HeldOut) } else { (BBR, Group::Treated) };
@@ -248,7 +248,7 @@ fn overrides_are_reported_and_dctcp_is_limited_to_data_centres() {
         engine.observe(OWN, &outcome(to, CUBIC, Group::HeldOut, 100.0), at(1.0));
     }
     engine.tick(at(2.0), None, &mut kernel);
-    // The BPF program draws it where allowed; the displayed probabilities are those that it uses.
+    // The BPF program draws dctcp only where allowed; the displayed probabilities are those that the program uses.
     assert!(kernel.netns_rows[&OWN].incoming.probability(dctcp) > 0.1);
     let shown = |to: &str| engine.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
     assert!(shown("10.1.2.0/24").is_some_and(|probability| probability > 0.1));

@@ -12,7 +12,7 @@ use thalweg_policy::{Difference, Interval};
 pub struct Destination {
     /// The network namespace.
     pub netns: u32,
-    /// Name of the container, unit or process in the namespace; empty if unknown.
+    /// Name of the namespace, such as that of its container, unit or process; empty if unknown.
     pub netns_name: Option<String>,
     /// The destination.
     pub prefix: String,
@@ -30,7 +30,7 @@ pub struct Destination {
     pub said: Option<String>,
     /// Gain of chosen connections over held-out ones; empty without data for a comparison.
     pub difference: Option<Difference>,
-    /// Explanation of the choice in one sentence.
+    /// Explanation of the choice.
     pub sentence: String,
     /// Closed connections, by decision and algorithm.
     pub closed: Vec<Decided>,
@@ -84,7 +84,7 @@ pub struct Arm {
 const HEADING: [&str; 10] =
     ["DESTINATION", "CC", "IN", "OUT", "CLOSED", "GREEDY", "WORTH", "MINRTT", "MAXRATE", "RETRANS%"];
 
-/// Returns a line per destination and algorithm. Unknown values are `-`.
+/// Returns a table with a line per destination and algorithm, and notes. Unknown values are `-`.
 pub fn table(destinations: &[Destination], with_netns: bool) -> String {
     let mut lines: Vec<[String; HEADING.len()]> = vec![HEADING.map(str::to_owned)];
     let mut notes: Vec<(usize, String)> = Vec::new();

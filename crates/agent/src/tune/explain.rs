@@ -95,7 +95,8 @@ impl DecisionEngine {
             }
         };
         let views = guard.map(|guard| guard.explain(leaf, now).arms).unwrap_or_default();
-        // For an address, the prefix itself is shown: other addresses of its destination may have a different decision.
+        // Unless an algorithm is drawn, a prefix within a destination is itself shown: other addresses of the
+        // destination may have a different decision.
         let shown = if self.setup.guard.tree.leaf(prefix.address()) == leaf && decision != Decision::Draw {
             prefix
         } else {
@@ -213,8 +214,8 @@ impl DecisionEngine {
         if self.setup.is_dry_run { format!("Dry run: nothing is set. {sentence}") } else { sentence }
     }
 
-    /// Returns the sentence that explains which algorithm connections get if one of the policy cannot be set; `None` if
-    /// all can be set.
+    /// Returns the sentence that explains which algorithm connections get if one that the policy draws cannot be set;
+    /// `None` if all can be set.
     pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
         let wanted = guard.weights(prefix, Class::default(), now);
         let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();

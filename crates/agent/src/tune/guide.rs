@@ -19,8 +19,8 @@ const PATH_BYTES: u64 = 1_000_000_000 / 8 / 10;
 /// 1, sk_buff overhead).
 const BUFFER_PER_WINDOW: u64 = 2;
 
-/// Recommended limit of unsent data, in bytes. More data only waits in the buffer: this amount suffices to wake a
-/// sender in time on any path.
+/// Recommended limit of unsent data, in bytes. More data only waits in the buffer: with this limit, a sender is woken
+/// early enough on usual paths.
 const LOWAT_BYTES: u64 = 131_072;
 
 /// Result of the check of a setting.
@@ -30,11 +30,11 @@ pub struct Check {
     pub name: &'static str,
     /// Current value; empty if this kernel does not have the setting.
     pub found: Option<String>,
-    /// Whether the value is adequate.
+    /// Whether the value is adequate or unknown.
     pub is_good: bool,
     /// Reason why the setting matters.
     pub why: String,
-    /// Command that changes it; empty without such a command.
+    /// Command that changes it; empty if the value is adequate, or without such a command.
     pub how: Option<String>,
 }
 

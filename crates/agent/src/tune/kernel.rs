@@ -7,7 +7,7 @@ use thalweg_policy::{ArmId, Arms, Prefix, Weights};
 use thalweg_store::Problem;
 use thalweg_units::Bytes;
 
-/// Configuration of choosing that is set before the programs are loaded.
+/// Configuration of choosing that is fixed while the programs are loaded.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The algorithms.
@@ -39,7 +39,7 @@ pub struct LossRule {
     pub arm: ArmId,
 }
 
-/// Key of a destination's row: a prefix in a network namespace.
+/// Key of the row of a destination or a network: a prefix in a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowKey {
     /// Inode number of the namespace.
@@ -64,7 +64,8 @@ pub enum Override {
     Keep,
     /// Its connections get this algorithm, and none is held out.
     Arm(ArmId),
-    /// The prefix is within a data centre: algorithms that need ECN may be chosen, also for its private addresses.
+    /// The prefix is within a data centre: its private addresses are not excluded, and algorithms that need ECN may be
+    /// chosen.
     DataCenter,
 }
 
@@ -82,7 +83,7 @@ pub trait TuneKernel {
     /// If the kernel refuses.
     fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem>;
 
-    /// Removes the probabilities of a namespace: nothing is chosen there.
+    /// Removes the row of a namespace: for destinations without a row, no algorithm is drawn there.
     fn forget_netns(&mut self, netns: u32);
 
     /// Sets the operator's override of a prefix, in every namespace.

@@ -38,7 +38,7 @@ impl Logged {
     }
 }
 
-/// The latest changes.
+/// The latest changes, counts of all changes, and lines to be written.
 #[derive(Debug, Default)]
 pub struct Log {
     kept: VecDeque<Logged>,

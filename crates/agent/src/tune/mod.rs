@@ -52,7 +52,7 @@ pub use options::Options;
 /// Maximum time for which the simultaneous connections of a client share one choice.
 const TOGETHER: Duration = Duration::from_secs(30);
 
-/// Runs the tuner until a signal arrives, queries a running one, or prints the guide.
+/// Runs the tuner until SIGINT or SIGTERM, queries a running one, or prints the guide.
 ///
 /// # Errors
 /// If an option is invalid, the machine lacks a feature, another agent is running, rows or the learned state could not

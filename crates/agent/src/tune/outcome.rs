@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-/// Maximum number of remembered peers; above it, the least recently active half is dropped.
+/// Maximum number of remembered peers; at this number, the least recently active half is dropped.
 const PEERS: usize = 1 << 14;
 
 /// Converts events to outcomes.

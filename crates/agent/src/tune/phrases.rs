@@ -39,7 +39,7 @@ pub fn moment(us: u64) -> String {
     moment.replace('T', " ").replace('Z', " UTC")
 }
 
-/// Formats a share of 1 as a percentage, with one decimal below 10 % and above 90 %.
+/// Formats a share of 1 as a percentage, with one decimal below 10 % and above 90 %, except 0 % and 100 %.
 pub fn percent(share: f64) -> String {
     let digits = usize::from(share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0);
     format!("{:.digits$} %", 100.0 * share)

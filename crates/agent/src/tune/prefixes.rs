@@ -28,7 +28,7 @@ const NAMES: [(&str, &str); 7] = [
 /// Column of MaxMind with the location: a key into the file of locations.
 const GEONAME: &str = "geoname_id";
 
-/// Maximum size of an uncompressed table, in bytes: 20 times the size of a table of all routes of the internet.
+/// Maximum size of an uncompressed table, in bytes: many times the size of a table of all routes of the internet.
 const MAX_UNPACKED: u64 = 4 << 30;
 
 /// Maximum length of a line in bytes.
@@ -42,7 +42,7 @@ const HINT: &str = "for example the heading network,asn,country and the row 192.
 /// Reads a table or the tables in a folder; only the `wanted` columns are kept.
 ///
 /// # Errors
-/// If a table cannot be read or is malformed; the error names the line.
+/// If a table cannot be read or is malformed, or there are no networks. The error for a malformed line names the line.
 pub fn read(place: &Path, wanted: &BTreeSet<String>, tree: &Tree) -> Result<Places, Problem> {
     let mut reader = Reader { wanted, tree, places: Places::default(), networks: 0 };
     for file in files(place).map_err(|error| unreadable(place, &error))? {
@@ -121,7 +121,8 @@ impl Reader<'_> {
     }
 }
 
-/// Positions of the fields in a line.
+/// The heading of a CSV table: its number of fields, the positions of those that are kept, and the countries of its
+/// locations.
 struct Heading {
     fields: usize,
     network: usize,
@@ -192,8 +193,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Returns the country of each MaxMind location, from the file beside that of the networks; empty if the file is
-/// missing.
+/// Returns the country of each MaxMind location, from the file beside that of the networks; empty if the file or one of
+/// its columns is missing.
 fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut names: Vec<PathBuf> =

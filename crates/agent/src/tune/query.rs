@@ -12,10 +12,12 @@ use serde_json::Value;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Prints the answer as text or JSON. The status also covers a watchdog whose agent was killed.
+/// Prints the answer as text or JSON. If the agent was killed, the status of its watchdog is printed, and an error is
+/// returned.
 ///
 /// # Errors
-/// If no agent answers, the agent only records, or the prefix is invalid.
+/// If the agent does not answer or only records, its answer is malformed, or the prefix is invalid; and errors of
+/// `print`.
 pub fn answer(query: &Query, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     match query {
         Query::Status { json, limit, socket } => {
@@ -23,7 +25,7 @@ pub fn answer(query: &Query, print: &mut dyn FnMut(&str) -> Result<(), Problem>)
                 if problem.code == NOT_RECORDING
                     && let Some(watchdog) = WatchdogStatus::find(socket)
                 {
-                    // A write error is ignored, because the error below is reported.
+                    // A write error is ignored, because the missing agent is reported.
                     let _ = print(&if *json { watchdog.json() } else { watchdog.text() });
                 }
             })?;

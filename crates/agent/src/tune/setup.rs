@@ -25,7 +25,8 @@ const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", 
 /// Default grace time.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Default maximum number of destinations in memory and in the learned state; each takes some kilobytes.
+/// Default maximum number of destinations of a network namespace in memory and in the learned state; each takes some
+/// kilobytes.
 const DESTINATIONS: usize = 20_000;
 
 /// Upper limit of `destinations`: the kernel has 32,768 rows, including those of networks.
@@ -66,7 +67,7 @@ enum Chosen {
     Ucb(UcbSettings),
     Greedy(GreedySettings),
     Bpftune(BpftuneSettings),
-    /// Without a treatment, it is the arm of two that is not the default.
+    /// If `treatment` is `None`, there are two arms, and the treatment is the one that is not the namespace's default.
     Ab {
         treatment: Option<ArmId>,
         share: f64,
@@ -91,7 +92,8 @@ impl Setup {
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 
-    /// Reads the settings again. Settings that need a restart stay unchanged; the keys of changed ones are returned.
+    /// Reads the settings again. Settings that need a restart stay unchanged; their keys are returned if the new values
+    /// differ.
     ///
     /// # Errors
     /// If a setting is invalid, or valid only with other arms than those of the running agent.
@@ -167,7 +169,7 @@ impl Setup {
         })
     }
 
-    /// Returns the lines of output at the start.
+    /// Returns the settings as lines of output.
     pub fn lines(&self) -> Vec<String> {
         let default = self.arms.default();
         let name = |(arm, of): (ArmId, &Arm)| {
@@ -222,8 +224,8 @@ impl Setup {
         }
     }
 
-    /// Returns the networks around a prefix that have their own rows. There is one level, so that an unseen destination
-    /// starts with the estimate of its neighbours.
+    /// Returns the networks around a prefix that have their own rows. There is at most one level, so that an unseen
+    /// destination starts with the estimate of its neighbours.
     pub fn networks(&self, prefix: Prefix) -> impl Iterator<Item = Prefix> + use<> {
         let lengths = self.lengths(prefix.family());
         lengths
@@ -244,7 +246,7 @@ impl Setup {
         std::iter::once(leaf.length()).chain(above.last().copied().filter(|&length| length > 0)).collect()
     }
 
-    /// Returns whether the operator's overrides allow an arm for a prefix.
+    /// Returns whether an arm may be drawn for a prefix: one that needs ECN only with the override `data_center`.
     pub fn may_use(&self, arm: &str, prefix: Prefix) -> bool {
         !NEED_ECN.contains(&arm) || self.override_around(prefix).is_some_and(|(_, what)| what == Override::DataCenter)
     }

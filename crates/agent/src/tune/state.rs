@@ -6,7 +6,8 @@
 //!
 //! `netns` is null for the network namespace of the agent. Other namespaces are restored only within the same boot of
 //! the machine, because their numbers change at a reboot. A damaged file, or one of another version, is an error and is
-//! not modified. State of other arms or of another policy is renamed and no longer used.
+//! not modified. If the state of the agent's namespace does not apply, for example because of other arms or another
+//! policy, the file is renamed.
 
 use super::decision_engine::DecisionEngine;
 use crate::files::{self, NOFOLLOW};
@@ -27,7 +28,7 @@ use thalweg_units::Time;
 /// Version of the file format. The learned state has a separate version.
 const FORMAT: u64 = 1;
 
-/// Minimum interval of writes. Unless the state is large, a kill -9 loses at most what was learned in this time.
+/// Minimum interval of writes. Unless the state is large, a kill -9 loses about what was learned in this time.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Maximum mean write rate, which limits the wear of the disk: the state of 20,000 destinations, 44 MB, is written
@@ -88,7 +89,7 @@ impl State {
     /// Locks the file for this process, and reads it.
     ///
     /// # Errors
-    /// If another process has locked it, it cannot be created, or its content is invalid.
+    /// If another process has locked it, its folder or lock file cannot be created, or it cannot be read or is invalid.
     pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
         let place = path.display().to_string();
         let failed = |error: io::Error| {

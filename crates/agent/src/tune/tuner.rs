@@ -1,5 +1,5 @@
-//! Connects the tuner with the BPF program, as an extension of the recorder: writes decisions into the program's maps,
-//! and passes its events to the tuner.
+//! Connects the decision engine with the BPF program, as an extension of the recorder: writes probabilities into the
+//! program's maps, and passes closed connections to the engine.
 
 use super::chooser::Chooser;
 use super::kernel::{Choice, TuneKernel};

@@ -1,4 +1,4 @@
-//! The output of `tune status` and `tune explain`: collected from the engine, sent as JSON, printed as text.
+//! The output of `tune status`: collected from the engine, sent as JSON, printed as text.
 //!
 //! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
 
@@ -73,19 +73,19 @@ pub struct OverrideEntry {
 pub struct Saved {
     /// The file.
     pub path: String,
-    /// Time of the last write; empty before the first one.
+    /// Time of the last write; empty before the first one, and if the last one failed.
     pub saved_us: Option<u64>,
     /// Reason why the file cannot be written; empty if it can.
     pub trouble: Option<String>,
 }
 
-/// Number of closed connections of an algorithm, as counted in the records.
+/// Numbers of closed connections of an algorithm, by their role in the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Closed {
     /// The algorithm.
     pub cc: String,
-    /// Connections for which it was chosen.
+    /// Connections for which an algorithm was drawn.
     pub treated: u64,
     /// Connections that were held out.
     pub held_out: u64,
@@ -103,11 +103,11 @@ pub struct Namespace {
     pub netns: u32,
     /// Whether it is the agent's own namespace.
     pub own: bool,
-    /// Name of the container, unit or process in the namespace; empty if unknown.
+    /// Name of the namespace, such as that of its container, unit or process; empty if unknown.
     pub name: Option<String>,
     /// The namespace's default algorithm; empty if unknown.
     pub default: Option<String>,
-    /// Whether the default is among the arms; otherwise nothing is chosen in the namespace.
+    /// Whether the default is among the arms; otherwise no algorithm is drawn in the namespace.
     pub active: bool,
     /// Closed connections of the namespace.
     pub closed: Vec<Closed>,

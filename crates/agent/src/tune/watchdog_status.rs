@@ -25,7 +25,7 @@ pub struct WatchdogStatus {
 }
 
 impl WatchdogStatus {
-    /// Returns the status of the watchdog of the agent that answered on a socket.
+    /// Returns the status of the watchdog of the agent that answered on a socket; `None` without such a watchdog.
     pub fn find(socket: &Path) -> Option<WatchdogStatus> {
         let Orphan { pid, program } = orphan_of(socket)?;
         let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);

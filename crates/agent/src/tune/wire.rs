@@ -141,7 +141,8 @@ fn draw(weights: &Weights, slots: &Slots) -> Bytes {
     let probabilities: Vec<f64> = slots.iter().map(|arm| weights.probability(arm)).collect();
     let last = probabilities.iter().rposition(|probability| *probability > 0.0).unwrap_or(0);
     let holdout = (weights.holdout() * ALL as f64) as u64;
-    // One random number decides both: the arms share the range that is not held out.
+    // One random number decides whether the connection is held out, and its arm: the arms share the range that is not
+    // held out.
     let beyond =
         |number: u64| threshold(holdout + (u128::from(ALL - holdout) * u128::from(number) / u128::from(ALL)) as u64);
     let mut below: Vec<u32> = Weights::of(&probabilities).thresholds().into_iter().map(beyond).collect();

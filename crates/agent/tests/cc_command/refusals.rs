@@ -79,7 +79,7 @@ fn a_damaged_object_is_rejected_without_a_crash() {
         assert_refused(&load(), 2, "broken-object", "compile it again");
         assert_eq!(stage.registered("fixed_window"), None, "{number}");
     }
-    // Replaces each section of the object with other bytes, one at a time.
+    // Damages 40 bytes at about a dozen positions of the object, one position at a time.
     for start in (64..object.len()).step_by(object.len() / 12) {
         let mut bytes = object.clone();
         bytes[start..].iter_mut().take(40).for_each(|byte| *byte ^= 0xa5);

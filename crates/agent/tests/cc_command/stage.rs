@@ -1,4 +1,4 @@
-//! The agent as a process, and two network namespaces between which connections run.
+//! The agent as a process, for tests of registrations.
 
 use crate::common::{Done, Namespace, Running, left_out, link_agent, run};
 use crate::registration::lock_registrations;
@@ -15,7 +15,7 @@ const BUILT_IN: [&str; 4] = ["bbr_cpu", "bbr3", "bbr_tuned", "bbr_auto"];
 pub struct Stage {
     _lock: File,
     folder: tempfile::TempDir,
-    /// Whether the test registered the algorithms; other registrations are kept.
+    /// Whether no built-in algorithm was registered before the test; otherwise registrations are kept at its end.
     is_ours: bool,
 }
 
@@ -76,7 +76,7 @@ impl Stage {
         run(command.arg(self.agent_file()).args(arguments))
     }
 
-    /// Starts `cc load` and waits until it is ready.
+    /// Starts `cc load` and waits for its first line of output.
     pub fn load(&self, what: &str) -> Running {
         self.load_with(what, &[])
     }

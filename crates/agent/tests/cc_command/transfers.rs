@@ -52,7 +52,8 @@ fn socket_algorithms(namespace: &Namespace) -> String {
     namespace.output(&["ss", "-Htin", "state", "established", "dport", "=", "5201"])
 }
 
-/// Loads an algorithm, sends with it, and unloads it. Returns its entry in `cc status` during the transfer.
+/// Loads an algorithm, sends with it, and unloads it. Returns its entry in `cc status` during the transfer; `None` if
+/// the test is skipped.
 fn send_and_unload(algorithm: &str, settings: &[&str]) -> Option<Value> {
     let stage = Stage::new()?;
     let (sender, receiver) = Namespace::pair();

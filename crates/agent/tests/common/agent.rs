@@ -21,7 +21,7 @@ pub fn run(command: &mut Command) -> Done {
     Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
 }
 
-/// Links the agent to a path in a folder from which any user may execute files; copies it to another file system.
+/// Links the agent to a path in a folder from which any user may execute files, or copies it if the link fails.
 ///
 /// # Errors
 /// If the file cannot be created.
@@ -30,7 +30,7 @@ pub fn link_agent(path: &Path) -> io::Result<()> {
     fs::hard_link(agent, path).or_else(|_| fs::copy(agent, path).map(drop))
 }
 
-/// Checks the exit code, the problem code and a part of the hint.
+/// Checks the exit code, the problem code and a part of the message, and that standard output is empty.
 pub fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
     assert_eq!(done.code, Some(code), "{done:?}");
     assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
@@ -48,12 +48,12 @@ pub fn left_out(what: &str, why: &str) {
 pub struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// Its first line of output, written when it is ready.
+    /// Its first line of output, usually written when it is ready.
     pub said: String,
 }
 
 impl Running {
-    /// Starts the command, and waits until it is ready.
+    /// Starts the command, and waits for its first line of output.
     pub fn start(command: &mut Command) -> Running {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the agent");
         let mut out = BufReader::new(child.stdout.take().expect("a pipe"));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The tests to run in each guest.
+/// The tests to run in each guest, and the files that they need.
 pub struct Tests<'a> {
     /// Full names of the tests.
     pub names: &'a [&'a str],
@@ -20,7 +20,7 @@ pub struct Tests<'a> {
     pub files: &'a [&'a str],
 }
 
-/// Programs that all tests call.
+/// Programs in every guest.
 const TOOLS: [&str; 5] = ["ip", "ss", "unshare", "nsenter", "busybox"];
 
 /// Kernel modules for veth, `ss`, BBR and DCTCP. The guest loads them in the order of their file names.
@@ -180,7 +180,7 @@ fn libraries_of(program: &Path) -> Vec<PathBuf> {
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// Decompresses a module; only newer distributions compress modules.
+/// Copies a module, and decompresses it if necessary: only newer distributions compress modules.
 fn unpack(module: &Path, folder: &Path) {
     let file = folder.join(module.file_name().expect("a name"));
     if module.exists() {
@@ -192,7 +192,7 @@ fn unpack(module: &Path, folder: &Path) {
     fs::write(file, output.stdout).expect("a file");
 }
 
-/// Boots a guest, and returns its console output when it powers off.
+/// Boots a guest, and returns its console output when it powers off or the timeout has expired.
 fn boot(image: &Path, initramfs: &Path) -> String {
     let mut command = Command::new("qemu-system-x86_64");
     // Emulated, which works on every machine. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do not need it.

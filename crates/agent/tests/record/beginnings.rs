@@ -97,7 +97,7 @@ fn connections_closed_before_the_status_request_are_included() {
         wait_until("both ends have closed", || {
             let status = agent.status();
             let count = |name: &str| status["counters"][name].as_u64().unwrap();
-            // Every connection that the kernel has counted has a row and a transfer row.
+            // Every close that the kernel has counted has a row.
             assert!(count("close_rows") >= count("closed"), "{status:#}");
             count("closed") == 2 * number
         });

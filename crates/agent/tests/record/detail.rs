@@ -41,7 +41,7 @@ const LEFT_OUT: [&str; 26] = [
     "buffer_bdp",
 ];
 
-/// Columns that depend on the arrival times of packets, such as retransmissions.
+/// Columns that differ between runs, such as times and retransmissions.
 const TIMES: [&str; 14] = [
     "end_us",
     "connection",

@@ -1,4 +1,4 @@
-//! Connections that close in every possible way.
+//! Connections that close in different ways, and their identification.
 
 use crate::common::Namespace;
 use crate::rows::Row;

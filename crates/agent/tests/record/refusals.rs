@@ -97,7 +97,7 @@ fn a_second_recorder_of_the_same_connections_is_rejected_and_the_first_continues
 fn a_second_recorder_with_the_same_directory_or_socket_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let agent = stage.record(&[]);
-    // It records other connections, and so would not conflict.
+    // The second recorder records another cgroup, so only the shared folder or socket conflicts.
     let other = stage.cgroup.with_extension("other");
     std::fs::create_dir(&other).unwrap();
     let (cgroup, records, socket) = (other.to_str().unwrap(), stage.path("others"), stage.path("other.sock"));

@@ -20,7 +20,7 @@ impl Witness {
     fn start(stage: &Stage, namespace: &Namespace) -> Witness {
         let file = stage.path(&format!("ss-{}.txt", namespace.holder.id()));
         let out = File::create(&file).expect("a file");
-        // Line-buffered, although the output is a pipe.
+        // Line-buffered, although the output is a file.
         let mut command = namespace.command(&["stdbuf", "--output=L", "ss", "-tEinO"]);
         let child = command.stdin(Stdio::null()).stdout(out).spawn().expect("ss");
         let witness = Witness { child, file };

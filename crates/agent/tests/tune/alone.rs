@@ -17,7 +17,7 @@ fn ccs(pair: &Pair) -> [String; 2] {
     [cc(&pair.server), cc(&pair.client)]
 }
 
-/// Programs that are attached to the test's cgroup.
+/// Returns the number of links to the test's cgroup.
 fn attached(stage: &Stage) -> usize {
     let cgroup = fs::metadata(&stage.cgroup).expect("the cgroup").ino();
     let is_ours = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Cgroup(link) if link.cgroup_id == cgroup);
@@ -96,7 +96,7 @@ fn after_a_kill_the_status_reports_the_watchdog_until_it_exits() {
     let json: Value = serde_json::from_str(&status(&["--json"]).out).expect("JSON");
     assert_eq!(json["watchdog"]["pid"], watchdog);
     assert!(json["watchdog"]["chooses_for_us"].as_u64().is_some_and(|us| us > 3_000_000_000), "{json}");
-    // The socket of another agent is not this agent's.
+    // With the socket of another agent, this watchdog is not reported.
     let other = run(Command::new(stage.agent_file()).args(["tune", "status", "--socket", "/run/other.sock"]));
     assert!(other.out.is_empty(), "{other:?}");
     tune(&stage, ALL_CUBIC, &["--grace", "0s"]).end();
@@ -142,7 +142,7 @@ fn a_new_tuner_replaces_a_killed_one() {
     assert_ne!(before, after);
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
     next.process.end(Signal::KILL);
-    // A recorder is not stopped by it either.
+    // A recorder also terminates the watchdog and starts.
     let recorder = stage.record(&[]);
     assert_eq!((watchdog_pids(&stage), attached(&stage)), (vec![], 1));
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
@@ -167,7 +167,7 @@ fn a_second_agent_on_the_same_connections_is_rejected() {
     drop(agent);
 }
 
-/// The compiled object from the build.
+/// A compiled program with the name of bpftune's connection tuner.
 const CONN_TUNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/conn_tuner.bpf.o"));
 
 #[test]
@@ -182,7 +182,7 @@ fn tuning_is_rejected_beside_bpftune_and_a_dry_run_is_allowed() {
     let done = run(Command::new(&line[0]).args(&line[1..]));
     assert_refused(&done, 1, "another-tuner", "sudo systemctl stop bpftune");
     assert!(!stage.path("records").exists(), "nothing was made");
-    // Namespaces where nothing is set, and where the agent does not choose.
+    // A dry run, a recorder, and a tuner of another cgroup are allowed.
     tune(&stage, ALL_CUBIC, &["--dry-run"]).end();
     stage.record(&[]).end();
     let elsewhere = stage.cgroup.with_extension("elsewhere");

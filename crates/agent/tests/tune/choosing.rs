@@ -121,7 +121,7 @@ fn draw_frequencies_match_the_configured_probabilities() {
     let rows = agent.end();
     let held_out =
         rows.iter().filter(|row| row.text("kind") == "close" && row.text("assignment") == "held_out").count();
-    // 800 / 4, and 12.
+    // 800 / 4 = 200, with a standard deviation of 12.
     assert!((130..=270).contains(&held_out), "{held_out}");
 }
 
@@ -151,8 +151,8 @@ fn algorithms_that_need_ecn_are_selected_only_in_data_centres() {
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ndctcp = 1.0\n\
                     [[override]]\nprefix = \"10.9.8.0/24\"\ndata_center = true\n";
     let _agent = tune(&stage, settings, &["--arms", "reno,cubic,dctcp"]);
-    // A network has its own probabilities once the first of its connections has closed. Both ends request ECN and agree
-    // on it.
+    // A network namespace has probabilities once it is found, or the first of its connections has closed. Both ends
+    // request ECN and agree on it.
     let within = || ccs(&connect(&hosts, "10.9.8.1"));
     wait_until("the data centre is known", || within() == ["dctcp", "dctcp"]);
     let elsewhere = || ccs(&connect(&hosts, "fd09::1"));
@@ -178,7 +178,7 @@ fn held_out_connections_keep_the_default_of_their_namespace() {
     assert_eq!(client, ["held_out", "bbr", "bbr", "bbr"]);
 }
 
-/// Loses packets that carry data from the first host to the second.
+/// Drops IPv4 packets of more than 1000 bytes from the first host to the second, as selected by an nftables expression.
 pub fn lose(hosts: &(Namespace, Namespace), rule: &str) {
     for host in [&hosts.0, &hosts.1] {
         host.output(&["ethtool", "-K", "cable", "gso", "off", "tso", "off", "gro", "off"]);
@@ -196,10 +196,10 @@ pub fn lose(hosts: &(Namespace, Namespace), rule: &str) {
 fn the_bpftune_rule_moves_lossy_connections_to_bbr() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    // The first choices are reno alone: there are too few connections to choose by.
+    // Every choice is reno: there are too few connections to choose by.
     let settings = "policy = \"bpftune\"\nholdout = 0.0\nprivate = true\n[bpftune]\nmin_instances = 1000\n";
     let agent = tune(&stage, settings, &[]);
-    // The default of a namespace is asked for when the first of its connections has closed.
+    // A namespace is known once it is found, or the first of its connections has closed.
     wait_until("the namespace is known", || {
         let pair = connect(&hosts, "10.9.8.1");
         let is_known = ccs(&pair) == ["reno", "reno"];

@@ -1,4 +1,4 @@
-//! An algorithm that `cc load` has registered as an arm.
+//! Tests an algorithm that `cc load` has registered, as an arm.
 
 use crate::common::{Running, wait_until};
 use crate::registration::lock_registrations;
@@ -15,7 +15,7 @@ fn bbr3_is_an_arm_and_a_prefix_gets_it_until_the_agent_stops() {
     let hosts = hosts();
     let loader = Running::start(Command::new(stage.agent_file()).args(["cc", "load", "bbr3"]));
     assert!(loader.said.contains("bbr3: registered"), "{}", loader.said);
-    // All connections of version 4 draw CUBIC, but the server's with this client.
+    // All connections draw CUBIC, except those of the server with this client.
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\n\
                     [[override]]\nprefix = \"10.9.8.2/32\"\ncc = \"bbr3\"\n";
     let agent = tune(&stage, settings, &["--arms", "reno,cubic,bbr,bbr3"]);

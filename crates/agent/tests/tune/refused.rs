@@ -43,11 +43,11 @@ fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
 
     assert_eq!(loader.end(Signal::TERM).0, Some(0));
     wait_until("it is left out", || {
-        // Half of them draw it, and keep their algorithm.
+        // Half of the connections draw the removed algorithm, and keep the default.
         assert!(next().iter().all(|cc| cc == "cubic" || cc == "reno"));
         left_out(&stage) == serde_json::json!(["fixed_window"])
     });
-    // The probability that all of them draw the other one is 2^-40.
+    // If the removed algorithm were still drawn, the probability of this result would be 2^-40.
     (0..20).for_each(|_| assert_eq!(next(), ["cubic", "cubic"]));
     assert!(decided(&stage, "refused", Some("fixed_window")) > 0);
     let (code, output) = agent.process.end(Signal::TERM);

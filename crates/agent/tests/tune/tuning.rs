@@ -9,7 +9,8 @@ use std::fs;
 use std::net::TcpStream;
 use std::process::Command;
 
-/// CUBIC for all connections, also to private addresses. BBR is excluded where CPU is short, as in guests.
+/// CUBIC for all connections, also to private addresses. BBR would be excluded while the host is short of CPU, as in
+/// guests.
 pub const ALL_CUBIC: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\n";
 
 /// Two connected hosts whose applications do not set an algorithm.
@@ -72,7 +73,7 @@ pub fn query_json(stage: &Stage, question: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Connections that were opened, by the decision and the algorithm that was chosen.
+/// Returns the number of opened connections with this decision and this chosen algorithm.
 pub fn decided(stage: &Stage, reason: &str, cc: Option<&str>) -> u64 {
     let status = query_json(stage, &["status"]);
     let all = status["decided"].as_array().expect("a list").iter();

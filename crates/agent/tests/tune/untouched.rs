@@ -14,7 +14,7 @@ fn ccs(pair: &Pair) -> [String; 2] {
     [cc(&pair.server), cc(&pair.client)]
 }
 
-/// Closes and stops the agent; returns the selection columns of the server's and the client's row.
+/// Closes the connection and stops the agent; returns the selection columns of the server's and the client's row.
 fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     pair.close_by_client();
     agent.wait_for_closed(2);
@@ -48,7 +48,7 @@ fn an_algorithm_set_by_the_application_is_kept() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &[]);
-    // One that has chosen the default by name has chosen as well.
+    // An application that sets the default by name has also chosen.
     assert_eq!(ccs(&connect_with_algorithm(&hosts, "reno")), ["reno", "reno"]);
     let pair = connect_with_algorithm(&hosts, "bbr");
     assert_eq!(ccs(&pair), ["bbr", "bbr"]);

@@ -12,12 +12,12 @@
 //! | value | meaning |
 //! | --- | --- |
 //! | base | share of packets lost while cruising: losses that do not depend on the gain |
-//! | excess | share lost because of the probe: that of the probe and the two rounds after it, less base |
+//! | excess | share lost because of the probe: that of the probe and up to two rounds after it, less base |
 //! | queue | mean queueing delay while cruising, in minimum round-trip times |
 //!
 //! A path that loses packets at random needs a gain of at least 1 / (1 - base): below that a probe delivers less than
-//! the bandwidth, and BBR's estimate falls. So random loss raises the minimum gain, and only losses of the probe lower
-//! the gain.
+//! the bandwidth, and BBR's estimate falls. So random loss raises the minimum gain, and of all losses only those of
+//! the probe lower the gain.
 //!
 //! bpf/cc/bbr_tuned/auto_gain.h implements the same arithmetic for the kernel.
 
@@ -26,7 +26,8 @@ use crate::fixed_point::Gain;
 use crate::{Ack, Param};
 use thalweg_units::Span;
 
-/// Rounds after a probe whose losses count as the probe's: a loss is detected a round trip after the packet was sent.
+/// Maximum number of rounds after a probe whose losses count as the probe's: a loss is detected a round trip after the
+/// packet was sent.
 const PROBE_TAIL_ROUNDS: u32 = 2;
 
 /// Shares of packets are in units of 1 / 2^SHARE_SHIFT.

@@ -1,9 +1,10 @@
 //! Bounds the packets in flight after losses.
 //!
-//! Linux's BBR does not respond to losses. With `loss_threshold` below 1, a round trip that loses a larger share of its
-//! packets bounds cwnd to `loss_beta` times the maximum number of packets that were in flight, or times the previous
-//! bound if that is less. A probe raises the bound by a quarter of the acknowledged packets; other phases leave
-//! headroom below it. The round trip after a reduction does not count: its lost packets were sent before.
+//! Linux's BBR responds to losses only by recovery and the policer detection. With `loss_threshold` below 1, a round
+//! trip that loses a larger share of its packets bounds cwnd to `loss_beta` times the maximum number of packets that
+//! were in flight, or times the previous bound if that is less. A probe raises the bound by a quarter of the
+//! acknowledged packets; other phases leave headroom below it. The round trip after a reduction does not count: its
+//! lost packets were sent before.
 
 use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
 use crate::{Ack, Conn};

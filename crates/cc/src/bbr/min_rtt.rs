@@ -18,7 +18,7 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
-    /// Starts with the connection's RTT.
+    /// Starts with the connection's minimum RTT.
     pub fn new(conn: &Conn) -> MinRtt {
         MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: conn.jiffies, ..MinRtt::default() }
     }

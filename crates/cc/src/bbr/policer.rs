@@ -60,7 +60,7 @@ pub(super) struct Policer {
     start_lost: Packets,
 }
 
-/// Inputs of the policer detection from an ACK.
+/// Inputs of the policer detection from an ACK or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Whether packets were deemed lost.
@@ -85,7 +85,7 @@ impl Policer {
         self.begin_interval(conn);
     }
 
-    /// Updates the detection with an ACK.
+    /// Updates the detection with an ACK or a timeout.
     pub fn update(&mut self, conn: &Conn, evidence: Evidence) -> Finding {
         if self.is_in_use {
             return self.hold(conn, evidence);

@@ -42,7 +42,7 @@ pub(super) struct Probing {
     pub drain: Gain,
     pub cruise: Gain,
     pub clock: Clock,
-    /// Share of the interval between probes by which it varies at random, in either direction.
+    /// Share by which the number of cruising phases, or the time between probes, varies at random in either direction.
     pub jitter: Gain,
 }
 
@@ -98,7 +98,8 @@ impl Cycle {
         }
     }
 
-    /// Sets the gain of the probing phase. The drain's gain follows it unless it was set explicitly.
+    /// Sets the gain of the probing phase. The drain's gain follows it if it was configured as 2 minus the probing
+    /// gain.
     pub fn set_probe_gain(&mut self, gain: Gain) {
         if self.does_drain_follow {
             self.probing.drain = gain.complement();
@@ -175,7 +176,7 @@ fn phases(clock: Clock) -> u64 {
 pub(super) struct BandwidthClock {
     /// Ticks so far.
     pub ticks: u64,
-    /// Number of rounds that the filter window covers.
+    /// Minimum number of rounds that the filter window covers.
     length: u64,
     /// Progress towards the next tick, in units of 1 / `length` tick; a round adds [`BANDWIDTH_ROUNDS`].
     progress: u64,

@@ -77,7 +77,7 @@ impl Bbr {
         }
     }
 
-    /// Enters ProbeBW at a random phase.
+    /// Enters ProbeBW at a random point of its cycle.
     pub(super) fn enter_probe_bw(&mut self, now: Time, rng: &mut dyn Rng) {
         self.mode = Mode::ProbeBw;
         self.cycle.enter(now, rng);

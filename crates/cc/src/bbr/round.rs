@@ -11,7 +11,7 @@ use thalweg_units::Packets;
 pub(super) struct Round {
     /// Rounds so far.
     pub count: u64,
-    /// Whether the latest ACK began a round.
+    /// Whether the latest ACK or timeout began a round.
     pub is_start: bool,
     /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
     /// delivered.

@@ -8,7 +8,8 @@ use crate::Param;
 use crate::fixed_point::Gain;
 use thalweg_units::{Packets, Span};
 
-/// Minimum of cwnd, except after losses: enough to trigger ACKs from a receiver that delays them.
+/// Minimum of cwnd, except after losses and with a lower `probe_rtt_cwnd`: enough to trigger ACKs from a receiver that
+/// delays them.
 pub(super) const MIN_CWND: Packets = Packets(4);
 
 /// The loss threshold is in units of 1 / 2^THRESHOLD_SHIFT.

@@ -18,7 +18,7 @@ pub(super) struct Cycle {
     pub phase: Phase,
     /// Start of phase Down or Up.
     pub start: Time,
-    /// Time from the start of Down to the next probe.
+    /// Maximum time from the start of Down to the next probe.
     pub wait: Span,
     /// Whether the acknowledged packets may include a probe's samples.
     pub is_probe_sample: bool,
@@ -28,9 +28,10 @@ pub(super) struct Cycle {
     /// many marks.
     pub was_cautious: bool,
     pub ack_phase: AckPhase,
-    /// Rounds of the current probe, plus the growth rounds that it skipped; at most 30.
+    /// Number of times that the slope of the long-term bound was doubled in the current probe, plus the doublings that
+    /// it skipped; at most 30.
     pub up_rounds: u32,
-    /// Packets acknowledged since the long-term bound was last raised.
+    /// Acknowledged packets that have not yet raised the long-term bound.
     pub up_acked: Packets,
     /// Packets to be acknowledged before the long-term bound is raised by one; `None` if it is not being raised.
     pub acked_per_increment: Option<Packets>,

@@ -2,8 +2,8 @@
 //!
 //! Linux responds to marks on routes that are configured to mark at a shallow threshold, for connections with a minimum
 //! round-trip time of up to 5 ms. Each round with marks outside of a probe reduces the bound of the packets in flight
-//! by a third of the smoothed fraction of marked packets. If more than half of the packets are marked, Startup ends
-//! after two rounds, and a probe ends immediately. The draft does not cover ECN (3.7).
+//! by a third of the smoothed fraction of marked packets. If half of the packets are marked, Startup ends after two
+//! rounds; if more are, a probe ends immediately. The draft does not cover ECN (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;
@@ -50,7 +50,7 @@ impl Bbr3 {
         }
     }
 
-    /// Whether the sample of a probe has too many marks.
+    /// Whether the sample has too many marks.
     pub(super) fn are_marks_too_many(&self, sample: &Sample) -> bool {
         self.ecn.is_eligible && sample.delivered_ce.0 > (sample.delivered.0 * THRESHOLD) >> 8
     }

@@ -36,7 +36,8 @@ impl Bbr3 {
         self.with_bursts(self.bdp(bw, gain), conn, window)
     }
 
-    /// Returns the target for packets in flight after a loss: the BDP, or cwnd if that is lower (TargetInflight).
+    /// Returns the BDP or cwnd, whichever is lower (TargetInflight). Linux's variant uses the target of
+    /// [`Bbr3::target_inflight`] instead of the BDP.
     pub(super) fn response_target(&self, conn: &Conn, window: &Window) -> Packets {
         let bw = self.bandwidth();
         let bdp = if self.variant.targets_with_bursts {

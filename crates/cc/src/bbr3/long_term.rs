@@ -75,7 +75,8 @@ impl Bbr3 {
         }
     }
 
-    /// Handles a loss that a loss probe has repaired: one segment of those delivered in the latest round.
+    /// Handles a loss that a loss probe has repaired: one lost segment, in addition to those delivered in the latest
+    /// round.
     pub(super) fn judge_probe_repair(&mut self, conn: &Conn, is_app_limited: bool, window: &Window, rng: &mut dyn Rng) {
         let inflight = self.signals.latest_inflight + Packets(1);
         if self.cycle.is_probe_sample && Bbr3::is_loss_too_high(Packets(1), inflight) {

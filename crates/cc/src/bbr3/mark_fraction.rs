@@ -1,8 +1,8 @@
-//! The fraction of packets that are marked.
+//! State of the response to ECN marks.
 
 use thalweg_units::Packets;
 
-/// The smoothed fraction of packets that are marked.
+/// State of the response to ECN marks.
 #[derive(Debug)]
 pub(super) struct MarkFraction {
     /// Whether the marks come from a queue with a shallow threshold.

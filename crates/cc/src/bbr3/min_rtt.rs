@@ -17,7 +17,7 @@ pub(super) struct MinRtt {
     /// The minimum of the last 10 s, in whole microseconds; `None` before the first sample.
     pub rtt: Option<Span>,
     seen_at: Jiffies,
-    /// The minimum since the last ProbeRTT began.
+    /// The minimum since ProbeRTT was last due.
     recent: Option<Span>,
     pub recent_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.
@@ -27,7 +27,7 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
-    /// Starts with the connection's RTT.
+    /// Starts with the connection's minimum RTT.
     pub fn new(conn: &Conn) -> MinRtt {
         let rtt = conn.min_rtt.map(whole_micros);
         MinRtt { rtt, seen_at: conn.jiffies, recent: rtt, recent_at: conn.jiffies, ..MinRtt::default() }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The next probe is due 2 to 3 s after Down began, or after the number of rounds between two losses of a Reno flow
-//! with this BDP (at most 63), whichever is earlier.
+//! with this BDP (at most 63), whichever is earlier. After a probe with too much loss, the next Up already ends when
+//! the long-term bound is reached.
 
 use super::cycle::{AckPhase, Phase};
 use super::sample::Sample;

@@ -33,7 +33,8 @@ impl Bbr3 {
         }
     }
 
-    /// Starts the timer of ProbeRTT once the pipe has drained (HandleProbeRTT).
+    /// Starts the timer of ProbeRTT once the pipe has drained, and leaves ProbeRTT when it has expired
+    /// (HandleProbeRTT).
     fn keep_inflight_low(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         window.is_held_back = true;
         if self.min_rtt.done_at.is_none() {

@@ -1,13 +1,13 @@
-//! State that is saved at a loss.
+//! State of loss recovery.
 
 use crate::CaState;
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Packets;
 
-/// State that is saved at a loss and restored after recovery or an undo.
+/// State of loss recovery, and values that are saved at a loss and restored afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    /// The state of recovery at the previous ACK.
+    /// The state of recovery at the previous ACK, or `Loss` after a timeout since then.
     pub prior_state: CaState,
     /// cwnd before recovery or ProbeRTT.
     pub prior_cwnd: Packets,

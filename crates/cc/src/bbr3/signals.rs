@@ -27,12 +27,13 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Handles the end of the handshake: the first round begins when the first flight is acknowledged.
+    /// Handles the end of the handshake: the first round ends when a packet is acknowledged that was sent after the
+    /// first delivery of data.
     pub fn begin(&mut self, conn: &Conn) {
         self.end_delivered = conn.delivered + Packets(1);
     }
 
-    /// Adds the sample to the round, as the first step of an ACK (UpdateLatestDeliverySignals).
+    /// Adds the sample to the round, before the model is updated (UpdateLatestDeliverySignals).
     pub fn update_latest(&mut self, conn: &Conn, sample: &Sample) {
         self.is_round_start = false;
         if !sample.is_observation() {
@@ -46,9 +47,8 @@ impl Signals {
         }
     }
 
-    /// Starts the next round with the sample, as the last step of an ACK (AdvanceLatestDeliverySignals). An ACK that
-    /// answers a loss probe does not start one: if the probe has repaired a loss, the packets delivered before it are
-    /// needed.
+    /// Starts the next round with the sample, after cwnd is set (AdvanceLatestDeliverySignals). An ACK that answers a
+    /// loss probe does not start one: if the probe has repaired a loss, the packets delivered before it are needed.
     pub fn advance_latest(&mut self, sample: &Sample) {
         if self.is_round_start && !sample.is_probe_answer {
             self.latest_bw = sample.bw;

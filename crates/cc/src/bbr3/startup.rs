@@ -2,7 +2,7 @@
 //!
 //! Startup doubles the rate while the bandwidth grows by at least a quarter per round. The pipe is deemed full after
 //! three rounds without such growth, or after a round of recovery in which six ACKs detected losses and more than 2 %
-//! were lost. Phase Up of ProbeBW uses the same detection.
+//! were lost; ECN marks can have the same effect (`ecn`). Phase Up of ProbeBW uses the same detection of growth.
 
 use super::sample::Sample;
 use super::state::{Bbr3, Mode};
@@ -66,7 +66,8 @@ impl Bbr3 {
         self.long_term = Some(bdp.max(self.signals.latest_inflight));
     }
 
-    /// Leaves Startup when the pipe is full, and Drain when the queue is empty (5.3.2, CheckDrainDone).
+    /// Leaves Startup when the pipe is full, and Drain when the queue is empty or the variant's maximum number of
+    /// rounds is exceeded (5.3.2, CheckDrainDone).
     pub(super) fn check_drain(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         let bdp = |bbr: &Bbr3, window: &Window| bbr.target_inflight(bbr.max_bw.max(), Gain::UNIT, conn, window);
         if self.mode == Mode::Startup && self.full_pipe.is_reached {

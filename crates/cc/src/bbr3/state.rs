@@ -22,7 +22,7 @@ pub(super) const MIN_CWND: Packets = Packets(4);
 /// 4 ln 2, the minimum pacing gain that doubles the delivery rate each round; rounded up, as in Linux (2.5).
 pub(super) const STARTUP_GAIN: Gain = Gain::hundredths(277).next();
 
-/// cwnd gain in all phases except Up (2.6, DefaultCwndGain).
+/// cwnd gain except in phase Up and in ProbeRTT (2.6, DefaultCwndGain).
 pub(super) const CWND_GAIN: Gain = Gain::hundredths(200);
 
 /// Pacing and cwnd gain of phase Up (5.3.3.5).
@@ -53,8 +53,8 @@ pub(crate) struct Bbr3 {
     pub(super) cycle: Cycle,
     pub(super) min_rtt: MinRtt,
     pub(super) short_term: ShortTerm,
-    /// Number of packets in flight at which a probe caused too much loss, raised by later probes; `None` before the
-    /// first (2.9.2, inflight_longterm).
+    /// Long-term bound of packets in flight; `None` before Startup or a probe has caused too much loss or too many
+    /// marks (2.9.2, inflight_longterm).
     pub(super) long_term: Option<Packets>,
     pub(super) ecn: MarkFraction,
     pub(super) recovery: Recovery,
@@ -65,7 +65,7 @@ pub(crate) struct Bbr3 {
     pub(super) pacing: Pacing,
     /// cwnd before the bounds of the model.
     pub(super) unbounded_cwnd: Packets,
-    /// Whether cwnd has reached its target and no bound has changed since.
+    /// Whether cwnd has reached its target; cleared by changes that may allow a larger cwnd.
     pub(super) is_at_target: bool,
 }
 

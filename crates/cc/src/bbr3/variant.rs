@@ -22,7 +22,7 @@ pub(super) struct Variant {
     pub grows_at_round_start_only: bool,
     /// Whether cwnd is restored at the end of fast recovery, and not only after a timeout (5.6.4.4).
     pub restores_after_recovery: bool,
-    /// Whether undoing a spurious recovery that ended Startup or a probe resumes that state (5.5.11.2).
+    /// Whether undoing a spurious recovery that ended Startup or a probe returns to Startup or Refill (5.5.11.2).
     pub undoes_state: bool,
     /// Whether phase Cruise limits the short-term bound to the long-term one.
     pub cruises_below_long_term: bool,

@@ -3,7 +3,8 @@
 //!
 //! On each ACK, BBR runs first, with a rate sample whose interval the rule may have extended. Then the rule evaluates
 //! BBR's result and the events since the previous ACK. It may raise the pacing rate, raise or bound cwnd, end or
-//! prolong Startup, or postpone ProbeRTT. BBR does not receive the pacing rate that a rule has set.
+//! prolong Startup, or postpone ProbeRTT. On ACKs and at the start of a transmission, BBR receives its own pacing
+//! rate, not the one that a rule has set.
 //!
 //! | file | contents |
 //! | --- | --- |

@@ -19,12 +19,12 @@ const STALL_US: u64 = 1000;
 /// BBR's allowance for aggregated ACKs.
 const FULL_STALL_US: u64 = 50_000;
 
-/// The cost of stalls is averaged over at least a second: a virtual machine with a dedicated CPU also has stalls, which
-/// occur in bursts.
+/// The cost of stalls is averaged over about a second or more: a virtual machine with a dedicated CPU also has stalls,
+/// which occur in bursts.
 const LATELY_US: u64 = 1 << 20;
 
-/// A connection is treated as if it had been on CPU for this long before its start: its first milliseconds need much
-/// CPU, and its packets are late even without a stall.
+/// Added to the time over which the cost of stalls is averaged: the first milliseconds of a connection need much CPU,
+/// and its packets are late even without a stall.
 const DOUBT_US: u64 = 30_000;
 
 /// Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
@@ -45,7 +45,7 @@ const STALL_FADE: u64 = 8;
 /// A bandwidth below one packet per 17 ms does not bound samples: stalls do not affect flows that are paced so slowly.
 const MIN_BW: u64 = 1000;
 
-/// The debt is at most this multiple of the cost of the longest stall.
+/// At a stall, the debt is limited to this multiple of the data that pacing allows in the longest stall.
 const OWED_STALLS: u64 = 2;
 
 /// A loss ratio above 1/N is congestion.
@@ -106,7 +106,8 @@ pub(in crate::bbr_cpu) struct Schedule {
     /// Debt of pacing in byte-microseconds; negative: data was sent ahead.
     owed: i64,
 
-    /// Longest recent stall; 0: no stalls, and the members below are unused, except those for Startup.
+    /// Longest recent stall; 0: no stalls, and the members below are unused, except `last_stall_us` and those for
+    /// Startup.
     stall_us: u64,
     last_stall_us: u64,
     stalled_at_us: u64,
@@ -210,7 +211,7 @@ impl Schedule {
         self.stall_us > 0 && now_us - self.stalled_at_us < MEMORY_ROUNDS * (min_rtt_us + self.stall_us)
     }
 
-    /// Resets all state that depends on stalls.
+    /// Resets the state that is valid only while stalls are recent.
     fn forget(&mut self) {
         self.stall_us = 0;
         (self.bw, self.bw_before) = (0, 0);
@@ -244,7 +245,7 @@ impl Schedule {
         }
 
         // If cwnd is too small for a burst, the path may be the reason for the silence. Exceptions: stalls are known,
-        // or the silence is longer than the path can cause and more is outstanding than this ACK covers.
+        // or the silence is longer than the path can cause and this ACK covers less than the path delivers in it.
         let needed = input.prior_inflight * input.mss + (self.rate >> 10) + 2 * input.mss;
         let is_full = needed > self.set_cwnd * input.mss;
         let is_long = input.mode == mode::STARTUP

@@ -17,7 +17,7 @@ const GUESS_64THS: [u64; 56] = [
 pub(super) fn cube_root(a: u64) -> u64 {
     assert!(a >= 1 << 31, "the cube root of {a} is too coarse to be of use");
     let bits = u64::from(a.ilog2()) + 1;
-    // Number of octal digits below the leading one or two: the leading part of `a` is between 8 and 63.
+    // Number of octal digits below the leading two: the leading part of `a` is between 8 and 63.
     let digits = bits * 84 / 256 - 1;
     let leading = a >> (3 * digits);
     let guess = (GUESS_64THS[leading as usize - 8] << digits) / 64;

@@ -155,7 +155,7 @@ impl Epoch {
     }
 
     /// Updates Reno's window with the acknowledged segments. If it exceeds cwnd, returns the segments per step with
-    /// which cwnd reaches it in a round trip.
+    /// which cwnd reaches it in a round trip; otherwise [`u64::MAX`].
     fn acks_per_step_of_reno(&mut self, cwnd: u64) -> u64 {
         let per_step = cwnd.saturating_mul(RENO_WINDOWS_8THS) / 8;
         if self.acked > per_step {

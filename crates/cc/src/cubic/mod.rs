@@ -36,8 +36,8 @@
 //! Deviations from Linux:
 //! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
 //!
-//! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `k_s` (K; 0 outside congestion
-//! avoidance), `reno_cwnd_packets` (Reno's window; 0 outside congestion avoidance), `delay_min_us` (smallest round-trip
+//! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `k_s` (K; 0 outside an epoch of the
+//! curve), `reno_cwnd_packets` (Reno's window; 0 outside an epoch), `delay_min_us` (smallest round-trip
 //! time; 0 before the first sample), `hystart_found` (whether HyStart has ended slow start: 1 or 0).
 
 mod cube_root;

@@ -47,8 +47,8 @@ fn start() -> impl Strategy<Value = Start> {
 /// More parameters than any controller has.
 const ALL: usize = 32;
 
-/// Number of parameters with which a controller's window still grows steadily: the first ones of BBR, which affect only
-/// ProbeBW.
+/// Number of parameters with which a controller's window still grows steadily: the first ones of BBR, which set the
+/// gains and the timing of ProbeBW.
 const STEADY: usize = 8;
 
 /// Generates a position for each of the first `count` parameters, from 0 (its minimum) to 1 (its maximum).

@@ -9,8 +9,8 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 /// Maximum number of packets in flight.
 const MAX_INFLIGHT: u64 = 1_000_000;
 
-/// Segments by which Illinois may raise a window of one segment per acknowledged segment, as in Linux; and those
-/// accumulated when alpha jumps from its minimum to its maximum.
+/// Limits of Illinois's growth, as in Linux: segments per acknowledged segment at a window of one segment, and segments
+/// added at once when alpha jumps from its minimum to its maximum.
 const ILLINOIS_GROWTH: u64 = 10;
 const ILLINOIS_SAVED: u64 = 34;
 
@@ -27,7 +27,7 @@ pub enum Op {
         /// Kind of rate sample: 0 and 1 a full window, 2 invalid, 3 application-limited.
         sample: u8,
     },
-    /// The application sends this number of packets and stops.
+    /// The application sends up to this number of packets and stops.
     SendOnly(Packets),
     /// Time passes.
     Wait(Span),
@@ -39,7 +39,7 @@ pub enum Op {
     Undo,
     /// An ACK carries an ECN echo.
     Ecn,
-    /// Everything is acknowledged, and the application pauses.
+    /// Everything is acknowledged; after a pause, the application sends a packet.
     Pause(Span),
 }
 

@@ -1,4 +1,4 @@
-//! Negative controls: a controller with one modification deviates from the kernel at exactly the call where the
+//! Negative controls: a controller with one modification deviates from the kernel at the call where the
 //! modification first matters.
 
 use crate::recording::{self, Call};

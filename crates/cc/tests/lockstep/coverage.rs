@@ -2,7 +2,7 @@
 
 use crate::recording::{self, Call, Recording};
 
-/// An event required for a controller: its name, its description, and whether a call contains it.
+/// An event required for a controller: the controller's name, the event's description, and whether a call contains it.
 type Met = (&'static str, &'static str, fn(&Call<'_>) -> bool);
 
 const MET: &[Met] = &[

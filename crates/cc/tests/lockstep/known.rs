@@ -1,4 +1,4 @@
-//! The known deviations. Each has a section in docs/concepts/fidelity.md.
+//! The known deviations, which docs/concepts/fidelity.md describes.
 
 use crate::replay::Deviation;
 

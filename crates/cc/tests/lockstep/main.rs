@@ -1,5 +1,5 @@
-//! Replays calls recorded from the kernel's controllers against this crate's in lockstep, and compares every decision
-//! and every word of state. docs/concepts/fidelity.md explains how recordings are made and how to read the table.
+//! Replays calls recorded from the kernel's controllers against this crate's in lockstep, and compares their decisions
+//! and words of state. docs/concepts/fidelity.md explains how recordings are made and how to read the table.
 
 mod control;
 mod coverage;

@@ -34,7 +34,7 @@ pub struct Deviation {
     pub line: usize,
     /// Name of the call.
     pub call: String,
-    /// Number of this ACK or of the latest one, from 1.
+    /// Number of this ACK or of the latest one, from 1; 0 before the first.
     pub ack: usize,
     /// The name of the differing value.
     pub name: String,

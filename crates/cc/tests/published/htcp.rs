@@ -7,7 +7,7 @@ use thalweg_units::{Packets, Rate, Span, Time};
 
 const NO_SCALING: &[(&str, f64)] = &[("use_rtt_scaling", 0.0)];
 
-/// Returns a path without a bottleneck and with an RTT of 100 ms, at which RTT scaling has no effect.
+/// Returns a path without a bottleneck, with one loss and an RTT of 100 ms, at which RTT scaling has no effect.
 fn open_path() -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.insert(400);

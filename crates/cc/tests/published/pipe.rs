@@ -1,9 +1,9 @@
 //! A sender on an ideal path.
 //!
-//! It is simpler than TCP: every packet is acknowledged immediately, and the receive window is never a limit. A packet
-//! counts as lost when one that was sent at least three packets later has arrived. If no packet is left that can arrive
-//! or be sent, the timer expires a second after the last transmission. At a loss, cwnd falls to ssthresh in one step
-//! unless the controller governs recovery.
+//! It is simpler than TCP: every packet is acknowledged immediately unless the [`Path`] delays ACKs, and the receive
+//! window is never a limit. A packet counts as lost when one that was sent at least three packets later has arrived. If
+//! no packet is left that can arrive or be sent, the timer expires a second after the last transmission. At a loss,
+//! cwnd falls to ssthresh in one step unless the controller governs recovery.
 
 use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;

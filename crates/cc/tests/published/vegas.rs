@@ -84,7 +84,7 @@ fn the_window_moves_by_one_per_round_trip() {
     pipe.set_rate("30Mbps".parse().expect("a rate"));
     pipe.run_until(at("10500ms"));
     let gained = pipe.rows.last().expect("rows").cwnd.0 - from;
-    // 500 ms are twelve round trips of 40 ms.
+    // 500 ms are about twelve round trips of 40 ms.
     assert!((11..=12).contains(&gained), "{gained} segments");
 }
 

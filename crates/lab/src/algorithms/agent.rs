@@ -4,8 +4,9 @@ use crate::error::Error;
 use crate::net::probe;
 use std::path::{Path, PathBuf};
 
-/// File name of the agent, and the environment variable that overrides its path.
+/// File name of the agent.
 pub(crate) const AGENT: &str = "thalweg-agent";
+/// Environment variable that overrides the path of the agent.
 const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
 /// Returns the path of the agent: from `THALWEG_AGENT`, whether or not that file exists; else beside the engine; else

@@ -1,4 +1,4 @@
-//! Congestion controls that are not part of a guest's kernel: modules and eBPF objects of the user, and the built-in
+//! Sources of the congestion controls of a guest: its kernel, modules and eBPF objects of the user, and the built-in
 //! algorithms of the agent.
 //!
 //! eBPF is loaded in the guest by `thalweg-agent`, which is part of the guest's initial file system if this machine has
@@ -22,7 +22,7 @@ const FOLDER: &str = "cc";
 /// Source of a congestion control in a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
-    /// The kernel has it, built in or as a module.
+    /// The guest's kernel must have it, built in or as a module.
     Kernel {
         /// Name.
         name: String,
@@ -57,8 +57,8 @@ impl Algorithm {
 /// Returns the algorithms that the flows of a guest require, and the files for them.
 ///
 /// # Errors
-/// `bad-cc`: a file has changed or cannot be read, or two flows use one name for different algorithms; those of
-/// [`algorithm_of`].
+/// `bad-cc`: a file has changed or cannot be read, or two flows use one name with different kinds of files or
+/// parameters; those of [`algorithm_of`].
 pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
     let mut needed: BTreeMap<&str, Algorithm> = BTreeMap::new();
     let mut files = Vec::new();

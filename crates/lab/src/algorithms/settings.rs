@@ -14,8 +14,8 @@ fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     }
 }
 
-/// Returns the simulator's algorithm that has the same parameters as `cc`, for the algorithms that run the kernel's BBR
-/// with parameters.
+/// Returns the simulator's algorithm that has the same parameters as `cc`, for `bbr_tuned` and `bbr_auto`; `None` for
+/// other algorithms.
 fn simulated(cc: &str) -> Option<&'static str> {
     match cc {
         BBR_TUNED => Some("bbr"),
@@ -24,11 +24,11 @@ fn simulated(cc: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the parameters that a flow sets, each as `PARAM=VALUE`. Only built-in algorithms of the agent have any.
+/// Returns the parameters that a flow sets, each as `PARAM=VALUE`. Only built-in algorithms of the agent accept any.
 ///
 /// # Errors
-/// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: a value is out of range, or `bbr_tuned`
-/// or `bbr_auto` has no such parameter.
+/// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: a value is invalid, or `bbr_tuned` or
+/// `bbr_auto` has no such parameter.
 pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
     if let Some(simulated) = simulated(&flow.cc).filter(|_| flow.cc_file.is_none()) {
         return of_bbr(simulated, flow);

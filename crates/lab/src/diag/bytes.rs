@@ -1,4 +1,4 @@
-//! Reads numbers in host byte order from kernel messages; `None` if the message is too short.
+//! Reads numbers from kernel messages, in host byte order except [`u16_be_at`]; `None` if the message is too short.
 
 /// Returns the byte at an offset.
 pub(super) fn u8_at(bytes: &[u8], offset: usize) -> Option<u8> {

@@ -28,9 +28,10 @@ pub enum CcInfo {
     /// Vegas and the algorithms that export the same structure. The meaning of the round-trip times depends on the
     /// algorithm.
     Vegas {
-        /// Whether the algorithm currently reacts to delay.
+        /// `tcpv_enabled`: for Vegas and YeAH whether the algorithm currently reacts to delay, for Illinois and
+        /// Westwood always true.
         is_enabled: bool,
-        /// Number of RTT samples in this round.
+        /// Number of RTT samples in this round; 0 for Westwood.
         rtt_count: u32,
         /// `tcpv_rtt`: for Vegas and YeAH the all-time minimum, for Illinois the mean of this round, for Westwood the
         /// latest sample.
@@ -43,7 +44,7 @@ pub enum CcInfo {
     Dctcp {
         /// Whether the connection negotiated ECN; without it, DCTCP behaves like Reno.
         is_enabled: bool,
-        /// Whether the latest packet was marked.
+        /// Whether the latest received packet was marked.
         ce_state: u16,
         /// Moving average of the share of marked bytes, in 1/1024.
         alpha: u32,
@@ -92,7 +93,7 @@ pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
 }
 
 impl CcInfo {
-    /// Passes every value with its key to `take`; the keys have the same meaning as in the simulator.
+    /// Passes every value with its key to `take`; BBR's keys have the same meaning as in the simulator.
     pub fn report(&self, take: &mut dyn FnMut(&'static str, f64)) {
         match *self {
             CcInfo::None => {}

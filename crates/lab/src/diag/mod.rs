@@ -1,8 +1,8 @@
 //! Kernel state of connections and queues.
 //!
 //! ```text
-//!  every connection of a namespace   Sampler        one inet_diag dump (sock_diag(7))
-//!  the same, with names              Survey         the same, for IPv6 too
+//!  connections of one IP version     Sampler        one inet_diag dump (sock_diag(7))
+//!  connections, with addresses       Survey         one dump for IPv4 and one for IPv6
 //!  connections that end              Closed         the kernel's reports of destroyed sockets
 //!  one connection                    tcp_info       getsockopt(TCP_INFO) (tcp(7))
 //!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
@@ -45,7 +45,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
 /// Sequence number of the request to which a fuzzed datagram is the answer.
 const FUZZED_SEQUENCE: u32 = 1;
 
-/// Names of values that only one congestion control has.
+/// Names of the values that congestion controls export.
 pub const STATE_KEYS: &[&str] = cc_info::KEYS;
 
 /// Returns the static string in [`STATE_KEYS`] that equals `name`.
@@ -53,7 +53,7 @@ pub fn state_key(name: &str) -> Option<&'static str> {
     STATE_KEYS.iter().find(|key| **key == name).copied()
 }
 
-/// Returns the number of packets that a queue discipline has sent and dropped since its creation.
+/// Returns the numbers of packets that a queue discipline has sent and dropped since its creation.
 ///
 /// # Errors
 /// `no-qdisc`, `no-qdisc-counters`, `kernel-answer`.

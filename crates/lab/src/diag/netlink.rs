@@ -40,7 +40,7 @@ pub(super) type Malformed = &'static str;
 /// Buffer size of a datagram in bytes; the kernel's dump datagrams have at most 32 KiB.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Timeout for an answer. The kernel usually answers within the request, but an answer may be lost.
+/// Timeout for an answer. The kernel usually answers before send(2) returns, but an answer may be lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NLMSG_HEADER: usize = 16;
@@ -71,7 +71,7 @@ impl Netlink {
         Ok(Netlink { socket, request, sequence: 0, buffers: [(); 2].map(|()| vec![0; BUFFER_BYTES].into()) })
     }
 
-    /// Returns a descriptor for requests about interfaces.
+    /// Returns the socket, which also serves ioctl(2) requests about interfaces.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -68,7 +68,7 @@ struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QdiscMessage {
     key: Key,
-    /// Handle of the parent; 0 if there is no parent.
+    /// Handle of the parent; `TC_H_ROOT` at the root of an interface.
     parent: u32,
     /// `overhead` of the size table.
     size_table_overhead: Option<i32>,
@@ -119,7 +119,7 @@ impl Counters {
     /// Prepares to read the counters of these queue disciplines, each an interface and a handle such as `1:`.
     ///
     /// # Errors
-    /// If the kernel refuses, or an interface or queue discipline does not exist.
+    /// If the kernel refuses, its answer is malformed, or an interface or queue discipline does not exist.
     pub fn open(wanted: &[(String, String)]) -> Result<Counters, Error> {
         let netlink = Netlink::open(None, RTM_GETQDISC, &[0; TCMSG]).map_err(refused)?;
         let mut followed = Vec::new();
@@ -158,7 +158,7 @@ impl Counters {
                 }
             });
             attempts += 1;
-            // The last attempt is accepted if it includes all queue disciplines.
+            // The last attempt is accepted if it includes all followed queue disciplines.
             if !matches!(dumped, Ok(Consistency::Interrupted)) || attempts == ATTEMPTS {
                 break dumped;
             }
@@ -208,7 +208,8 @@ pub(super) fn parse_handle(handle: &str) -> Option<u32> {
     u16::from_str_radix(major, 16).ok().filter(|_| is_number).map(|major| u32::from(major) << 16)
 }
 
-/// Returns the overhead of the size table that applies to a queue discipline: its own, or that of the nearest ancestor.
+/// Returns the overhead of the size table that applies to a queue discipline: its own, or that of the nearest ancestor;
+/// 0 without a size table.
 fn overhead(messages: &[QdiscMessage], mut key: Key) -> i32 {
     // Each step goes up one level, and there are at most as many levels as queue disciplines.
     for _ in 0..messages.len() {
@@ -330,8 +331,8 @@ impl Own {
     }
 }
 
-/// Returns the number of packets that cake has marked, in all tins; 0 for other disciplines, which use this attribute
-/// differently.
+/// Returns the number of packets that cake has marked, in all tins. The result is meaningless for other disciplines,
+/// which use this attribute differently.
 fn cake_marks(statistics: &[u8]) -> u32 {
     let of_kind = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);
     let tins = of_kind(statistics, TCA_CAKE_STATS_TIN_STATS).flat_map(|(_, tins)| attributes(tins).flatten());

@@ -1,12 +1,11 @@
-//! Samples all connections of a network namespace with one request to the kernel (sock_diag(7)).
+//! Samples the connections of a network namespace with one request to the kernel (sock_diag(7)).
 //!
-//! A dump covers all connections with a few system calls, whereas getsockopt(2) takes one call per connection. The
+//! A dump covers the connections with a few system calls, whereas getsockopt(2) takes one call per connection. The
 //! kernel does not lock its connection table during a dump: if other connections open or close at the same time, a
 //! connection may be missing or repeated.
 //!
-//! Not included: the other version of IP, and sockets that neither send nor wait for acknowledgements (listening, still
-//! connecting, FIN-WAIT-2, TIME-WAIT). A connection that is reset during the dump is also skipped, because its counters
-//! are already zero.
+//! Not included: the other version of IP, and sockets that cannot send data (listening, still connecting, FIN-WAIT-2,
+//! TIME-WAIT). A connection that is reset during the dump is also skipped, because its counters are already zero.
 
 use super::bytes::u16_be_at;
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -16,7 +15,7 @@ use crate::error::Error;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
 
-/// Requests every connection of this network namespace.
+/// Requests the connections of this network namespace over one version of IP.
 #[derive(Debug)]
 pub struct Sampler {
     netlink: Netlink,
@@ -75,8 +74,8 @@ impl Sampler {
         Ok(Sampler { netlink, interrupted: 0 })
     }
 
-    /// Passes every TCP connection of this network namespace that may still send or receive acknowledgements. Each is a
-    /// snapshot, but they are not taken at the same moment.
+    /// Passes the TCP connections that may still send data or wait for acknowledgements. Each is a snapshot, but they
+    /// are not taken at the same moment.
     ///
     /// # Errors
     /// If the kernel refuses, or its answer is malformed; a new sampler is then needed.

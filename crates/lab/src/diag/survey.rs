@@ -1,5 +1,5 @@
-//! Lists all connections of a network namespace with their peers and algorithms, for the inspection of a running
-//! machine. Experiments know their connections, and use the cheaper [`super::Sampler`].
+//! Lists the connections of a network namespace with their addresses and algorithms, for sessions and the inspection of
+//! a running machine. Experiments know their connections, and use the cheaper [`super::Sampler`].
 //!
 //! IPv4-mapped addresses of IPv6 sockets are shown in the kernel's form (`::ffff:192.0.2.1`).
 
@@ -26,7 +26,7 @@ pub struct Connection {
     pub local: SocketAddr,
     /// Address and port of the peer.
     pub remote: SocketAddr,
-    /// Congestion control.
+    /// Congestion control; empty if the kernel does not report it, as for a destroyed socket.
     pub algorithm: String,
     /// TCP state, and state of the algorithm.
     pub socket: Socket,
@@ -64,7 +64,8 @@ impl Survey {
         Ok(Survey { families })
     }
 
-    /// Passes every connection. Each is a snapshot, but they are not taken at the same moment.
+    /// Passes the connections, except reset ones and orphans in FIN-WAIT-2. Each is a snapshot, but they are not taken
+    /// at the same moment.
     ///
     /// # Errors
     /// If the kernel refuses, or its answer is malformed; a new survey is then needed.

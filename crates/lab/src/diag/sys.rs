@@ -9,7 +9,7 @@ pub(super) use libc::{TCP_CC_INFO, TCP_CONGESTION, TCP_INFO};
 /// `TCP_CA_NAME_MAX`, in bytes.
 pub(super) const CC_NAME: usize = 16;
 
-/// Reads a TCP socket option into `answer`; returns its length in bytes.
+/// Reads a TCP socket option into `answer`; returns the length of the value in bytes.
 pub(super) fn tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, answer: &mut [u8]) -> io::Result<usize> {
     let room = libc::socklen_t::try_from(answer.len()).unwrap_or(libc::socklen_t::MAX);
     let mut length = room;
@@ -24,8 +24,8 @@ pub(super) fn tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, answer: &m
     Ok(length.min(room) as usize)
 }
 
-/// Receives the pending datagrams, at least one, each into a separate buffer. Returns their lengths; a length above the
-/// buffer size means that the datagram was truncated.
+/// Waits for a datagram, and receives at most `N` pending ones, each into a separate buffer. Returns their lengths; a
+/// length above the buffer size means that the datagram was truncated.
 pub(super) fn receive<const N: usize>(
     socket: BorrowedFd<'_>,
     buffers: &mut [Box<[u8]>; N],

@@ -6,8 +6,8 @@
 //!
 //! Some counters of the kernel differ from the columns of `samples` and `flows`:
 //! - `tcpi_bytes_acked` counts sequence numbers. It therefore includes the SYN of the side that opened the connection,
-//!   and the FIN once it is acknowledged. Both are subtracted. The side that accepted the connection counts no SYN, so
-//!   its number is one byte too low.
+//!   and the FIN once it is acknowledged. The SYN is always subtracted, the FIN in FIN-WAIT-2 and TIME-WAIT. The side
+//!   that accepted the connection counts no SYN, so its number is one byte too low.
 //! - `tcpi_total_retrans` and `tcpi_total_rto` include those of the SYN.
 //! - `tcpi_pacing_rate` is computed for every connection, including unpaced ones. See [`paces`].
 //! - `tcpi_total_rto` has 16 bits and wraps to 0 after 65535.
@@ -34,17 +34,17 @@ pub struct TcpInfo {
     pub inflight_packets: u64,
     /// Segments sent and not yet acknowledged cumulatively.
     pub unacked_packets: u64,
-    /// Pacing rate; `None` if the connection is not paced.
+    /// Pacing rate; `None` if the congestion control does not request pacing.
     pub pacing_rate_bps: Option<u64>,
-    /// Latest delivery-rate sample; `None` before the first one, or if the application limited the latest one.
+    /// Delivery-rate sample that the kernel reports; `None` before the first one, or if the application limited it.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether the latest delivery-rate sample was limited by the application.
+    /// Whether the application limited the delivery-rate sample that the kernel reports.
     pub is_app_limited: bool,
     /// Smoothed round-trip time.
     pub srtt_us: Option<u64>,
-    /// Smallest round-trip time so far, within the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s).
+    /// Smallest round-trip time in the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s by default).
     pub min_rtt_us: Option<u64>,
-    /// Acknowledged payload bytes; exact for the side that opened the connection.
+    /// Acknowledged payload bytes; exact for the side that opened the connection, until the connection is closed.
     pub acked_bytes: u64,
     /// Payload bytes sent, including retransmissions.
     pub bytes_sent: u64,
@@ -89,8 +89,8 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 /// Returns whether the kernel paces connections with this congestion control.
 ///
 /// It does if the algorithm requests it (`sk_pacing_status`), which the kernel does not export. Of the kernel's own
-/// algorithms, only BBR requests it; other algorithms are assumed to. (The queue discipline fq on the sender would pace
-/// every connection; it is ignored, because no host of an experiment has it.)
+/// algorithms, only BBR requests it; algorithms from other sources are assumed to. The queue discipline fq on the
+/// sender, which paces every connection, is ignored.
 pub(super) fn paces(cc: &[u8]) -> bool {
     const WITHOUT: [&[u8]; 16] = [
         b"bic",

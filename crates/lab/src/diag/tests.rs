@@ -1,4 +1,4 @@
-//! Parses synthetic messages, and one that a kernel wrote.
+//! Parses synthetic messages and arbitrary bytes.
 
 use super::netlink::{Consistency, Progress, attributes, read_datagram};
 use super::qdiscs::{Count, QdiscMessage, parse_handle};

@@ -1,11 +1,11 @@
 //! The router of experiments in which the kernel's queue disciplines carry the packets.
 //!
 //! It does not touch packets. It reads the counters of the queue disciplines at the experiment's interval, and runs the
-//! scheduled commands that change them.
+//! scheduled commands that change the queue disciplines.
 //!
-//! The kernel's counters differ slightly from the columns of `queue`: the packet at the shaper counts as backlog, and
-//! the capacity of a link is computed from the plan, not from the times at which commands took effect. The netem that
-//! produces random losses must have no queue below it, because netem counts the drops of its child as its own.
+//! The kernel reports no sojourn times. The capacity of a link is computed from the plan, not from the times at which
+//! commands took effect. The netem that produces random losses must have no queue below it, because netem counts the
+//! drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
@@ -29,15 +29,15 @@ const LATE: Span = Span(10_000_000);
 /// Runs the router until the command `stop`.
 ///
 /// # Errors
-/// If a queue discipline does not exist, the kernel does not report its counters, a command fails, or an unexpected
-/// command arrives.
+/// If a link of the plan is invalid, a queue discipline does not exist, the kernel does not report its counters, a
+/// scheduled command fails, the host cannot wait, or an unexpected command arrives.
 pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) -> Result<HostReport, Error> {
     let mut watcher = Watcher::open(experiment, watch)?;
     let clock = stage.wait_for_start()?;
     let interval = experiment.sample_interval_ns;
     let mut next_sample = (interval > Span::ZERO).then_some(Time::ZERO);
     let cpu_before = cpu_time();
-    // Reading the clock and polling for commands can be expensive, so each iteration does both only once.
+    // Reading the clock can be expensive, so the latest reading is used again where possible.
     let mut read_ns = monotonic_ns();
     loop {
         let next_change = watcher.changes.front().map(|change| change.at);
@@ -56,7 +56,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
         }
         if let Some(due) = next_sample.filter(|due| is_due(*due)) {
             let now = watcher.sample(&clock)?;
-            // If a command delays samples by more than an interval, they are skipped.
+            // If a command takes longer than an interval, the missed samples are skipped.
             let intervals = 1 + now.0.saturating_sub(due.0) / interval.0;
             next_sample = Some(due + Span(interval.0.saturating_mul(intervals)));
             read_ns = clock.monotonic_ns(now);
@@ -70,7 +70,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     Ok(watcher.stopped(clock.now()))
 }
 
-/// Waits until a time, and never returns early, or until a command may have arrived (true). `now_ns` is the latest
+/// Waits until a command may have arrived (true) or the time is reached (false), never earlier. `now_ns` is the latest
 /// reading of the clock.
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
     let remaining = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
@@ -86,7 +86,7 @@ fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> R
     }
 }
 
-/// Handles all pending commands; returns whether one of them was `stop`.
+/// Handles the pending commands up to `stop`; returns whether `stop` was among them.
 fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
     while let Some(command) = stage.commands.try_next() {
         match command {

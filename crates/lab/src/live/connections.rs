@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A connection that had data to send.
+/// A connection whose data was acknowledged during the observation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
     /// Inode number of the network namespace.
@@ -67,10 +67,12 @@ const AWAY_PERCENT: f64 = 20.0;
 const SOME_AWAY_PERCENT: f64 = 5.0;
 const SHORT_PERCENT: f64 = 50.0;
 
-/// Minimum number of samples in PROBE_BW; with fewer, a BBR connection counts as [`Verdict::HeldBack`].
+/// Minimum number of samples in PROBE_BW that the application did not limit; with fewer, a connection that BBR paces
+/// counts as [`Verdict::HeldBack`], unless it uses `bbr_cpu`.
 const LOOKS: u64 = 10;
 
-/// Minimum share of time with data to send. Below it, the connection is not limited by the network.
+/// Minimum share of time with data to send, below which the connection is not limited by the network; also the maximum
+/// share of this busy time in which the receive window or the send buffer may be the limit.
 const BUSY_SHARE: f64 = 0.5;
 
 /// BBR's cwnd gain in PROBE_BW, in units of 1/256. No other mode of the kernel's BBR uses this value.
@@ -128,7 +130,7 @@ impl Connections {
         of.filter(|(_, connection)| connection.last.0 == self.at).count()
     }
 
-    /// Returns the connections that had data to send, fastest first.
+    /// Returns the connections whose data was acknowledged, fastest first.
     pub fn judge(self, machine: &Machine, namespaces: &[Namespace]) -> Vec<Connection> {
         let name = |netns| {
             namespaces.iter().find(|namespace| namespace.netns == netns).and_then(|namespace| namespace.name.clone())

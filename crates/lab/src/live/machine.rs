@@ -1,8 +1,8 @@
 //! Measures the share of CPU time that a machine gets.
 //!
-//! It combines three incomplete sources: the hypervisor's steal counter (not all hypervisors report one, and none
-//! includes time withheld by a quota), the time for which tasks waited for other tasks (pressure, which does not
-//! include the hypervisor), and timers on every CPU that should fire each millisecond.
+//! It reads three incomplete sources: the hypervisor's steal counter (not all hypervisors report one, and it may not
+//! include time withheld by a quota), the time for which tasks waited for other tasks (pressure, which does not include
+//! the hypervisor), and timers on every allowed CPU that should fire each millisecond.
 
 use crate::net::{holder::FIFO_PRIORITY, set_fifo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -23,11 +23,12 @@ pub struct Machine {
     pub steal_percent: Option<f64>,
     /// Share of time in which a task waited for a CPU; `None` if the kernel does not report it.
     pub pressure_percent: Option<f64>,
-    /// Share of time in which the timer thread of the most delayed CPU was due but did not run, in delays above 2 ms.
+    /// Share of time in which the timer thread of the most delayed CPU was due but did not run; only delays above 2 ms
+    /// count.
     pub stalled_percent: f64,
-    /// Longest time for which the timer thread was due but did not run.
+    /// Longest of these delays on any CPU; 0 if none exceeded 2 ms.
     pub longest_stall_us: u64,
-    /// Whether the timer threads have priority over all ordinary tasks, so that only the hypervisor can delay them.
+    /// Whether the timer threads have real-time priority, so that ordinary tasks of this machine cannot delay them.
     pub is_realtime: bool,
 }
 
@@ -44,7 +45,7 @@ impl Machine {
 /// Interval of the timer threads.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Minimum delay of a tick that counts as a stall. Shorter delays are interrupts.
+/// Minimum delay of a tick that counts as a stall. Shorter delays are attributed to interrupts.
 const STALL: Duration = Duration::from_millis(2);
 
 /// A measurement in progress.

@@ -30,7 +30,7 @@ pub struct Live {
     pub lasted_ms: u64,
     /// CPU time of the machine.
     pub machine: Machine,
-    /// Connections that had data to send, fastest first.
+    /// Connections whose data was acknowledged, fastest first.
     pub connections: Vec<Connection>,
     /// Established connections at the end, including idle ones.
     pub established: usize,

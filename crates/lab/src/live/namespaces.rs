@@ -28,7 +28,7 @@ pub struct Missed {
     pub hidden_processes: usize,
 }
 
-/// Surveys every network namespace.
+/// Surveys of the network namespaces that this process may enter.
 #[derive(Debug)]
 pub(super) struct Surveys {
     open: Vec<(Namespace, Survey)>,

@@ -14,7 +14,7 @@ const MAX_ON_PATH: Span = Span::from_secs(10);
 pub struct FlowCount {
     /// Key of the flow.
     pub key: FlowKey,
-    /// Time at which its first packet entered the path.
+    /// Time of its first packet.
     pub first: Time,
     /// Time at which the last packet with payload left the path; `None` if there was no such packet.
     pub last_delivery: Option<Time>,

@@ -8,8 +8,9 @@
 //!
 //! A tap is an AF_PACKET socket on a host's interface. Packets that the host sends enter the path there, after the
 //! host's own queue discipline; packets that arrive have left the path. A packet is identified at the other end by a
-//! hash of its headers and the first bytes of its payload, so that a packet that entered and never left is a loss on
-//! the path. The meter needs no support by the sending programs, and works with kernels, guests and virtual time.
+//! hash of header fields and the first bytes of its payload, so that a packet that entered and never left is a loss on
+//! the path. The meter needs no support by the sending programs, and works with hosts in namespaces and in guests, and
+//! in virtual time.
 //!
 //! It copies the first bytes of every packet on the interfaces of the path. With [`Settings::only`] it measures only
 //! the flows of some addresses.
@@ -59,7 +60,8 @@ use thalweg_units::{Span, Time};
 /// Interval between two scans of the rings, in which less than a tenth of a ring is filled at 1.2 Gbit/s.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Minimum age of packets that are read from the rings, so that the entry of a packet is always read before its exit.
+/// Minimum age of packets that a running meter reads from the rings, so that the entry of a packet is read before its
+/// exit.
 const SETTLING_NS: u64 = 1_000_000;
 
 /// Settings of a meter.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Protocol numbers.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// IPv6 extension headers that may precede the transport header (RFC 8200, section 4).
+/// IPv6 extension headers that are skipped: hop-by-hop options, routing, destination options (RFC 8200, section 4).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
 /// TCP flags that consume a sequence number.
 const SYN: u8 = 0x02;
@@ -64,13 +64,13 @@ pub(super) struct ParsedPacket {
     pub sequence: u32,
     /// Whether a TCP segment has SYN or FIN set, which consume a sequence number.
     pub is_syn_or_fin: bool,
-    /// Hash that is equal at both ends of the path, and that differs between two packets with high probability.
+    /// Hash that is equal at both ends of the path, and usually differs between packets; identical ones share it.
     pub identity: u64,
 }
 
-/// Parses an IP packet, of which at least the headers must be present. `segment_bytes` is the payload of each packet
-/// into which the interface will segment it, or zero if it is one packet. Returns `None` for fragments, for protocols
-/// other than TCP and UDP, and for incomplete headers.
+/// Parses the beginning of an IP packet. `segment_bytes` is the payload of each packet into which the interface will
+/// segment it, or zero if it is one packet. Returns `None` for fragments, for protocols other than TCP and UDP, and if
+/// a required header field is missing or inconsistent.
 pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     let (head, transport) = match ip.first()? >> 4 {
         4 => version_4(ip)?,

@@ -11,7 +11,7 @@ use thalweg_units::Time;
 /// Measures the packets of these servers until the command `stop`.
 ///
 /// # Errors
-/// `no-packet-socket`, `no-resources`.
+/// `no-packet-socket`, `no-resources`, `bad-command`.
 pub(crate) fn play(
     stage: &Stage<'_>,
     experiment: &Experiment,

@@ -14,12 +14,13 @@ pub(super) struct Stream {
 const FIRST: u64 = 1 << 32;
 
 impl Stream {
-    /// Starts the stream at the sequence number of a SYN, if it has not started.
+    /// Starts the stream after a SYN or FIN with this sequence number, if it has not started.
     pub fn start(&mut self, syn: u32) {
         self.end.get_or_insert((FIRST, syn.wrapping_add(1)));
     }
 
-    /// Records a segment with payload; returns the number of its bytes that had not passed before.
+    /// Records a segment with payload; returns the number of its bytes that had not passed before. Bytes before the
+    /// start of the stream do not count.
     pub fn pass(&mut self, sequence: u32, bytes: u64) -> u64 {
         let (end, end_sequence) = *self.end.get_or_insert((FIRST, sequence));
         let from = end.saturating_add_signed(i64::from(sequence.wrapping_sub(end_sequence) as i32));

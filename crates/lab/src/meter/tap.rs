@@ -1,4 +1,4 @@
-//! A socket that receives the packets of one interface.
+//! A socket that receives the packets that one interface sends and receives.
 
 use crate::error::Error;
 use crate::packet_socket::{self, OFFLOAD_HEADER, Ring, RingSize};

@@ -22,7 +22,7 @@ struct Wire<'a> {
     seat: Seat,
 }
 
-/// Creates everything except the router's queue disciplines.
+/// Creates the network, except the router's queue disciplines.
 pub(crate) fn build(
     shell: &mut Shell,
     experiment: &Experiment,
@@ -36,7 +36,7 @@ pub(crate) fn build(
         .map(|(place, number)| Wire { interface: places::sender_interface(number), place, seat })
         .collect();
     wires.push(Wire { interface: RECEIVER_INTERFACE.to_owned(), place: receiver, seat: Seat::Namespace });
-    // Commands are grouped by namespace, so that each namespace needs one process.
+    // Commands are grouped by namespace, because the commands of a program in one namespace need only one process.
     let mut router = vec![LOOPBACK.to_owned()];
     wires.iter().for_each(|wire| lay(&mut router, wire, link));
     shell.run_all(Some(ROUTER), &router)?;

@@ -11,8 +11,8 @@ use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 /// sockets are not permitted, and for `cake`, which the relay lacks.
 ///
 /// # Errors
-/// If the experiment requests a link that this machine does not support (`no-packet-sockets`, `no-qdisc`), or a feature
-/// that netem (`not-on-netem`) or the relay (`not-on-relay`) does not support.
+/// If this machine does not support the link (`no-packet-sockets`, `no-qdisc`), or the experiment requests a feature
+/// that netem (`not-on-netem`) or the relay (`not-on-relay`) does not support; those of [`probe::qdiscs`].
 pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     let netem = || netem::check(experiment, traces, &probe::qdiscs()?);
     if [&experiment.forward, &experiment.reverse].into_iter().any(|link| matches!(link.queue, Queue::Cake { .. })) {

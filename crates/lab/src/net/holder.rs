@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The holder exits at the end of its standard input. Namespaces end with their last process, so nothing of the network
-//! remains after the engine has exited for any reason. Commands enter the namespaces before they start, as with
-//! `nsenter`. `ip -n` and `ip netns exec` are not used: they mount `/sys` again, which an unprivileged user may not do
-//! everywhere.
+//! remains after the engine, for any reason, and the processes in the network have exited. Commands enter the
+//! namespaces before they start, as with `nsenter`. `ip -n` and `ip netns exec` are not used: they mount `/sys` again,
+//! which an unprivileged user may not do everywhere.
 //!
 //! Root does not need a user namespace. It is avoided, because a process that is root only in a user namespace may not
 //! use SCHED_FIFO. If root may not create namespaces (as in containers), a user namespace is tried.
@@ -154,7 +154,7 @@ impl Holder {
         File::open(namespace.map_or_else(|| self.own("net"), |name| self.path(name)))
     }
 
-    /// Opens the holder's namespaces except the network. The user namespace comes first, because entering it gives the
+    /// Opens the holder's namespaces except the network. The user namespace comes first, because entering it grants the
     /// permission to enter the others.
     fn namespaces(&self) -> io::Result<Vec<File>> {
         let kinds = if self.has_user_namespace { &["user", "mnt"][..] } else { &["mnt"] };
@@ -175,8 +175,8 @@ impl Holder {
         format!("/proc/{}/root/run/netns/{namespace}", self.pid())
     }
 
-    /// Returns the inode of a network namespace while it exists, which identifies it. Without a name, it is the
-    /// holder's own.
+    /// Returns the inode number of a network namespace, which identifies the namespace while it exists. Without a name,
+    /// the namespace is the holder's own.
     pub fn identity(&self, namespace: Option<&str>) -> io::Result<u64> {
         Ok(self.network(namespace)?.metadata()?.ino())
     }
@@ -197,14 +197,15 @@ impl Drop for Holder {
     }
 }
 
-/// Prepares a command like all commands of the engine: in a separate process group, so that only the engine handles the
-/// terminal's Ctrl-C, with the folders of system tools in its search path, which ordinary users of Debian lack, and in
+/// Prepares a command of the engine: in a separate process group, so that only the engine handles the terminal's
+/// Ctrl-C, with the folders of system tools in its search path, which ordinary users of Debian lack, and in
 /// the locale C.
 pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
 }
 
-/// Waits for a process and returns its exit status; `None` if it is still running after `patience`.
+/// Waits for a process and returns its exit status; `None` if it is still running after `patience`, or the kernel
+/// refuses.
 pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     /// Interval between two checks.
     const PAUSE: Duration = Duration::from_millis(1);

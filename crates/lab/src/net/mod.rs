@@ -4,11 +4,11 @@
 //!  sender   eth0 ─── s1 ┐                                     made of:  holder    the process that owns all of it
 //!  sender-2 eth0 ─── s2 ┤ router ├ r0 ─── eth0 receiver                 build     namespaces, interfaces, addresses
 //!                       ┘                                               netem     queue disciplines of the router
-//!                                                                       qdisc     those of senders
+//!                                                                       qdisc     queue disciplines of hosts
 //! ```
 //!
 //! Everything is inside separate namespaces, one per host; an unprivileged user may create them if user namespaces are
-//! permitted. Nothing outside of them is read or written, two networks do not affect each other, and a network ends
+//! permitted. Nothing outside of them is changed, two networks do not affect each other, and a network ends
 //! with the process that created it. Hosts are processes in these namespaces ([`Network::spawn`]), which apply their
 //! kernel settings themselves ([`Network::sysctls`]).
 //!
@@ -63,7 +63,7 @@ pub struct Network {
 
 impl Network {
     /// Creates namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] also queue
-    /// disciplines. The links of the experiment must not refer to traces or profiles.
+    /// disciplines, for links that do not refer to traces or profiles.
     ///
     /// # Errors
     /// If the machine refuses an operation, or the experiment requests a feature that this kind of link does not
@@ -72,7 +72,8 @@ impl Network {
         Network::build_with(experiment, &Traces::default(), link, TIMER_SLACK, Seat::Namespace)
     }
 
-    /// Like [`Network::build`], with timers that are late by at most `slack`, and with senders that may run in guests.
+    /// Like [`Network::build`], with the profiles in `traces`, with timers that are late by at most `slack`, and with
+    /// senders that may run in guests.
     ///
     /// # Errors
     /// The same as [`Network::build`].
@@ -182,9 +183,9 @@ impl Network {
         self.sysctls.get(place).cloned().unwrap_or_default()
     }
 
-    /// Starts a process in a namespace, with pipes to its standard input and output, in a separate process group, in
-    /// the folder `/`. `is_realtime` sets priority 50 under SCHED_FIFO for it and its children. The log shows it as a
-    /// comment, because it is not part of the network.
+    /// Starts a process in a namespace, with pipes to its standard input, output and error, in a separate process
+    /// group, in the folder `/`. `is_realtime` sets priority 50 under SCHED_FIFO for it and its children. The log shows
+    /// the process as a comment, because it is not part of the network.
     ///
     /// # Errors
     /// `no-tool`: the program does not exist. `no-process`: it cannot be started.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Flows of one scenario host with different extra RTTs need different reverse paths, so they get separate namespaces:
-//! the first is named like the host, the others have a number appended. The router has addresses only with queue
-//! disciplines; the relay needs no address.
+//! the first is usually named like the host, the others have a number appended. The router has addresses only with
+//! queue disciplines; the relay needs no address.
 //!
 //! With IPv6, the addresses are `fd77:0:0:i::h`: fd77:0:0:1::2 instead of 10.77.1.2.
 //!
@@ -48,7 +48,7 @@ pub struct Place {
     pub extra_rtt: Span,
     /// IP address.
     pub address: IpAddr,
-    /// Ethernet address of the interface `eth0`.
+    /// Ethernet address of the host's interface `eth0`, which is in the guest if the host runs in one.
     pub mac: [u8; 6],
     /// Indices in the plan of the flows whose data the host sends.
     pub flows: Vec<usize>,
@@ -172,7 +172,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     for flow in &experiment.flows {
         place_of_flow.push(place_of(&flow.host, flow.extra_rtt_ns)?);
     }
-    // Background traffic has no host in a scenario, so it belongs to the first sender.
+    // Background traffic has no host in a scenario, so it belongs to the host `sender` without extra RTT.
     let background = if experiment.background.is_empty() { None } else { Some(place_of("sender", Span::ZERO)?) };
 
     for (number, (flow, place)) in experiment.flows.iter().zip(place_of_flow).enumerate() {
@@ -198,7 +198,8 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     Ok((senders, receiver))
 }
 
-/// Returns an unused name for a namespace: the host's name for its first namespace, else with a number appended.
+/// Returns an unused name for a namespace: the host's name with `-` for special characters, and with a number appended
+/// if it is already used.
 fn unused_name(host: &str, senders: &[Place], experiment: &Experiment) -> String {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let plain: String = host.chars().map(|c| if is_fine(c) { c } else { '-' }).collect();

@@ -130,8 +130,8 @@ fn algorithms_among(modules: &str) -> impl Iterator<Item = &str> {
     paths.filter_map(|path| path.rsplit('/').next()?.strip_prefix("tcp_")).filter(|&name| name != "diag")
 }
 
-/// Returns the loaded modules that have a congestion control and were not built with this kernel, each with the start
-/// of its build id.
+/// Returns the loaded modules that are named after a congestion control and were not built with this kernel, each with
+/// the start of its build id. Modules without a readable build id are omitted.
 pub fn own_modules() -> Vec<(String, String)> {
     own_modules_in(Path::new("/sys/module"), &algorithms())
 }
@@ -158,7 +158,8 @@ pub fn algorithms() -> Vec<String> {
 /// Checks that this machine permits the creation of namespaces, and has the required tools.
 ///
 /// # Errors
-/// `no-tool`: a program is missing. `no-namespaces`: they are not permitted. The hint names the package or the setting.
+/// `no-tool`: a program is missing. `no-namespaces`: they are not permitted. For both, the hint names the package or
+/// the setting. Or the code of an exhausted resource or of a failed command.
 pub fn namespaces() -> Result<(), Error> {
     let attempt = || {
         if let Some(missing) = TOOLS.iter().find(|name| !has_tool(name)) {
@@ -220,7 +221,7 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
 /// Checks that a namespace may have a tap device and a bridge, which connect a guest.
 ///
 /// # Errors
-/// `no-tap`, with the required change.
+/// `no-tap`, with the required change; or the reason why a namespace cannot be created.
 pub(crate) fn taps() -> Result<(), Error> {
     let mut shell = Shell::start()?;
     let try_all = ["ip tuntap add dev t0 mode tap", "ip link add b0 type bridge", "ip link set t0 master b0"];
@@ -230,7 +231,7 @@ pub(crate) fn taps() -> Result<(), Error> {
     })
 }
 
-/// Checks that the relay can receive packets in a new namespace.
+/// Checks that the relay can open a packet socket in a new namespace.
 ///
 /// # Errors
 /// The reason as text.

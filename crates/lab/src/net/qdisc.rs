@@ -1,8 +1,8 @@
-//! Sets the queue discipline of a sending host's own interface, if the scenario names one. TCP's packets pass it before
+//! Sets the queue discipline of a host's own interface, if the scenario names one. The host's packets pass it before
 //! they enter the path.
 //!
-//! The same command is used in namespaces and in guests. The parameters are the kernel's defaults. Its handle
-//! identifies its counters at the end.
+//! The same command is used in namespaces and in guests. The parameters are the kernel's defaults. The handle of the
+//! queue discipline identifies its counters at the end of the experiment.
 
 use crate::diag;
 use crate::error::Error;

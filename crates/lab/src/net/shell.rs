@@ -1,7 +1,7 @@
 //! Runs commands in the namespaces of a network, and records them as a script.
 //!
 //! The script contains every command that changes something, as it would be typed inside `unshare -Urnm bash` (as root:
-//! `unshare -nm bash`). The commands that enter the namespaces are omitted. Lines with `#` are comments.
+//! `unshare -nm bash`). Entering the holder's namespaces is omitted. Lines with `#` are comments.
 
 use crate::error::Error;
 use crate::net::holder::Holder;
@@ -112,7 +112,7 @@ impl Shell {
         }
     }
 
-    /// Starts a process with pipes to its standard input and output.
+    /// Starts a process with pipes to its standard input, output and error.
     ///
     /// # Errors
     /// `no-tool`, or `no-process`.

@@ -1,8 +1,8 @@
 //! System calls in other namespaces, made by a child process that enters them between fork and exec.
 //!
-//! A process with several threads cannot enter a user namespace. A child can, because it has one thread until exec. The
-//! child itself makes short sequences of system calls and then exits: a program for each call would take much longer,
-//! especially in a guest.
+//! A process with several threads cannot enter a user namespace. A child can, because it has one thread until exec. A
+//! child itself makes a short sequence of system calls, and exits without exec: a program for each call would take much
+//! longer, especially in a guest.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 pub(crate) enum Act {
     /// Sets this congestion control on a TCP socket.
     Algorithm(CString),
-    /// Opens a packet socket for all protocols.
+    /// Opens a packet socket.
     PacketSocket,
     /// Mounts an empty file system of this name over this folder.
     Cover(CString, CString),
@@ -25,7 +25,7 @@ pub(crate) enum Act {
     MakeFolder(CString),
     /// Writes these bytes into an existing file.
     Write(CString, Vec<u8>),
-    /// Reads a file.
+    /// Reads at most [`ANSWER`] bytes of a file.
     Read(CString),
     /// Enters this network namespace.
     Enter(File),

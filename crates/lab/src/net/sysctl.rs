@@ -1,6 +1,7 @@
 //! Kernel settings: selects those that each host of an experiment needs, and applies them.
 //!
-//! All of them belong to the network namespace of the calling process; the machine's settings stay unchanged.
+//! Except in `raise_tcp_memory`, all of them belong to the network namespace of the calling process; the machine's
+//! settings stay unchanged.
 
 use crate::error::Error;
 use crate::net::Place;
@@ -15,12 +16,13 @@ pub const OPTIONAL: &[&str] = &[
     // Kernels before about 6.10 hide all of net.core from namespaces that an unprivileged user created. Their default
     // is 4096, which suffices for some thousands of concurrent connections.
     "net.core.somaxconn",
-    // Only needed in a client's namespace that opens tens of thousands of connections.
+    // Only needed for tens of thousands of connections.
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.tcp_max_tw_buckets",
 ];
 
-/// Applies kernel settings in this network namespace, and reads them back.
+/// Applies kernel settings in this network namespace, and reads them back. Skips those in [`OPTIONAL`] that the kernel
+/// does not have.
 ///
 /// ```
 /// use std::collections::BTreeMap;

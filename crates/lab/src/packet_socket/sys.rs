@@ -132,9 +132,9 @@ impl RingSize {
     }
 }
 
-/// A received frame.
+/// A frame in the ring.
 pub(crate) struct Frame<'a> {
-    /// CLOCK_REALTIME at the time of receipt.
+    /// CLOCK_REALTIME when the interface received or sent the frame.
     pub realtime_ns: u64,
     /// Kind of destination: one of `libc::PACKET_*`.
     pub to: u8,
@@ -166,7 +166,7 @@ impl Ring {
         Ok(Ring { memory, size, next: 0 })
     }
 
-    /// Returns the oldest received frame.
+    /// Returns the oldest frame that the kernel has filled, if any.
     #[inline]
     pub fn front(&self) -> Option<Frame<'_>> {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
@@ -192,7 +192,7 @@ impl Ring {
         })
     }
 
-    /// Releases the oldest received frame to the kernel.
+    /// Releases the oldest filled frame to the kernel.
     #[inline]
     pub fn pop(&mut self) {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);

@@ -39,7 +39,7 @@ struct Client {
     start: Time,
     /// Time at which SIGTERM was sent because the flow or the experiment ended.
     interrupted: Option<Time>,
-    /// Whether the client was killed for another reason, which is reported.
+    /// Whether the client was stopped because its output is too large, which is reported separately.
     is_killed: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Does everything that is due; returns the time until the next due action.
+    /// Executes the timers that are due; returns the time until the next timer or disk check.
     ///
     /// # Errors
     /// The same as [`Process::start`].

@@ -1,4 +1,5 @@
-//! Flows that the user's programs generate: servers and clients, in the namespaces of an experiment's hosts.
+//! Flows that the user's programs generate: servers and clients, in the namespaces or the guests of an experiment's
+//! hosts.
 //!
 //! ```text
 //!  host of programs ─► servers: started, ready ─► configured … start ─► clients, by the agenda ─► stop ─► runs
@@ -33,14 +34,14 @@ use std::fs;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
-/// Size limit of a program's folder `{out}`, in bytes; an excess is detected within two seconds.
+/// Size limit of a program's folder `{out}`, in bytes; checked about every second after the experiment's start.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Runs the programs of a host until the command `stop`.
 ///
 /// # Errors
 /// `program-not-ready`, `program-exited`, `program-in-background`, `no-program`, `no-process`, `no-resources`,
-/// `bad-place`.
+/// `bad-place`, `bad-command`.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, programs: &Programs) -> Result<HostReport, Error> {
     let failed = |error: rustix::io::Errno| Error::new("no-resources", error.to_string(), "close other programs");
     let wakeup = Wakeup::open().map_err(failed)?;

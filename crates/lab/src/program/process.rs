@@ -36,7 +36,7 @@ pub(super) struct Surroundings<'a> {
     pub folder: &'a str,
     /// Folder of the flow's output.
     pub output: &'a Path,
-    /// Name of the program's own files in that folder.
+    /// Name of the program's folder `{out}` in that folder, and of its output files without the suffix.
     pub name: String,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct Values {
     pub server: String,
     /// Port of the server.
     pub port: u16,
-    /// Bytes to transfer.
+    /// Bytes to transfer; `None` leaves the placeholder empty.
     pub size: Option<u64>,
     /// The flow's congestion control.
     pub cc: String,
 }
 
-/// Exit status of the program with an id, or the reason why it is unknown.
+/// Id of a program, and its exit, or the reason why the program was not started or its exit is unknown.
 pub type EndOf<Id> = (Id, Result<Ending, String>);
 
 impl Process {
@@ -99,7 +99,7 @@ impl Process {
     }
 
     /// Returns whether the program exited before it was stopped. Its exit status is sent later, when all processes that
-    /// it has started have exited.
+    /// it has started are terminated.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
     }

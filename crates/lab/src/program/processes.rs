@@ -1,4 +1,4 @@
-//! Finds the descendants of this process in /proc.
+//! Finds, signals and reaps the descendants of this process, which it finds in /proc.
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub(super) fn descendants() -> Vec<Pid> {
     pids
 }
 
-/// Returns the parent of a running process.
+/// Returns the parent of a process; `None` if the process has exited.
 fn parent_of_living(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (state, parent) = state_and_parent(&stat)?;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// Waits until a program is busy, or is not.
+    /// Waits until `is_busy` returns `busy` for a program.
     fn becomes(program: &Child, busy: bool) {
         let pid = Pid::from_child(program);
         let give_up = Instant::now() + Duration::from_secs(60);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use thalweg_plan::plan::Ready;
 
-/// Maximum number of bytes of output that are searched for a text.
+/// Number of bytes at the beginning of each output file that are searched for a text.
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// TCP state LISTEN in the format of /proc/net/tcp.
@@ -52,7 +52,8 @@ fn beginning(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the last lines of a program's standard error, or else of its standard output, as one line.
+/// Describes the last lines of a program's standard error, or of its standard output if standard error is empty, in one
+/// line.
 pub(super) fn last_words(stdout: &Path, stderr: &Path) -> String {
     const LINES: usize = 3;
     const MAX_CHARS: usize = 300;

@@ -166,7 +166,7 @@ impl<'a> Servers<'a> {
         self.running.remove(&of);
     }
 
-    /// Returns the servers, whose folders receive output.
+    /// Returns the servers, except those that were killed or whose failure was reported.
     pub fn outputs(&self) -> impl Iterator<Item = (Copy, &Process)> {
         self.running.iter().map(|(of, process)| (*of, process))
     }

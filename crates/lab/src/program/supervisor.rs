@@ -6,8 +6,8 @@
 //!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER)
 //! ```
 //!
-//! All descendants of the program have exited when the supervisor exits. It terminates them after the program's own
-//! exit, after `stop` (SIGTERM, then SIGKILL), and when standard input ends because the host has exited.
+//! The supervisor terminates all descendants of the program after the program's own exit, after `stop` (SIGTERM, then
+//! SIGKILL), and when standard input ends because the host has exited. It waits at most 5 s for killed processes.
 
 use super::processes::{descendants, kill_all, reap, signal_all, wait_for_none};
 use super::sys;
@@ -54,7 +54,7 @@ pub(super) enum Answer {
     Refused(String),
     /// The program exited before it was stopped; processes that it started may still run.
     Exited,
-    /// The program and all processes that it started have exited.
+    /// The program and all processes that it started have exited, or were killed 5 s ago.
     Ended(Ending),
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Ending {
     pub code: Option<i32>,
     /// Signal that killed it; `None` if no signal did.
     pub signal: Option<i32>,
-    /// Number of processes that were still running 300 ms after the program had exited, and were terminated.
+    /// Number of processes that still ran 300 ms after the program's exit, and were terminated; 0 after `stop`.
     pub left: usize,
     /// Whether the program received SIGTERM.
     pub stopped: bool,
@@ -100,7 +100,7 @@ impl fmt::Display for Ending {
 /// Executes the order on standard input.
 ///
 /// # Errors
-/// If the order is malformed, or the host does not read the answer.
+/// If the order is malformed, a system call fails, or the last answer cannot be written.
 pub fn supervise() -> io::Result<()> {
     let order: Order = serde_json::from_slice(&first_line()?)?;
     set_child_subreaper(Some(getpid()))?;

@@ -1,7 +1,7 @@
 //! One direction of the path: the outboxes of the sending hosts, then the link, both shared with the simulator.
 //!
-//! Everything happens in the order of the packets' timestamps, and never at the time of a call: a late relay offers
-//! every packet at the time at which the kernel received it.
+//! Events are processed in the order of their times, not of the calls: a late relay offers packets at the times at
+//! which the kernel received them.
 
 use super::capture::{Captured, Recorder, fate};
 use super::packet::Packet;
@@ -85,7 +85,7 @@ impl Direction {
         self.link.poll_due(self.latest)
     }
 
-    /// Returns the time of the next event.
+    /// Returns the time of the next event of an outbox or of the link; samples do not count.
     pub fn next_wake(&self) -> Option<Time> {
         self.outboxes.iter().filter_map(Outbox::next_wake).chain(self.link.next_wake()).min()
     }

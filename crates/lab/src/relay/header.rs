@@ -21,8 +21,8 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_SACK: u8 = 5;
 
-/// Returns a hash that is equal for all packets of a flow: of addresses, protocol and, for TCP and UDP, ports. 0 if the
-/// packet is not IP.
+/// Returns a hash of the addresses, the protocol and, for TCP and UDP, the ports. 0 if the packet is not IP or is
+/// shorter than an IP header.
 pub(super) fn flow(ip: &[u8]) -> u64 {
     let (addresses, protocol, transport) = match version(ip) {
         Some(4) => (&ip[12..20], ip[9], ip.get(usize::from(ip[0] & 0x0f) * 4..)),
@@ -55,7 +55,7 @@ pub(super) fn acknowledgement(ip: &[u8]) -> Option<Acknowledgement> {
 /// Kind of an acknowledgement without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acknowledgement {
-    /// It only carries the acknowledgement number and the window, so a later one replaces it.
+    /// It carries neither SACK blocks nor an ECN echo, so a later one replaces it.
     Plain,
     /// It carries SACK blocks or an ECN echo.
     WithReports,
@@ -102,7 +102,7 @@ pub(super) fn mark_ce(ip: &mut [u8]) {
     }
 }
 
-/// Returns the IP version of a packet that is at least as long as its header.
+/// Returns the version field of a packet; `None` if the packet is shorter than a header without options.
 fn version(ip: &[u8]) -> Option<u8> {
     let version = ip.first()? >> 4;
     let header = if version == 4 { IPV4_HEADER } else { IPV6_HEADER };

@@ -15,10 +15,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Total size of all rings in bytes, except with more than 64 interfaces. 32 MiB of frames hold 90 ms of 1500-byte
+/// Total size of all rings in bytes, except with more than 64 interfaces. 32 MiB of frames hold 98 ms of 1500-byte
 /// packets at 2 Gbit/s.
 const RINGS_BYTES: usize = 64 << 20;
-/// Minimum size of a ring in bytes: 512 frames.
+/// Minimum size of a ring in bytes: 512 frames, or 16 of [`OFFLOAD_FRAME`].
 const RING_LEAST_BYTES: usize = 1 << 20;
 const RING_MOST_BYTES: usize = 32 << 20;
 /// Size of a frame in bytes: the kernel's headers (less than 100 bytes) and an Ethernet frame of 1514 bytes.
@@ -28,7 +28,7 @@ const OFFLOAD_FRAME: usize = 66 << 10;
 /// Requested send buffer in bytes, which must never block a batch.
 const SEND_BUFFER: libc::c_int = 8 << 20;
 
-/// Header of the oldest frame, which stays in the ring.
+/// Time of receipt and destination of the oldest frame, which stays in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// CLOCK_REALTIME at the time of receipt.
@@ -113,8 +113,8 @@ impl Interface {
         self.receiver.as_fd()
     }
 
-    /// Returns the header of the oldest received unicast IP packet. Discards the frames before it, and counts truncated
-    /// ones as dropped.
+    /// Returns the time of receipt and the destination of the oldest received unicast IP packet. Discards the frames
+    /// before it, and counts truncated ones as dropped.
     #[inline]
     pub fn head(&mut self) -> Option<Head> {
         loop {
@@ -149,7 +149,7 @@ impl Interface {
         packet
     }
 
-    /// Sends at most [`BATCH`] packets, whose Ethernet addresses must be complete.
+    /// Sends packets, whose Ethernet addresses must be complete; counts those that cannot be sent.
     pub fn send(&mut self, packets: &[Packet]) {
         let mut unsent = packets;
         while !unsent.is_empty() {
@@ -173,7 +173,6 @@ impl Interface {
     /// Returns the number of packets that were lost between the hosts' kernels and the relay, in both directions, since
     /// [`Interface::reset`].
     pub fn dropped(&self) -> u64 {
-        // If the interface was removed, the kernel reports an error.
         sys::dropped(self.receiver.as_fd()).unwrap_or(0) + self.cut + self.refused
     }
 }
@@ -215,7 +214,8 @@ fn head(frame: &Frame<'_>) -> Option<Head> {
     is_for_one.then_some(Head { realtime_ns: frame.realtime_ns, to })
 }
 
-/// Returns the length of an IP packet from its header: a short Ethernet frame has padding.
+/// Returns the length of an IP packet from its header, because a short Ethernet frame has padding; that of `ip` if the
+/// header's value is invalid.
 fn ip_len(ip: &[u8]) -> usize {
     let header_len = if ip[0] >> 4 == 6 {
         IPV6_HEADER + usize::from(u16::from_be_bytes([ip[4], ip[5]]))

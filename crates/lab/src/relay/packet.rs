@@ -16,7 +16,7 @@ pub(super) const ETHERNET_HEADER: usize = 14;
 pub(super) const IP: usize = OFFLOAD_HEADER + ETHERNET_HEADER;
 /// Capacity of a small buffer in bytes, which suffices for all packets that need no segmentation by the interface.
 const SMALL: usize = 2048;
-/// Capacity of a large buffer in bytes, for the largest IP packet.
+/// Capacity of a large buffer in bytes, for an IP packet of 65535 bytes.
 const LARGE: usize = IP + 65_535;
 
 /// A packet.
@@ -42,10 +42,10 @@ impl Pool {
         Rc::new(Pool { small: RefCell::new(buffers), large: RefCell::default() })
     }
 
-    /// Returns a packet with `len` bytes, including all headers; its content is that of an earlier packet.
+    /// Returns a packet with `len` bytes, including all headers; its content is unspecified.
     ///
     /// # Panics
-    /// If `len` exceeds the largest IP packet.
+    /// If the IP packet would exceed 65535 bytes.
     pub fn packet(self: &Rc<Pool>, len: usize, port: usize) -> Packet {
         assert!(len <= LARGE, "{len} bytes are too many for a packet");
         let (buffers, room) = if len <= SMALL { (&self.small, SMALL) } else { (&self.large, LARGE) };

@@ -6,10 +6,9 @@
 //!  take what the kernel has received ──► offer it to the links, each at its time of receipt ──► send what has arrived
 //! ```
 //!
-//! Each iteration reads the clock once, takes every packet that was received until then (or a limited number of them,
-//! in which case the time of the iteration is that of the first one left), and sends the packets that have arrived by
-//! then. Therefore, no packet is offered after the link has advanced to a later time, however late the relay is: its
-//! lateness delays packets, but never changes the queue.
+//! Each iteration reads the clock, offers the packets that were received until then, and sends those that have arrived
+//! by then. If it reaches the maximum number of packets in a direction, the link only advances to the time of receipt
+//! of the first packet left. Therefore, the relay's lateness delays packets, but does not change the queue.
 
 use super::capture::Recorder;
 use super::direction::Direction;
@@ -30,9 +29,9 @@ use thalweg_units::{Span, Time};
 
 /// Maximum number of packets that an iteration receives, and sends, in a direction before it reads the clock again.
 const TURN: usize = 4 * BATCH;
-/// Maximum time for which packets stay in the kernel's ring: 200 packets at 2.4 Gbit/s, a small part of the ring.
+/// Maximum time for which the relay sleeps without waiting for packets: 200 packets at 2.4 Gbit/s.
 const MAX_RECEIVE_INTERVAL: Span = Span::from_millis(1);
-/// Maximum time between two polls for commands.
+/// Interval of the checks for commands while the relay does not sleep.
 const MAX_COMMAND_INTERVAL: Span = Span::from_millis(2);
 
 /// State of the loop.
@@ -66,7 +65,7 @@ impl Pump {
     /// Carries packets until the command `stop`.
     ///
     /// # Errors
-    /// If waiting for packets fails.
+    /// If a descriptor cannot be duplicated, or waiting for packets fails.
     pub fn run(&mut self, commands: &CommandQueue) -> io::Result<()> {
         let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
         // Duplicated descriptors, so that waiting does not borrow the interfaces.
@@ -116,7 +115,8 @@ impl Pump {
         }
     }
 
-    /// Processes everything that is due by `now`; returns whether there was anything to do.
+    /// Processes what is due by `now`, up to [`TURN`] packets per direction; returns whether packets were taken or
+    /// sent.
     fn turn(&mut self, now: Time) -> bool {
         let Pump { clock, stamps, pool, forward, reverse, senders, receiver, recorder, .. } = self;
         let times = (&*clock, &*stamps);
@@ -178,7 +178,7 @@ impl Pump {
 impl Side {
     /// Offers the packets that were received until `now` in the order of receipt, at most the limit of an iteration.
     /// `route` returns the sender's port and the header for an interface and a destination, or `None` if the packet has
-    /// no route. Returns the time until which all packets have been offered, and their number.
+    /// no route. Returns the time until which all packets have been offered, and the number of packets taken.
     fn take(
         &mut self,
         now: Time,
@@ -207,7 +207,8 @@ impl Side {
     }
 }
 
-/// Returns the first packet received since the start; packets from before the start are skipped.
+/// Returns the time of receipt and the destination of the oldest packet received since the start; earlier ones are
+/// skipped.
 #[inline]
 fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Option<(Time, IpAddr)> {
     loop {

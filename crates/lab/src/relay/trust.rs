@@ -17,16 +17,16 @@
 //! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT including the mean queueing delay.
 //!   A pause that is longer than an RTT makes senders retransmit packets that were not lost: a tail loss probe is sent
 //!   after two RTTs without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms
-//!   with HZ=250). Half of that leaves a margin for pauses of the hosts. In goodput a pause costs at most its length,
+//!   with HZ=250). Half of an RTT leaves a margin for pauses of the hosts. In goodput a pause costs at most its length,
 //!   minus the time that the queue bridges; pauses so frequent that this adds up increase the rare lateness.
 
 use thalweg_units::Span;
 
 const USUAL_LEAST: Span = Span::from_millis(1);
-/// Limit of the usual lateness: 5 % of the RTT.
+/// Share of the RTT up to which the usual lateness is acceptable: 5 %.
 const USUAL_RTTS: (u64, u64) = (1, 20);
 const RARE_LEAST: Span = Span::from_millis(4);
-/// Limit of the rare lateness: an eighth of the RTT.
+/// Share of the RTT up to which the rare lateness is acceptable: an eighth.
 const RARE_RTTS: (u64, u64) = (1, 8);
 const WORST_LEAST: Span = Span::from_millis(5);
 /// Limit of the worst lateness in addition to [`WORST_LEAST`]: half of the RTT with the mean queueing delay.
@@ -47,7 +47,7 @@ pub(super) struct Figures {
     pub rare_lateness_us: f64,
     /// Maximum lateness.
     pub worst_lateness_us: f64,
-    /// Packets that the kernel dropped before or after the relay.
+    /// Packets that were lost between the hosts' kernels and the relay.
     pub dropped: u64,
     /// Packets that are missing from the capture.
     pub not_captured: u64,

@@ -17,10 +17,11 @@ use thalweg_units::Time;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Play<'_> {
-    /// Runs the hosts while the session's programs run, and hands over the hosts' events.
+    /// Runs the hosts while the session's programs run. Passes the status and the connections to the session, and rows
+    /// to `take`.
     ///
     /// # Errors
-    /// If a host or a program cannot continue.
+    /// If a host fails, or a program cannot be started, monitored or terminated.
     pub fn accompany(
         mut self,
         network: &mut Network,

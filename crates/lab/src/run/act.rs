@@ -27,7 +27,7 @@ pub(super) const HEADWAY: Span = Span::from_millis(50);
 /// The same for guests, whose processor may be off CPU for some time.
 const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
 
-/// Timeout for hosts to prepare; their slowest task is to start many listeners.
+/// Timeout for hosts to prepare, which includes waiting until servers of programs are ready.
 const PREPARE: Duration = Duration::from_secs(20);
 
 /// Timeout without events from a host that reports its rows, because it may have to sort millions of rows.
@@ -63,8 +63,8 @@ struct Started {
     relay: Option<u32>,
 }
 
-/// Waits until every host has prepared, and logs its settings. The first hosts are the guests, for which there are
-/// `outputs`. Router and receiver follow the senders.
+/// Waits until every host has prepared, and logs its settings. If senders are guests, they are the first hosts, and
+/// `outputs` has an entry for each; otherwise it is empty.
 fn hear_configured(
     processes: &mut HostProcesses<'_>,
     network: &mut Network,
@@ -103,7 +103,7 @@ impl<'a> Play<'a> {
     /// order), and waits until they have prepared.
     ///
     /// # Errors
-    /// If a host fails.
+    /// If a host cannot be started or fails, or the user requested a stop.
     pub fn prepare(
         network: &mut Network,
         link: LinkKind,
@@ -131,7 +131,7 @@ impl<'a> Play<'a> {
         Ok(Play { guests, in_guests, guest_runs: Vec::new(), relay, processes, senders, sending })
     }
 
-    /// Runs the experiment, and hands over the events of the hosts.
+    /// Runs the experiment, and passes the rows that the hosts report to `take`.
     ///
     /// # Errors
     /// If a host cannot continue, or the user requested a stop.
@@ -192,7 +192,8 @@ impl<'a> Play<'a> {
     pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
-        // The meter stops first, while its packets are on the path's clock; then programs, while the path still exists.
+        // The meter stops first, so that it does not measure packets of programs that are being terminated. Programs
+        // stop while the path still exists.
         let beside: Vec<usize> = (receiver + 1..self.processes.len()).collect();
         let (meter, programs) =
             beside.split_last().map_or((Vec::new(), Vec::new()), |(meter, rest)| (vec![*meter], rest.to_vec()));
@@ -244,7 +245,7 @@ fn start(
     for (number, (name, mut role)) in roles.into_iter().enumerate() {
         let is_router = matches!(role, Role::Relay { .. } | Role::Qdiscs { .. });
         let is_realtime = is_router && probe::is_realtime_allowed();
-        // Hosts of programs and of the meter share the namespace of a host that applies the settings.
+        // Hosts of programs, the meter and the observer share the namespace of a host that applies the settings.
         let is_beside = number > senders + 1;
         let sysctls = if is_beside { BTreeMap::new() } else { network.sysctls(&name) };
         let in_guest = if is_beside { sockets.remove(&name) } else { None };

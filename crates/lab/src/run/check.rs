@@ -219,7 +219,7 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
     Err(Error::new("unknown-cc", message, hint))
 }
 
-/// Checks that hosts can write packets or the output of programs to a folder.
+/// Checks that the parent of `place`, to which hosts write packets or the output of programs, is not below [`HIDDEN`].
 fn check_output(place: &Path) -> Result<(), Error> {
     let folder = place.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
     if !folder.starts_with(HIDDEN) {

@@ -18,7 +18,8 @@ pub struct Job<'a> {
     pub id: &'a str,
     /// The plan's capacity traces.
     pub traces: &'a Traces,
-    /// Returns whether to stop; called at least every 50 ms.
+    /// Returns whether to stop; called every 50 ms while the engine waits for hosts, but not once a session's command
+    /// runs.
     pub is_cancelled: &'a dyn Fn() -> bool,
     /// Receives the commands that change the machine as complete lines, for `commands.log`.
     pub log: &'a dyn Fn(&str),
@@ -44,8 +45,8 @@ pub struct HostSetup<'a> {
 /// Results in addition to the tables and their counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Performance {
-    /// Duration of the experiment on its own clock: from the start to the end of the last flow, or of the experiment's
-    /// duration.
+    /// Duration of the experiment on its own clock: from the start to the end of the last flow, of the experiment's
+    /// duration, or of a session's command.
     pub lasted: Span,
     /// The engine's measurements of itself, by names that include their units. Values of several hosts are added,
     /// except times, clock errors and CPU shares, for which the maximum is reported.

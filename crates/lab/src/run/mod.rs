@@ -5,8 +5,8 @@
 //!  unsupported requests       the machine's rate          commands and events of the module protocol
 //! ```
 //!
-//! In every case (an error, Ctrl-C, a bug), the hosts exit and the network is removed. This also holds for a killed
-//! engine: hosts and network end when the pipes to them close.
+//! The hosts exit and the network is removed even after an error, Ctrl-C or a bug, or if the engine is killed: hosts
+//! and network end when the pipes to them close.
 
 mod accompany;
 mod act;
@@ -36,8 +36,8 @@ use thalweg_trace::Sink;
 /// Runs an experiment to its end, and passes its rows to `sink`.
 ///
 /// # Errors
-/// [`Failure::Failed`] if the machine cannot run the experiment, with the missing feature; [`Failure::Cancelled`] if
-/// `is_cancelled` returned true. The rows handed over until then are incomplete.
+/// [`Failure::Failed`] if the machine cannot run the experiment, a host fails, or the capture cannot be read;
+/// [`Failure::Cancelled`] if `is_cancelled` returned true. The rows handed over until then are incomplete.
 pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let mut rows = Rows::new(job.experiment, sink);
     let performance = perform(job, setup, &mut |event| rows.take(event))?;
@@ -51,7 +51,7 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
 /// Checks whether this machine can run an experiment; returns the kind of its links with the reason as text.
 ///
 /// # Errors
-/// If the kernel, its tools or the permissions do not suffice for what the experiment requests.
+/// If the experiment is inconsistent, or the kernel, its tools or the permissions do not suffice for it.
 pub fn check(experiment: &Experiment, traces: &Traces, setup: HostSetup<'_>) -> Result<(net::LinkKind, String), Error> {
     check::check_hosts(experiment, setup)?;
     if setup.is_virtual_time {
@@ -61,7 +61,7 @@ pub fn check(experiment: &Experiment, traces: &Traces, setup: HostSetup<'_>) -> 
     }
 }
 
-/// Runs an experiment to its end, and hands over the events of its hosts.
+/// Runs an experiment to its end, and passes the rows that its hosts report to `take`.
 ///
 /// # Errors
 /// The same as [`run`].

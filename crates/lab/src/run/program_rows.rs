@@ -24,10 +24,12 @@ pub(super) struct ProgramRows {
     samples: Vec<MeterSample>,
 }
 
-/// A run, and the packets of its client.
+/// A run of a client.
 struct Run<'a> {
     run: &'a ProgramRun,
+    /// Counters of its 5-tuples in the direction of the data.
     data: Vec<&'a Metered>,
+    /// Time of the first packet of these 5-tuples in either direction.
     first_us: Option<u64>,
 }
 
@@ -44,7 +46,7 @@ impl ProgramRows {
         self.samples.push(sample);
     }
 
-    /// Hands over all rows. `output` is the folder with the output of the programs.
+    /// Hands over all rows. `logs` is the experiment, and the folder with the output of its programs.
     pub fn finish(
         mut self,
         labels: &RowLabels,

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Flow, Program, Repeat};
 
-/// Checks for errors that only plans from other sources can have: ports shared by two copies, and concurrent clients.
+/// Checks for errors that plans made from a scenario cannot have: invalid ports, ports shared by two copies, and
+/// clients that arrive at random.
 ///
 /// # Errors
 /// `invalid-experiment`.

@@ -16,7 +16,8 @@ const MAX_BYTES: u64 = 256 << 20;
 /// First byte of a JSON-SEQ record (RFC 7464).
 const RECORD: u8 = 0x1e;
 
-/// Maximum difference between clocks; above it, a file's first event is aligned with the start of its run.
+/// Maximum difference in microseconds between the first event of a file and the start of a run on a common clock. Above
+/// it, the clocks are assumed to differ, and the first event is aligned with the start of the run.
 const MAX_OFFSET_US: f64 = 1e9;
 
 /// State of a sender at one time; `None` for values that were not reported.

@@ -14,8 +14,8 @@ use thalweg_trace::{FlowRow, PacketRow, SampleRow, Sink, StateRow};
 /// Names of loss recovery states, indexed by the kernel's numbers (enum tcp_ca_state in include/uapi/linux/tcp.h).
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 
-/// Builds rows and hands them over. Rows of flows are held back until all hosts have reported whether the experiment is
-/// trustworthy.
+/// Builds rows and hands them over. Rows of flows, and samples of programs, are held back until all hosts have reported
+/// whether the experiment is trustworthy.
 pub struct Rows<'a> {
     labels: RowLabels,
     sink: &'a mut dyn Sink,

@@ -1,5 +1,5 @@
-//! Checks that this machine is fast enough for an experiment: a short transfer over the same kind of network, with an
-//! unlimited link, measures the rate that the machine carries.
+//! Checks that this machine is fast enough for an experiment: a short transfer over the same kind of network, with a
+//! link of 1 Tbit/s, measures the rate that the machine carries.
 //!
 //! A path that the machine cannot saturate would look like a path of a lower rate, with a queue that never fills. Such
 //! an experiment is rejected. The test runs once per process for each kind of network, and is skipped for rates that
@@ -156,7 +156,7 @@ fn rate_of(rows: &[QueueRow], length: Length) -> Rate {
     Rate::of(Bytes(last.sent_bytes - first.sent_bytes), Span::from_micros(last.t_us - first.t_us))
 }
 
-/// Returns an experiment with one unlimited flow over an unlimited path.
+/// Returns an experiment with one unlimited flow over a path that does not limit it.
 fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment {
     let path = |capacity| Link {
         capacity,

@@ -64,7 +64,7 @@ pub struct Detached {
 pub struct Session<'a> {
     /// The programs to run.
     pub order: &'a Order,
-    /// Returns whether to end the command; called at least every 50 ms.
+    /// Returns whether to end the command; called about every 10 ms while it runs.
     pub must_end: &'a dyn Fn() -> bool,
     /// Receives the status and, at the end, the connections.
     pub show: &'a dyn Fn(HostEvent),

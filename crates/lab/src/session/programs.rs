@@ -43,7 +43,9 @@ impl Programs {
     /// Opens the forwarder, starts the server, waits until it listens, and starts the command.
     ///
     /// # Errors
-    /// `no-command`: the command does not exist. `no-server`, `no-reach`, `no-process`: one of these cannot be started.
+    /// `no-command`: the command cannot be run. `no-server`: the server failed, or its output cannot be written.
+    /// `no-reach`: a service cannot be made reachable. `no-process`, `no-tool`: the reaper or a shell cannot be
+    /// started.
     pub fn start(network: &mut Network, session: Session<'_>, engine: &Path) -> Result<Programs, Error> {
         let order = session.order;
         let (sender, receiver) = (&network.senders()[0], network.receiver());
@@ -147,7 +149,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Waits until the server listens. After the timeout it is assumed to need no socket.
+    /// Waits until a socket listens at the server's end, or the server exits. After the timeout the server is assumed
+    /// to need no socket.
     fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path) -> Result<(), Error> {
         let until = Instant::now() + LISTENS;
         while Instant::now() < until && !is_listening(self.0.id()) {

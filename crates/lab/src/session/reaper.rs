@@ -5,8 +5,8 @@
 //! means that the engine has exited, and then terminates every process in the namespaces.
 //!
 //! Its input is a line with the inodes of the namespaces, followed by a line for each round with the process ids to
-//! spare. It answers each round with a line that contains the number of terminated processes. After the line
-//! `dismissed` the reaper exits without terminating any process.
+//! spare. It answers each round with a line that contains the number of terminated processes, or the processes that do
+//! not exit. After the line `dismissed` the reaper exits without terminating any process.
 
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Line after which the reaper exits without terminating any process.
 const DISMISSED: &str = "dismissed";
 
-/// The reaper of a network. Dropping it terminates all processes in the network.
+/// The reaper of a network. Dropping it terminates all processes in the network, unless it was dismissed.
 pub(super) struct Reaper {
     child: Child,
     answers: BufReader<ChildStdout>,

@@ -40,7 +40,7 @@ pub(super) struct Background {
 #[derive(Debug, Default)]
 struct Account {
     sent: u64,
-    /// Packets that were not sent because they were too late, or the send buffer was full.
+    /// Packets that were not sent because they were too late, or the kernel did not accept them.
     unsent: u64,
     lateness: Histogram,
 }

@@ -11,8 +11,8 @@
 //!     background: UDP                                        ──►
 //! ```
 //!
-//! Completion times are measured by the kernel (see [`socket`]). A late loop opens connections late, which it measures,
-//! but does not lengthen the completion time of a transfer.
+//! The kernel's timestamps determine when a transfer ends (see [`socket`]). A late loop opens connections late, which
+//! it measures. This lengthens only the completion times of messages of applications, which begin when they are due.
 
 mod background;
 mod beside;
@@ -37,7 +37,9 @@ use thalweg_plan::plan::Experiment;
 /// # Errors
 /// `unknown-cc` and `cc-not-allowed`; `not-paced` if the kernel cannot pace a connection; `mixed-ecn` if the host
 /// receives from dctcp and from other flows with ECN; `too-many-connections` if descriptors run out, `no-ports` if
-/// local ports run out; `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is in use.
+/// local ports run out; `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is in use;
+/// `no-inet-diag`, `no-background`, `no-resources`, `no-timer` or `no-events` if the kernel refuses another service;
+/// `bad-command` if a command other than `start` arrives first.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     // A host that sends nothing receives in the loop that handles commands.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {

@@ -26,7 +26,7 @@ pub(super) struct Ended {
 }
 
 /// Reports all rows. A value that only one algorithm has is reported at the first sample, and when it has changed.
-/// `copies` has the flow and copy of each series; `syn_retransmits` omits zeros.
+/// `copies` returns the flow and copy of a connection; `syn_retransmits` omits zeros.
 pub(super) fn tell(
     events: &EventWriter,
     copies: &dyn Fn(Who) -> (usize, u64),
@@ -88,7 +88,7 @@ fn fill_in_rtts(transfers: &mut [Ended], samples: &[Sample]) {
             }
         }
         if let (None, Some(rtt_us)) = (rtts.mean_us(), *srtt_us) {
-            // Without samples, only the handshake was acknowledged.
+            // No segment of the transfer was acknowledged.
             rtts.add(Span::from_micros(rtt_us));
         }
         report.rtt_mean_us = report.rtt_mean_us.or(rtts.mean_us());

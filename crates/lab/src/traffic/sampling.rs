@@ -74,7 +74,7 @@ impl Sampling {
     /// Starts the thread.
     ///
     /// # Errors
-    /// If the system refuses to create a thread.
+    /// If the system refuses to create a thread or a descriptor.
     pub(super) fn start(sampler: Sampler, ports: Arc<Ports>, instants: Instants) -> Result<Sampling, Error> {
         let stop = StopSignal::new()?;
         let stop_of_thread = stop.clone();

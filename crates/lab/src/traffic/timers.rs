@@ -45,8 +45,7 @@ impl<E: Ord> Timers<E> {
 
     /// Returns the next event that is due, and its time.
     pub(super) fn due(&mut self) -> Option<(Time, E)> {
-        // The experiment's clock stays at zero until the start, so earlier events are compared with the machine's
-        // clock.
+        // The experiment's clock stays at zero until the start, so events are compared with the machine's clock.
         let is_due = |at: Time| self.clock.monotonic_ns(at) <= monotonic_ns();
         self.heap.peek().filter(|Reverse((at, _, _))| is_due(*at))?;
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))

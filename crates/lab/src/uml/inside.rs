@@ -35,7 +35,8 @@ impl Messages {
 /// Executes the task in the folder, then shuts the guest down. Only the first process of a guest may call it.
 ///
 /// # Errors
-/// If the folder cannot be read or written. The guest's kernel then ends, because its first process exits.
+/// If this is not the first process of a guest, or the folder cannot be read or written. If the first process exits,
+/// the guest's kernel ends.
 pub fn begin() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this command only runs as the first process of a guest, started by its kernel"));
@@ -115,7 +116,7 @@ fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<W
         // A write error is ignored here, as for lines of the log.
         let _ = messages.say(&Word::Row(event));
     };
-    // Also writes a heartbeat, like the call below.
+    // Also writes a heartbeat, like `is_cancelled` below, which a session calls only before its command runs.
     let must_end = || {
         let _ = (&*pulse).write(b".");
         false

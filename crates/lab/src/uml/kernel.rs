@@ -61,7 +61,7 @@ impl UmlKernel {
     /// Finds the kernel of this user.
     ///
     /// # Errors
-    /// `no-kernel`: no kernel is built. `bad-kernel`: the files differ from those that were built.
+    /// `no-kernel`: no kernel is built. `bad-kernel`: the same as [`UmlKernel::open`].
     pub fn find() -> Result<UmlKernel, Error> {
         if let Some(folder) = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
             return UmlKernel::open(Path::new(&folder));
@@ -76,7 +76,7 @@ impl UmlKernel {
     /// Opens the kernel in a folder.
     ///
     /// # Errors
-    /// `bad-kernel`: the folder contains no kernel that was built by thalweg.
+    /// `bad-kernel`: the folder contains no kernel that was built by thalweg, or the kernel has changed since.
     pub fn open(folder: &Path) -> Result<UmlKernel, Error> {
         let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
         // Resolved, so that a later build does not change the kernel during an experiment.

@@ -9,8 +9,8 @@
 //! The root file system of the guest is that of the machine (hostfs), with the permissions of the engine's user.
 //! Therefore, the guest needs no separate file system: the hosts are this program, and `ip` and `tc` are the machine's.
 //! The guest's clock is virtual (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock
-//! jumps to the next timer. Therefore, an experiment is independent of the machine's load, and takes as long as its
-//! packets need.
+//! jumps to the next timer. Therefore, results are independent of the machine's load, and the real duration of an
+//! experiment depends on its number of packets.
 //!
 //! [`supervisor`] starts the kernel and ensures that no process outlives the engine; [`inside`] is the first process of
 //! the guest; `outside` starts an experiment and receives its messages; [`UmlKernel`] finds the built kernel.

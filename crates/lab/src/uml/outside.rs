@@ -252,7 +252,7 @@ impl Guest {
         }
     }
 
-    /// Hands over the guest's messages, up to and including the last one.
+    /// Passes the guest's messages to `each` until it returns one, which is returned; `None` if it never does.
     fn listen(&self, each: &mut dyn FnMut(Word) -> Option<Word>) -> Option<Word> {
         let lines = BufReader::with_capacity(1 << 16, File::open(self.folder.join(files::WORDS)).ok()?).lines();
         lines.map_while(Result::ok).map_while(|line| serde_json::from_str(&line).ok()).find_map(each)

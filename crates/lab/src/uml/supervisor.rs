@@ -6,7 +6,7 @@
 //! kills the guest and removes the guest's folder when its standard input ends, which is when the engine exits or
 //! closes it.
 //!
-//! Standard input is one line with an [`Order`]; standard output is two lines with an [`Answer`] each.
+//! Standard input is one line with an [`Order`]; standard output is at most two lines with an [`Answer`] each.
 
 use super::folder::Folder;
 use super::seat::Seat;
@@ -48,7 +48,7 @@ const START: &str = "time-travel-start=1700000000000000000";
 /// Executes the order on standard input.
 ///
 /// # Errors
-/// If standard input has no valid order, or the reader of the answer has closed the pipe.
+/// If standard input has no valid order, the reader of the answer has closed the pipe, or a system call fails.
 pub fn keep() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;

@@ -1,4 +1,4 @@
-//! Installs a system-call filter for the kernel that is about to start.
+//! Installs a system-call filter for a kernel that is about to start, and seeds the running kernel's random numbers.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -33,7 +33,7 @@ const OUTPUT: &str = "output";
 /// Mount options of both shares. The message size is the maximum of one virtio request.
 const OPTIONS: &str = "trans=virtio,version=9p2000.L,cache=loose,msize=524288";
 
-/// Mount points of the machine's files, of the guest's changes, and of the overlay of both.
+/// Mount point of the machine's files, folders for the guest's changes, and mount point of the overlay of both.
 const LOWER: &str = "/machine";
 const WRITTEN: [&str; 2] = ["/run/tree/upper", "/run/tree/work"];
 const ROOT: &str = "/tree";

@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Executes the order, then shuts the guest down. Only the first process of a guest may call it.
 ///
 /// # Errors
-/// If this is not the first process of a guest.
+/// If this is not the first process of a guest, or the kernel refuses to reboot.
 pub fn boot() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this command only runs as the first process of a guest, started by its kernel"));
@@ -57,7 +57,7 @@ pub fn boot() -> io::Result<()> {
     reboot(RebootCommand::Restart).map_err(io::Error::from)
 }
 
-/// Mounts the file systems that every program expects, and loads the drivers.
+/// Mounts the file systems that every program expects, loads the drivers, and raises the memory limits of TCP.
 fn set_up_system() -> io::Result<Modules> {
     for (kind, place, is_needed) in FILE_SYSTEMS {
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {

@@ -131,7 +131,7 @@ fn an_unprivileged_user_may_use_every_algorithm_of_the_kernel() {
     assert_eq!(answer["has"], answer["usable"]);
 }
 
-/// Runs a role as an unprivileged user: uid 65534, or the user of the tests.
+/// Runs a role as an unprivileged user: uid 65534 if the tests run as root, and their own user otherwise.
 fn as_unprivileged(role: &Value) -> Value {
     if !rustix::process::geteuid().is_root() {
         return roles::report_from(&output_of(&mut roles::command(role)));
@@ -156,7 +156,7 @@ fn a_host_gets_the_configured_buffers_and_the_machine_keeps_its_own() {
         let applied = roles::play_in(&mut network, namespace, &json!({ "role": "sysctls", "settings": settings }));
         let send = applied["net.ipv4.tcp_wmem"].as_str().expect("set");
         assert!(send.ends_with(" 8000000"), "{send}");
-        // The kernel's initial value is above this limit, or is the kernel's own.
+        // The kernel's initial size is above this limit, so it is lowered to the limit.
         let receive = applied["net.ipv4.tcp_rmem"].as_str().expect("set");
         assert!(receive.ends_with(" 50000 50000"), "{receive}");
         let there = run_in(&mut network, namespace, &["cat", "/proc/sys/net/ipv4/tcp_rmem"]);

@@ -43,7 +43,7 @@ fn shortest_us(back: &[Back]) -> u64 {
     back.iter().map(|packet| packet.back_us - packet.sent_us).min().expect("something came back")
 }
 
-/// Time that a guest may add to the minimum of many round trips, because it shares the machine.
+/// Time in milliseconds that a guest may add to a round trip, because it shares the machine.
 const GUEST_MS: u64 = 15;
 
 #[test]
@@ -199,7 +199,7 @@ fn duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate() {
     echo.wait().expect("it ends");
 }
 
-/// Returns disciplines of kernels from Linux 6.1 on, and the output of `tc` for their parameters.
+/// Returns disciplines of kernels from Linux 6.1 on, and the parts of the output of `tc` that show their parameters.
 fn disciplines() -> Vec<(Queue, &'static [&'static str])> {
     let ms = Span::from_millis;
     let codel = Queue::Codel { target_ns: ms(6), interval_ns: ms(90), ecn: true, ce_threshold_ns: Some(ms(2)) };

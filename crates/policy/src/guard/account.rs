@@ -19,7 +19,7 @@ pub struct Account {
 pub struct ArmAccount {
     /// Number of closed connections.
     pub connections: u64,
-    /// Number of closed treated connections that used the arm while it was the preferred one.
+    /// Number of treated connections that closed with the arm while it was the preferred one.
     #[serde(default)]
     pub greedy: u64,
     /// Smallest round-trip time.

@@ -31,11 +31,11 @@ const FRACTIONS: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.7, 0.95];
 /// Differences are clipped at this multiple of the scale.
 const CUT: f64 = 2.0;
 
-/// Number of pairs until a test restarts for the first time; each later epoch is twice as long.
+/// Number of pairs until a test restarts for the first time; each later epoch is twice as long as the previous one.
 const FIRST_EPOCH: u64 = 64;
 
 /// Parameter of Robbins' mixture, in units of the variance of a difference. Compared with an interval for a fixed
-/// number of pairs, the interval is tightest at about 8.8 times this number of pairs.
+/// number of pairs, the interval is tightest at about 8 to 9 times this number of pairs.
 const TIGHTEST: f64 = 10.0;
 
 /// A change in the result of a test.
@@ -58,7 +58,7 @@ pub struct Difference {
     pub pairs: u64,
     /// Mean difference: 0.1 is about a tenth of the time or of the rate.
     pub mean: f64,
-    /// Lower bound of an interval that contains the true difference with a probability of 95 %, at all times
+    /// Lower bound of an interval that contains the true difference with a probability of about 95 %, at all times
     /// simultaneously.
     pub low: f64,
     /// Upper bound of that interval.
@@ -185,7 +185,8 @@ impl Evidence {
         parts(self.rank) + parts(self.epoch) - libm::log(alpha)
     }
 
-    /// Returns the gain of treated connections over held-out ones since the last withdrawal; `None` below two pairs.
+    /// Returns the gain of treated connections over held-out ones, since the policy last resumed after a withdrawal, if
+    /// it did; `None` below two pairs.
     pub fn difference(&self) -> Option<Difference> {
         let Moments { n, mean, scatter } = self.moments;
         if n < 2.0 {

@@ -1,16 +1,16 @@
-//! The guard around every policy, which limits the harm that it can do.
+//! A guard around a policy, which limits the harm that the policy can do.
 //!
 //! - **Hold-out.** A share of connections keeps the system's default. The other (treated) connections are compared with
 //!   them.
-//! - **Test.** The comparison is evaluated after every connection ([`evidence`]). Where treated connections are worse,
-//!   the default is restored for the destination, for its network, or everywhere. After a day the policy may try again,
-//!   with a stricter test. The probability that any of these tests ever raises a false alarm is at most `alpha`, for
-//!   any number of destinations.
+//! - **Test.** The comparison is evaluated after every pair of connections ([`evidence`]). Where treated connections
+//!   are worse, the default is restored for the destination, for its network, or for its IP version. After
+//!   `withdraw_for` the policy may try again, with a stricter test. The probability that any of these tests ever raises
+//!   a false alarm is at most `alpha`, for any number of destinations.
 //! - **Smaller hold-out.** Where treated connections are significantly better, holding out is harmful, so the share is
 //!   reduced.
-//! - **CPU.** Arms that need an unshared CPU are excluded while the host is short of CPU, and their outcomes from that
-//!   time are ignored.
-//! - **Events.** Every change is reported with its reason.
+//! - **CPU.** Arms that need an unshared CPU are excluded while the host is short of CPU, and the policy and the test
+//!   ignore outcomes that the shortage affected.
+//! - **Events.** Changes are reported with their reasons.
 
 mod account;
 mod evidence;
@@ -33,7 +33,7 @@ use thalweg_units::{Span, Time};
 pub use account::{Account, ArmAccount};
 pub use evidence::Difference;
 
-/// Minimum probability of a preferred arm.
+/// Minimum probability at which an arm becomes the preferred one.
 const PREFERRED: f64 = 0.6;
 
 /// Settings of the guard.
@@ -45,7 +45,7 @@ pub struct GuardSettings {
     pub holdout: f64,
     /// Share of connections that are held out where treated ones are significantly better.
     pub least_holdout: f64,
-    /// Probability that any false withdrawal ever occurs.
+    /// Upper bound of the probability that any false withdrawal ever occurs.
     pub alpha: f64,
     /// Duration of a withdrawal, during which the default is used.
     pub withdraw_for: Span,
@@ -99,7 +99,7 @@ struct Destination {
 }
 
 impl Guard {
-    /// Creates a guard around a policy, with or without learned state.
+    /// Creates a guard without learned state around a policy, which may have some.
     pub fn new(arms: Arms, policy: AnyPolicy, objective: Objective, settings: GuardSettings) -> Guard {
         let (evidence, destinations) = (BTreeMap::new(), BTreeMap::new());
         Guard { arms, policy, objective, settings, host: Host::default(), evidence, tests: 0, destinations }
@@ -130,7 +130,7 @@ impl Guard {
         self.destinations.range(prefix..).next().is_some_and(|(first, _)| prefix.has(*first))
     }
 
-    /// Returns the arm that most new connections to a destination use, if one is preferred.
+    /// Returns the preferred arm of a destination, if any: the latest one that [`Guard::note_preference`] has found.
     pub fn preferred(&self, prefix: Prefix) -> Option<ArmId> {
         self.destinations.get(&prefix).and_then(|destination| destination.preferred)
     }
@@ -196,7 +196,7 @@ impl Guard {
             return Vec::new();
         }
         let mut events = self.policy.observe(outcome, now);
-        // During a withdrawal, both groups use the default.
+        // During a withdrawal, new connections of both groups use the default.
         if !self.standing(prefix, now).1 {
             if let Some(distance) = self.pair(outcome) {
                 self.weigh(prefix, distance, now, &mut events);
@@ -330,7 +330,6 @@ impl Guard {
         }
         let needs_cpu = |arm: ArmId| self.arms.arm(arm).needs_whole_cpu;
         let default = self.arms.default();
-        // If the default itself needs an unshared CPU, the first arm that does not replaces it, if there is one.
         let instead = if needs_cpu(default) {
             self.arms.iter().map(|(arm, _)| arm).find(|&arm| !needs_cpu(arm)).unwrap_or(default)
         } else {

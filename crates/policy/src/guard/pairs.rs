@@ -1,9 +1,10 @@
 //! Pairs of a held-out and a treated connection to the same destination and of the same class.
 //!
-//! Each held-out connection is paired with the latest unpaired treated one, or waits for the next. If the treatment has
-//! no effect, and connections are held out only at random, the two connections of a pair are exchangeable: the
-//! difference of their rewards is as likely to be `d` as `-d`. That is the only assumption of the test. It requires no
-//! variance or distribution of rewards, and drift affects both sides equally.
+//! A held-out connection is paired with the latest unpaired treated one, or waits for the next. If another held-out
+//! connection closes first, it replaces the waiting one. If the treatment has no effect, and connections are held out
+//! only at random, the two connections of a pair are exchangeable: the difference of their rewards is as likely to be
+//! `d` as `-d`. That is the only assumption of the test. It requires no variance or distribution of rewards, and drift
+//! affects both sides equally.
 
 use crate::outcome::{Direction, Size};
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ use thalweg_units::Time;
 pub enum AbUnit {
     /// Each connection is assigned separately: this yields more samples, but connections that share a queue interfere.
     Connection,
-    /// Each destination is assigned permanently: all of its connections use the same arm.
+    /// Each destination is assigned once: until the end of the pilot, all of its connections use the same arm.
     Prefix,
 }
 
@@ -98,7 +98,7 @@ impl Policy for Ab {
     }
 }
 
-/// Returns a number from 0 to 1 derived from a destination.
+/// Returns a number in [0, 1) derived from a destination and a seed.
 fn unit(prefix: Prefix, seed: u64) -> f64 {
     let text = prefix.to_string();
     let mixed = text.bytes().fold(seed, |sum, byte| SplitMix64::seed_from_u64(sum ^ u64::from(byte)).next_u64());

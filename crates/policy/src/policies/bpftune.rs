@@ -28,12 +28,12 @@ use thalweg_units::Time;
 /// Scale of both terms of the cost.
 const SCALE: i64 = 1_000_000;
 
-/// Key of an account.
+/// Key by which statistics are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BpftuneKey {
-    /// The route's gateway, as in version 0.4. Here all destinations of an IP version share an account, as behind a
-    /// single router.
+    /// The route's gateway, as in version 0.4. Here all destinations of an IP version share their statistics, as behind
+    /// a single router.
     Gateway,
     /// The destination, as documented in bpftune's manual page.
     Destination,
@@ -43,13 +43,13 @@ pub enum BpftuneKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BpftuneSettings {
-    /// Key of an account.
+    /// Key by which statistics are kept.
     pub key: BpftuneKey,
     /// Learning rate from 0 to 4: a sample moves the cost by 1/64, 1/32, 1/16, 1/8 or 1/4 of the difference.
     pub learning_rate: u8,
     /// Number, from 1, of the first connection to a key for which the policy chooses an arm.
     pub min_instances: u64,
-    /// Connections that retransmit more than 2^-drop_shift of their segments are moved to BBR.
+    /// With `has_loss_rule`, connections that retransmit more than 2^-drop_shift of their segments are moved to BBR.
     pub drop_shift: u8,
     /// Exploration ratio: one in N connections uses a random arm.
     pub explore_one_in: u32,
@@ -101,7 +101,7 @@ impl Bpftune {
         Bpftune { arms, settings, hosts: BTreeMap::new() }
     }
 
-    /// Restores the learned state of another instance, if its accounts have the same keys. Returns whether they do.
+    /// Restores the learned state of another instance, if its statistics have the same keys. Returns whether they do.
     pub(crate) fn restore_from(&mut self, other: Bpftune) -> bool {
         let is_same = self.settings.key == other.settings.key;
         if is_same {
@@ -117,7 +117,8 @@ impl Bpftune {
         }
     }
 
-    /// Returns the account of a destination; `None` if the number of the next connection is below `min_instances`.
+    /// Returns the statistics for a destination; `None` without any, or if the number of the next connection is below
+    /// `min_instances`.
     fn host(&self, prefix: Prefix) -> Option<&Host> {
         // The connection that is about to open counts too.
         self.hosts.get(&self.key(prefix)).filter(|host| host.instances + 1 >= self.settings.min_instances)

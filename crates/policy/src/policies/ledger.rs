@@ -74,7 +74,8 @@ impl Ledgers {
         Ledgers { arms, objective, memory, of: BTreeMap::new() }
     }
 
-    /// Adds an outcome, and slightly reduces the weight of earlier ones.
+    /// Adds an outcome, and reduces the weight of earlier ones. Outcomes without a reward, or of [`Group::Untouched`],
+    /// are ignored.
     pub fn learn(&mut self, outcome: &Outcome) {
         let Some(reward) = self.objective.reward(outcome) else { return };
         if outcome.group == Group::Untouched {
@@ -88,7 +89,7 @@ impl Ledgers {
         let level = ledger.classes[class];
         ledger.classes[class].add(reward);
         if level.n == 0.0 {
-            // The first reward of a class cannot be compared; the arm still counts as tried.
+            // The first reward of a class cannot be compared; the arm counts as tried until the next outcome.
             let arm = &mut ledger.arms[outcome.arm.index()];
             arm.n = arm.n.max(0.5);
             return;

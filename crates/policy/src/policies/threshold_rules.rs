@@ -2,9 +2,9 @@
 //!
 //! Losses and the queue of a path are estimated from connections of loss-based arms to the destination
 //! (docs/reference/policy.md): BBR causes most of its own losses, and does not fill the queue. The smallest RTT is that
-//! of all connections. A table of networks maps a destination to its operator and country; the location of this host is
-//! configured. A condition on a value that is unknown for a destination is false; a condition on a value that this host
-//! cannot know of any destination is an error.
+//! of connections of all arms. Tables of networks map a destination to its operator and country; the location of this
+//! host is configured. A condition on a value that is unknown for a destination is false; a condition on a value that
+//! this host cannot know of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -211,7 +211,7 @@ impl Rules {
         self.default
     }
 
-    /// Restores the averages of another instance, if its rules are the same. Returns whether they are.
+    /// Restores the averages of another instance, if its rules and its default are the same. Returns whether they are.
     pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;
         if is_same {
@@ -326,7 +326,7 @@ impl Averages {
         let keep = 1.0 - 1.0 / MEMORY;
         self.segments = keep * self.segments + outcome.segments.0 as f64;
         self.retransmits = keep * self.retransmits + outcome.retransmits.0.min(outcome.segments.0) as f64;
-        // The maximum RTT shows the queue size only if the queue has been full, which a loss proves.
+        // The maximum RTT shows the queue size only if the queue has been full, which a loss indicates.
         let has_filled = outcome.retransmits.0 > 0;
         if let (Some(least), Some(most), true) =
             (outcome.rtt_min, outcome.rtt_max, has_filled && !outcome.is_app_limited)

@@ -50,7 +50,7 @@ impl Ucb {
         if mean.n < 0.5 {
             return f64::INFINITY;
         }
-        // Prior variance of rewards, with the weight of one connection: that of completion times.
+        // Prior variance of rewards, with the weight of one connection.
         const USUAL: f64 = 0.25;
         let variance = (USUAL + ledger.variance.n * ledger.variance.value) / (1.0 + ledger.variance.n);
         let all = ledger.connections().max(1.0);

@@ -16,7 +16,7 @@ use thalweg_units::Time;
 pub struct Contender {
     /// Name in tables.
     pub name: String,
-    /// The policy's settings.
+    /// The settings that are reported with the score.
     pub settings: Value,
     pub(super) player: Player,
 }
@@ -63,7 +63,7 @@ impl Player {
         }
     }
 
-    /// Whether the policy switches connections with many losses to BBR.
+    /// Whether the policy is bpftune without the guard, which switches connections with many losses to BBR.
     pub fn moves_lossy_connections(&self) -> bool {
         matches!(self, Player::Bare(policy) if matches!(**policy, AnyPolicy::Bpftune(_)))
     }

@@ -21,7 +21,7 @@ const GOOD: f64 = 0.05;
 const SETTLED_OF: usize = 20;
 const SETTLED: usize = 16;
 
-/// Minimum number of connections to a destination for measuring when its choice settles.
+/// Minimum number of recorded choices for a destination for measuring when they settle.
 const MIN_CONNECTIONS: usize = 2 * SETTLED_OF;
 
 /// Minimum size of transfers that last long enough to harm competing connections.
@@ -38,7 +38,7 @@ pub struct Simulation {
     means: Vec<[f64; 2]>,
 }
 
-/// State of a connection when it opens: its destination, the kind of path, and the arm.
+/// State of a connection when it opens.
 struct Start {
     prefix: Prefix,
     kind: usize,
@@ -233,7 +233,8 @@ struct Tally<'a> {
     good: Mean,
     harm: Mean,
     by_kind: Vec<(f64, f64)>,
-    /// For each destination, before and after its change: whether each choice was good.
+    /// For each destination, before and after its change: whether each choice was good. Held-out connections and times
+    /// in which the host was short of CPU are omitted.
     choices: Vec<[Vec<bool>; 2]>,
 }
 

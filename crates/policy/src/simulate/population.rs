@@ -21,11 +21,11 @@ pub struct Population {
     pub sizes: Vec<SizeShare>,
     /// Periods in which hosts are short of CPU.
     pub cpu: Cpu,
-    /// Size of a world: numbers of networks, destinations and connections.
+    /// Parameters of a world: its networks, destinations and connections.
     pub world: Shape,
 }
 
-/// A kind of path. Its other properties matter only to the simulator.
+/// A kind of path. Its other properties in the file are used only by tools/policy_outcomes.py.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     /// Name in the table of outcomes.
@@ -54,7 +54,7 @@ pub struct Cpu {
     pub busy_to: f64,
 }
 
-/// Size of a world: numbers of networks, destinations and connections.
+/// Parameters of a world: its networks, destinations and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Number of networks, each a /16.
@@ -63,7 +63,7 @@ pub struct Shape {
     pub prefixes_per_network: u8,
     /// Share of destinations whose path has their network's kind; the others have a random kind.
     pub like_the_network: f64,
-    /// Share of destinations whose path changes its kind.
+    /// Share of destinations whose path draws a second kind, which may equal the first.
     pub changing: f64,
     /// Start of the changes, as a share of the simulated time.
     pub changes_from: f64,
@@ -71,7 +71,8 @@ pub struct Shape {
     pub changes_to: f64,
     /// Number of connections to all destinations.
     pub connections: u32,
-    /// Exponent of popularity: the n-th destination receives connections in proportion to 1 / n to this power.
+    /// Exponent of popularity: the n-th most popular destination receives connections in proportion to 1 / n to this
+    /// power.
     pub popularity_exponent: f64,
     /// Share of connections that the application limits.
     pub app_limited: f64,

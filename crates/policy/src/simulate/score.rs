@@ -3,26 +3,27 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Score of a policy in one world.
+/// Score of a policy in one world. Held-out connections count only in `regret_with_holdout`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
     /// Mean regret of connections that were not held out.
     pub regret: f64,
     /// Mean regret of all connections.
     pub regret_with_holdout: f64,
-    /// Mean regret while the host was short of CPU; `None` if it never was.
+    /// Mean regret while the host was short of CPU; `None` without such connections.
     pub regret_while_busy: Option<f64>,
     /// Share of connections that used an arm within 5 % of the best.
     pub good: f64,
     /// Loss of throughput of a competing connection, relative to its throughput next to CUBIC; for transfers of at
     /// least 1 MB.
     pub harm: f64,
-    /// Number of connections to each destination until the choice was good, for destinations where the default is not.
+    /// Number of connections to each destination until the choice was good, for destinations where the default is not
+    /// good and that have enough connections.
     pub settled: Vec<f64>,
     /// Number of connections after a change until the choice was good, for paths whose previous best arm is no longer
-    /// good.
+    /// good and that have enough connections.
     pub settled_after_change: Vec<f64>,
-    /// Number of connections, and their regret, by the kind of path.
+    /// Number of connections, and the sum of their regret, by the kind of path.
     pub by_kind: Vec<(f64, f64)>,
 }
 
@@ -31,7 +32,7 @@ pub struct Score {
 pub struct Spread {
     /// Median: half of the numbers are below it.
     pub median: f64,
-    /// Worst decile: nine tenths of the numbers are below it.
+    /// Worst decile: nine tenths of the numbers are better.
     pub worst_decile: f64,
 }
 

@@ -7,7 +7,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_units::{Span, Time};
 
-/// A host with its destinations and connections. It contains all random decisions, so that they are the same for every
+/// A host with its destinations and connections. It contains all random numbers, so that they are the same for every
 /// policy.
 #[derive(Clone, Debug)]
 pub struct World {

@@ -1,4 +1,4 @@
-//! Tests of the policies with which the default one is compared.
+//! Tests of the policies other than the default one.
 
 use crate::synthetic::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
 use serde_json::json;
@@ -224,7 +224,7 @@ fn an_ab_test_by_prefix_keeps_one_arm_per_destination() {
         assert_eq!(share, probability(&ab, &to, BBR));
         treated += share;
     }
-    // 250 connections with a probability of 0.3: a mean of 75 with a standard deviation of 7.2.
+    // 250 destinations with a probability of 0.3: a mean of 75 with a standard deviation of 7.2.
     assert!((46.0..=104.0).contains(&treated), "{treated}");
 }
 

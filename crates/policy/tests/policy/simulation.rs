@@ -11,7 +11,7 @@ fn simulation() -> Simulation {
     Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
 }
 
-/// Returns the median regret of all connections, including held-out ones.
+/// Returns the median over worlds of the mean regret of all connections, including held-out ones.
 fn regret(simulation: &Simulation, contender: &Contender, seeds: Range<u64>) -> f64 {
     Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret_with_holdout).collect()).unwrap().median
 }

@@ -24,7 +24,7 @@ pub fn at(seconds: u64) -> Time {
     Time(seconds * 1_000_000_000)
 }
 
-/// Returns the outcome of a transfer of 300 kB that took `ms`, with an RTT of 20 ms.
+/// Returns the outcome of a transfer of 300 kB that took `ms`, with a minimum RTT of 20 ms.
 pub fn outcome(prefix: Prefix, arm: ArmId, ms: f64) -> Outcome {
     let span = Span((ms * 1e6) as u64);
     Outcome {

@@ -44,16 +44,17 @@ struct Acked {
 
 /// Round-trip time samples of an ACK.
 struct Rtts {
-    /// RTT of the newest acknowledged segment, for the controller.
+    /// RTT of the newest newly acknowledged segment, or from the timestamp, for the controller.
     newest: Option<Span>,
-    /// RTT of the oldest acknowledged segment, measured without timestamps.
+    /// RTT of the oldest newly acknowledged segment, measured from its send time; of the oldest one in the SACK blocks
+    /// if the cumulative acknowledgement covers retransmitted segments.
     exact: Option<Span>,
     /// RTT of the oldest newly selectively acknowledged segment.
     sacked: Option<Span>,
 }
 
 impl Sender {
-    /// Handles an ACK. Returns the round-trip time of the oldest segment that it acknowledges, if it is known exactly.
+    /// Handles an ACK. Returns [`Rtts::exact`].
     pub(super) fn on_ack(&mut self, now: Time, packet: &AckPacket, rng: &mut dyn Rng) -> Option<Span> {
         if packet.next.0 > self.board.next() {
             return None;
@@ -151,7 +152,7 @@ impl Sender {
         }
     }
 
-    /// Updates the receiver's window, which starts at the left edge. Called after the left edge has advanced.
+    /// Updates the receiver's window, which starts at the left edge; acknowledged segments must have been removed.
     fn update_window(&mut self, packet: &AckPacket, facts: &mut AckFacts) {
         let Bytes(una) = self.board.una_bytes();
         let end = Bytes(una) + packet.window;
@@ -239,8 +240,8 @@ impl Sender {
         acked
     }
 
-    /// Samples the round-trip times: that of the oldest segment for the smoothed RTT, that of the newest for the
-    /// current state of the path.
+    /// Samples the round-trip times: that of the oldest segment for the smoothed RTT, that of the newest for the minimum
+    /// RTT and the controller.
     #[inline]
     fn sample_rtts(&mut self, now: Time, acked: &Acked, prior_sacked: u64, facts: &mut AckFacts) -> Rtts {
         let mut oldest = None;
@@ -261,8 +262,7 @@ impl Sender {
             newest = Some(now.since(facts.last_sacked_at));
         }
         oldest = oldest.or(sacked);
-        // Only this exact RTT is returned, since the kernel also reports no other. An RTT from a timestamp is used only
-        // by the estimators and the controller.
+        // Only this RTT is returned. An RTT from a timestamp is used only by the estimators and the controller.
         let exact = oldest;
         if oldest.is_none() && facts.is_data_acked {
             oldest = Some(timestamp_rtt(now, facts.tsecr));

@@ -7,9 +7,9 @@ use thalweg_units::{Packets, Time};
 /// State of the current or most recent recovery.
 #[derive(Debug, Default)]
 pub(super) struct Episode {
-    /// End of the data that had been sent when the current state began.
+    /// Recovery or Loss ends when all data below this segment is acknowledged (Linux: `tp->high_seq`).
     pub high_seq: u64,
-    /// The left edge when the reduction began; `None` if it cannot be undone.
+    /// The left edge when the recovery began; `None` if no undo is possible.
     pub undo_marker: Option<u64>,
     /// Retransmissions that no D-SACK has reported as spurious yet; `None` if nothing was retransmitted.
     pub unproven: Option<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Episode {
     pub first_resent_at: Option<Timestamp>,
     /// ssthresh before the reduction, for an undo; `None` if the reduction must not be undone.
     pub prior_ssthresh: Option<Packets>,
-    /// Number of timeouts since the left edge last advanced.
+    /// Number of timeouts since the left edge last advanced, or since a timeout was undone.
     pub timeouts_in_row: u64,
     /// Whether F-RTO is checking whether the timeout was spurious.
     pub is_frto: bool,
@@ -38,7 +38,7 @@ impl Episode {
     }
 }
 
-/// Whether the connection lowers cwnd on ACKs in this state.
+/// Whether a reduction of cwnd is in progress in this state (Linux: `tcp_in_cwnd_reduction`).
 pub(super) fn is_reducing(state: CaState) -> bool {
     matches!(state, CaState::Cwr | CaState::Recovery)
 }

@@ -1,8 +1,8 @@
 //! The sending endpoint.
 //!
-//! An event ([`Sender::on_packet`], [`Sender::on_wake`], [`Sender::write`]) changes the state and records what may be
-//! sent as [`Work`]; [`Sender::poll_transmit`] then executes it, one packet per call, so that every packet has the
-//! timestamp of its actual departure.
+//! An event, such as [`Sender::on_packet`] or [`Sender::on_wake`], changes the state and records what may be sent as
+//! [`Work`]; [`Sender::poll_transmit`] then executes it, one packet per call, so that every packet has the timestamp of
+//! its actual departure.
 //!
 //! | topic | file |
 //! | --- | --- |
@@ -134,7 +134,7 @@ pub struct Sender {
     handshake: Handshake,
     syn_sent_at: Time,
     board: Scoreboard,
-    /// The SACK blocks of the latest ACK that had any; (0, 0): none.
+    /// The SACK blocks of the latest ACK with blocks that arrived while data was outstanding; (0, 0): none.
     sack_blocks: [(u64, u64); 3],
     sndbuf: SendBuffer,
     /// End of the receive window, as an offset in the stream.
@@ -153,12 +153,12 @@ pub struct Sender {
     pacer: Pacer,
     usage: Usage,
     probe: Option<Probe>,
-    /// Whether the application limited the sender when the last probed segment left.
+    /// Whether the segment that the latest loss probe repeated had been sent application-limited.
     is_probed_app_limited: bool,
     timer: Option<(Time, Timer)>,
     work: Work,
     counters: Counters,
-    /// Bytes handed to the network, retransmissions included.
+    /// Payload bytes sent, including retransmissions.
     bytes_sent: u64,
 }
 
@@ -176,11 +176,11 @@ enum Handshake {
 /// Purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
-    /// Retransmission timeout: everything in flight counts as lost, except what was sent too recently for an ACK.
+    /// Retransmission timeout, of the SYN or of the first outstanding segment.
     Retransmission,
     /// Tail loss probe: elicits an ACK, because losses at the end of a burst are not reported.
     LossProbe,
-    /// Reordering timeout: undelivered segments that were sent before delivered ones count as lost.
+    /// End of RACK's reordering window: segments that are then overdue count as lost.
     Reordering,
 }
 
@@ -198,15 +198,15 @@ struct Probe {
 struct Usage {
     /// Whether cwnd limited the sender in the current window.
     is_cwnd_limited: bool,
-    /// Maximum number of segments in flight in the current window, if cwnd did not limit them.
+    /// Maximum number of outstanding segments in the current window; if cwnd limits the sender, the latest number.
     max_packets_out: u64,
-    /// The current window ends when this segment is acknowledged.
+    /// The current window ends when the left edge reaches this segment.
     window_end: u64,
-    /// Maximum number of segments in flight since cwnd was last the limit.
+    /// Maximum number of outstanding segments since cwnd was last the limit, or was reduced because it was unused.
     cwnd_used: u64,
-    /// Time at which cwnd was last the limit, or changed.
+    /// Start of the period after which an unused cwnd is reduced (Linux: `snd_cwnd_stamp`).
     cwnd_stamp: Time,
-    /// Time of the last data transmission.
+    /// Time of the last data transmission; before the first one, the time at which the SYN-ACK arrived.
     last_sent_at: Time,
 }
 
@@ -259,21 +259,21 @@ impl Sender {
     pub fn write(&mut self, _now: Time, size: Bytes) {
         let is_idle = self.sndbuf.queued == self.sndbuf.written;
         self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
-        // An application that waits for buffer space writes when some is free.
+        // Otherwise the application is writing, or waits for an ACK to free buffer space.
         if self.handshake == Handshake::Established && is_idle {
             self.sndbuf.begin_writing();
         }
     }
 
-    /// Ends the stream: the application appends nothing more, and data not yet sent is discarded.
+    /// Ends the stream: data not yet sent is discarded.
     pub fn stop(&mut self, _now: Time) {
         let Bytes(next) = self.board.next_bytes();
         self.sndbuf.cut(next);
         self.pacer.left = 0;
     }
 
-    /// Handles a packet. Returns the round-trip time of the oldest segment that it acknowledges, if it is known to
-    /// better than a millisecond (not from timestamps alone, except for the answer to a repeated SYN). Poll afterwards.
+    /// Handles a packet. Returns the round-trip time of the handshake, or of the oldest newly acknowledged segment that
+    /// can be measured without timestamps (see `Rtts::exact`); `None` without such a sample. Poll afterwards.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
             ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),
@@ -282,20 +282,20 @@ impl Sender {
         }
     }
 
-    /// Returns the number of bytes of the stream that were acknowledged.
+    /// Returns the number of bytes of the stream that were acknowledged cumulatively.
     pub fn acked(&self) -> Bytes {
         self.board.una_bytes()
     }
 
-    /// Returns the number of bytes that the application has appended to the stream.
+    /// Returns the length of the stream, as written so far or as cut by [`Sender::stop`].
     pub fn written(&self) -> Bytes {
         Bytes(self.sndbuf.written)
     }
 
-    /// Verifies the incremental counts, for tests, by scanning every segment in flight.
+    /// Verifies the incremental counts and other invariants, for tests, by scanning every outstanding segment.
     ///
     /// # Panics
-    /// If a count is wrong.
+    /// If an invariant is violated.
     #[doc(hidden)]
     pub fn verify(&self) {
         self.board.verify();
@@ -364,7 +364,7 @@ impl Sender {
         self.obey_hold();
     }
 
-    /// Called after the controller: raises cwnd to its minimum, and applies the controller's request to be held back.
+    /// Raises cwnd to its minimum after a call of the controller, and applies the controller's request to be held back.
     fn obey_hold(&mut self) {
         self.window.cwnd = self.window.cwnd.max(Packets(1));
         if std::mem::take(&mut self.window.is_held_back) {

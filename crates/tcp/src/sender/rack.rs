@@ -2,14 +2,13 @@
 //! passed.
 //!
 //! The window is zero if no reordering was observed on the path, and three segments have arrived beyond a hole or a
-//! recovery is in progress. Otherwise it is a quarter of the smallest round-trip time. It grows by a quarter for every
-//! round trip in which a D-SACK reported a spurious retransmission, up to the smoothed round-trip time. After 16
-//! recoveries without such a D-SACK it is reset to a quarter.
+//! recovery is in progress. Otherwise it is a quarter of the smallest round-trip time. Once reordering was observed, it
+//! grows by a quarter for every round trip in which a D-SACK reported a spurious retransmission, up to the smoothed
+//! round-trip time. After 16 recoveries without such a D-SACK it is reset to a quarter.
 //!
 //! Linux iterates over a list of segments in the order of their latest transmission. Here two queues replace the linked
 //! list: segments sent only once are in that order by number, and retransmissions are in a separate queue. Entries
-//! invalidated by an ACK, a SACK or a later retransmission are dropped when they are reached, so each is processed
-//! once.
+//! invalidated by an ACK, a SACK or a later retransmission are dropped when they are reached.
 
 use super::scoreboard::{Flags, Scoreboard};
 use std::collections::VecDeque;
@@ -32,11 +31,12 @@ pub(super) struct Rack {
     end: u64,
     /// Round-trip time of the segment delivered last, which may have been sent before that one.
     rtt: Span,
-    /// Whether a segment was delivered since the last search for losses.
+    /// Whether the next [`Rack::detect_if_advanced`] searches for losses: a segment was delivered, or a reduction undone.
     has_advanced: bool,
     /// Whether reordering was observed on the path.
     pub is_reordering_seen: bool,
-    /// Maximum reordering degree observed on the path in segments, at least [`DUP_THRESHOLD`].
+    /// Maximum reordering degree observed since its last reset, in segments, from [`DUP_THRESHOLD`] to
+    /// [`MAX_REORDERING`].
     pub reordering: u64,
     /// Length of the reordering window in quarters of the smallest round-trip time.
     window_steps: u8,
@@ -48,7 +48,7 @@ pub(super) struct Rack {
     grown_at_delivered: u64,
     /// First segment, among those sent only once, that detection has not passed.
     cursor: u64,
-    /// First segment that, if sent only once, was not sent before `sent_at`.
+    /// No segment below it that was sent only once was sent after `sent_at`.
     edge: u64,
     /// Retransmissions in the order of transmission.
     resent: VecDeque<(Time, u64)>,
@@ -93,8 +93,8 @@ impl Rack {
         self.resent.push_back((now, seq));
     }
 
-    /// Records reordering by `sacked_end - low` segments: a segment below one that had arrived was delivered without a
-    /// retransmission.
+    /// Records reordering by `sacked_end - low` segments: the original of segment `low` has arrived after a higher
+    /// segment.
     pub fn on_reordering(&mut self, low: u64, sacked_end: u64) {
         let Some(degree) = sacked_end.checked_sub(low).filter(|degree| *degree > 0) else {
             return;
@@ -115,7 +115,7 @@ impl Rack {
         self.has_advanced = true;
     }
 
-    /// Restarts detection after all loss marks were cleared: segments skipped as lost are examined again.
+    /// Restarts detection after all loss marks were cleared: segments that a timeout had marked are examined again.
     pub fn on_unmarked(&mut self, board: &Scoreboard) {
         self.cursor = board.una();
         let is_resent =
@@ -171,7 +171,7 @@ impl Rack {
         now.since(sent_at) >= self.rtt
     }
 
-    /// Like [`Rack::detect`], but only if a segment was delivered since the last search.
+    /// Like [`Rack::detect`], but only if a segment was delivered, or a reduction undone, since the last call.
     pub fn detect_if_advanced(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         if !std::mem::take(&mut self.has_advanced) {
             return None;
@@ -179,8 +179,8 @@ impl Rack {
         self.detect(now, board, window)
     }
 
-    /// Marks as lost the segments that are overdue by more than `window`. Returns the longest remaining wait for the
-    /// others, if any.
+    /// Marks as lost the segments that were sent before a delivered one and are overdue by at least `window`. Returns the
+    /// longest remaining wait among those that were sent before a delivered one and are not overdue yet, if any.
     pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         let first = self.detect_sent_once(now, board, window);
         let second = self.detect_resent(now, board, window);
@@ -277,7 +277,7 @@ impl Rack {
         Some(self.remaining(now, self.resent[last].0, window))
     }
 
-    /// Drops the retransmissions that were acknowledged.
+    /// Drops the oldest retransmissions as far as they are acknowledged.
     pub fn trim(&mut self, una: u64) {
         while self.resent.front().is_some_and(|entry| entry.1 < una) {
             self.resent.pop_front();

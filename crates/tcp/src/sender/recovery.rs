@@ -9,12 +9,13 @@
 //!     └───────────────────────────────────────────── Loss
 //! ```
 //!
-//! A mark leads from Open and Disorder to Cwr (`marks`), which ends like Recovery and may turn into it.
+//! A timeout leads from every state to Loss. A mark leads from Open and Disorder to Cwr (`marks`), which ends when data
+//! beyond `high_seq` is acknowledged, and may turn into Recovery.
 //!
-//! `high_seq` is the end of the data sent when a state began; recovery ends when it is acknowledged. A loss probe that
-//! repaired a loss causes a reduction without retransmissions: Cwr is entered and left on the same ACK. A timeout is
-//! checked by F-RTO (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an
-//! original that was declared lost arrives, the timeout was spurious.
+//! Recovery ends when all data below `high_seq` is acknowledged: that sent before its reduction of cwnd. A loss probe
+//! that repaired a loss causes a reduction without retransmissions: Cwr is entered and left on the same ACK. F-RTO (RFC
+//! 5682, the SACK version) checks a timeout, unless it interrupts a recovery: after the first retransmission new
+//! segments are sent, and if an original that was declared lost arrives, the timeout was spurious.
 //!
 //! Not modelled: MTU probing, reneging receivers, connections without SACK.
 
@@ -28,8 +29,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Updates the state for an ACK that is a duplicate or reports SACKs, D-SACKs or marks, and for every ACK in a
-    /// state other than Open.
+    /// Updates the state of recovery after an ACK.
     pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
         if facts.is_marked {
             self.episode.prior_ssthresh = None;
@@ -70,7 +70,7 @@ impl Sender {
         self.request_retransmission();
     }
 
-    /// Ends the current state if its data is acknowledged.
+    /// Ends Cwr or Recovery if its data is acknowledged.
     fn leave_finished_state(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if self.state == CaState::Open {
             self.episode.first_resent_at = None;
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// Enters recovery if segments are lost and recovery is not in progress. Returns whether it did.
+    /// Enters recovery if segments are lost; otherwise tries to return to Open. Returns whether it entered recovery.
     fn recover_if_lost(&mut self, now: Time, rng: &mut dyn Rng, facts: &mut AckFacts) -> bool {
         if matches!(self.state, CaState::Open | CaState::Disorder) {
             self.try_undo_dsack(now);
@@ -170,7 +170,7 @@ impl Sender {
         self.ecn.queue_cwr();
     }
 
-    /// Sets cwnd to ssthresh at the end of a reduction, unless the reduction was undone.
+    /// Sets cwnd to ssthresh at the end of a reduction, unless it was undone or the controller governs recovery.
     pub(super) fn end_reduction(&mut self, now: Time) {
         if self.is_governed {
             return;
@@ -268,7 +268,8 @@ impl Sender {
         let is_repeated = self.episode.timeouts_in_row > 0;
         self.mark_overdue_lost(now);
         self.report_losses(now, rng);
-        // At most one reduction per window: none if this timeout occurs in a recovery that has already reduced cwnd.
+        // ssthresh is not reduced again if the timeout repeats the previous one, or if it occurs before the data of a
+        // reduction in Cwr or Recovery is acknowledged.
         if matches!(self.state, CaState::Open | CaState::Disorder)
             || self.episode.high_seq <= self.board.una()
             || (self.state == CaState::Loss && !is_repeated)
@@ -293,7 +294,7 @@ impl Sender {
         self.episode.is_frto = is_new || is_repeated;
     }
 
-    /// Marks all segments in flight as lost, except those sent so recently that their ACK cannot have arrived.
+    /// Marks the first segment as lost, and all others except those sent so recently that their ACK cannot have arrived.
     fn mark_overdue_lost(&mut self, now: Time) {
         let una = self.board.una();
         for seq in una..self.board.next() {

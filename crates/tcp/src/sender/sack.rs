@@ -1,6 +1,6 @@
 //! Handles the SACK blocks of an ACK (RFC 2018), and D-SACKs (RFC 2883).
 //!
-//! A block affects only segments that no earlier block covered. A first block that lies below the cumulative ACK, or
+//! An ordinary block affects only segments that no earlier block covered. A first block that lies below the cumulative ACK, or
 //! inside the second block, reports a segment that arrived twice.
 
 use super::Sender;

@@ -6,7 +6,7 @@
 //! `in_flight = packets_out - sacked_out - lost_out + retrans_out` (RFC 6675's pipe, as Linux keeps it).
 //!
 //! Lost segments that wait for their retransmission are in a heap by number; selectively acknowledged segments are in a
-//! set of ranges. So an ACK accesses only the segments that it changes. Reneging receivers are not modelled.
+//! set of ranges. So most ACKs access only the segments that they change. Reneging receivers are not modelled.
 
 use crate::ranges::Ranges;
 use std::cmp::Reverse;
@@ -23,7 +23,7 @@ impl Flags {
     pub const SACKED: Flags = Flags(1);
     /// The segment is deemed lost.
     pub const LOST: Flags = Flags(2);
-    /// The latest retransmission of the segment is in flight.
+    /// A retransmission of the segment counts as in flight.
     pub const RETRANSMITTED: Flags = Flags(4);
     /// The segment was retransmitted at least once.
     pub const EVER_RETRANSMITTED: Flags = Flags(8);
@@ -67,9 +67,9 @@ impl Flags {
 pub(super) struct Segment {
     /// Time of its last (re)transmission.
     pub sent_at: Time,
-    /// Send time of the segment whose delivery was the latest known when this one left (rate sampler).
+    /// Start of the send interval of its rate sample.
     pub first_sent_at: Time,
-    /// Time at which that segment's delivery became known.
+    /// Start of the ACK interval of its rate sample.
     pub delivered_at: Time,
     /// Count of delivered segments at the departure of this one.
     pub delivered: u64,
@@ -88,7 +88,7 @@ pub(super) struct SendCounts {
     pub inflight: u32,
     /// Segments deemed lost before the departure (modulo 2^32).
     pub lost: u32,
-    /// Segments delivered before the departure whose acknowledgement reported a mark (modulo 2^32).
+    /// `Counters::marked` before the departure (modulo 2^32).
     pub delivered_ce: u32,
 }
 
@@ -117,7 +117,8 @@ pub(super) struct Scoreboard {
     counts: VecDeque<SendCounts>,
     /// Segments declared lost since the last report to the controller.
     pub newly_lost: Vec<LostSegment>,
-    /// The latest SACK that split a burst: its last segment, and the number of segments of the burst after it.
+    /// The latest part of a burst that a SACK moved to the preceding buffer: its last segment, and the number of
+    /// segments of the burst after it.
     pub joined: Option<(u64, u64)>,
 }
 
@@ -162,17 +163,17 @@ impl Scoreboard {
         self.lost_out
     }
 
-    /// Returns the number of outstanding segments with a retransmission in flight.
+    /// Returns the number of outstanding segments of which a retransmission counts as in flight.
     pub fn retrans_out(&self) -> u64 {
         self.retrans_out
     }
 
-    /// Returns the number of bursts with segments in flight.
+    /// Returns the number of bursts whose last segment was sent and is not cumulatively acknowledged.
     pub fn bursts_out(&self) -> u64 {
         self.bursts_out
     }
 
-    /// Returns the number of segments declared lost since the start of the connection.
+    /// Returns the number of segments and retransmissions declared lost since the start of the connection.
     pub fn lost_total(&self) -> u64 {
         self.lost_total
     }
@@ -241,7 +242,7 @@ impl Scoreboard {
     }
 
     /// Marks `start..end` as selectively acknowledged. Calls `take` with every newly acknowledged segment, in ascending
-    /// order, before its counts change.
+    /// order, before its flags change.
     pub fn sack(&mut self, start: u64, end: u64, mut take: impl FnMut(u64, &mut Segment, SendCounts)) {
         let (start, end) = (start.max(self.una), end.min(self.next()));
         // Moved out of `self`, so that the segments can be changed together with the set.
@@ -253,7 +254,7 @@ impl Scoreboard {
                 let flags = &mut segment.flags;
                 let was_lost = flags.has(Flags::LOST);
                 // A retransmission of a segment that is no longer deemed lost (after an undo) stays in flight, since
-                // both copies may be.
+                // the original has probably arrived.
                 if was_lost && flags.has(Flags::RETRANSMITTED) {
                     flags.clear(Flags::RETRANSMITTED);
                     self.retrans_out -= 1;
@@ -356,7 +357,8 @@ impl Scoreboard {
         self.to_retransmit.clear();
     }
 
-    /// Returns the first segment that waits for its retransmission.
+    /// Returns the first segment that waits for its retransmission; as in Linux, none unless `lost_out` exceeds
+    /// `retrans_out`.
     pub fn first_to_retransmit(&mut self) -> Option<u64> {
         if self.lost_out <= self.retrans_out {
             return None;
@@ -385,10 +387,10 @@ impl Scoreboard {
         segment
     }
 
-    /// Recomputes all counts and compares them.
+    /// Verifies the incremental counts, the ranges and the heap by scanning all segments.
     ///
     /// # Panics
-    /// If an incremental count differs from the recomputed one.
+    /// If one of them is wrong.
     pub fn verify(&self) {
         let count = |flag: Flags| self.segments.iter().filter(|s| s.flags.has(flag)).count() as u64;
         assert_eq!(count(Flags::SACKED), self.sacked_out, "sacked_out");

@@ -1,8 +1,9 @@
 //! Selects the next packet to send.
 //!
-//! The order is: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. Lost and
-//! new segments are subject to cwnd and pacing, new data also to the receiver's window. If there was new data to send,
-//! the connection updates its state once no more of it can be sent: whether cwnd is the limit, and the timer.
+//! The order is: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. While
+//! F-RTO checks a timeout, new segments precede lost ones. Lost and new segments are subject to cwnd and pacing, new
+//! data also to the receiver's window. If there was new data to send, the connection updates its state once no more of
+//! it can be sent: whether cwnd is the limit and, if new data was sent, the timer.
 //!
 //! Not modelled: Linux limits the data in the host's own queues (TSQ) and keeps a retransmission from overtaking its
 //! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
@@ -124,7 +125,7 @@ impl Sender {
         }
     }
 
-    /// Whether there is new data that the receiver's window allows to send.
+    /// Whether there is new data, and the receiver's window has space for a full segment of it or for all of it.
     pub(super) fn has_sendable_data(&self) -> bool {
         let Bytes(next) = self.board.next_bytes();
         let unsent = self.sndbuf.queued - next;
@@ -201,7 +202,7 @@ impl Sender {
         let sendable = piece.min(self.window_end.0 - next);
         let is_rest_held = is_last_piece && self.work.push == Push::WholeSegments;
         let segments = if is_rest_held { sendable / mss } else { sendable.div_ceil(mss) };
-        // A burst is at most half of the window.
+        // A burst is at most half of cwnd, but at least one segment.
         let half = (self.window.cwnd.0 / 2).max(1);
         Some(half.min(room.0).min(burst_size).min(segments)).filter(|segments| *segments > 0)
     }
@@ -274,7 +275,7 @@ impl Sender {
         self.pacer.on_sent(u32::from(len), self.counters.segments, rate);
     }
 
-    /// Updates whether cwnd is the limit, and the timer. Called when nothing more can be sent.
+    /// Updates whether cwnd is the limit and, if new segments were sent, the timer. Called when no more can be sent.
     fn take_stock(&mut self, now: Time) {
         let work = &mut self.work;
         let sent = std::mem::take(&mut work.sent);

@@ -51,7 +51,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """The requested rows of files: `COLUMNS`, and each other requested column as a text, named `part_` plus its name."""
+    """Rows of files: `COLUMNS`, and each other requested column as a text, named `part_` plus its name."""
 
     all: Table
     """The rows as one table."""

@@ -146,9 +146,9 @@ def _numbers(outcome: Outcome, directory: Path) -> "tuple[Run, pl.DataFrame] | N
 def _evidence(
     outcome: Outcome, numbers: "tuple[Run, pl.DataFrame] | None"
 ) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
-    """Return how much of the run can be used, whenever it was run, which experiments are untrustworthy, and cautions.
+    """Return how much of the run can be used, which experiments are untrustworthy, and cautions.
 
-    Without numbers, the result is derived from the engine's events.
+    Experiments of earlier calls count. Without numbers, the result is derived from the engine's events.
     """
     from thalweg import analysis
     from thalweg.results import Untrustworthy

@@ -16,8 +16,11 @@ ENGINE = "vm"
 def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) -> list[Path]:
     """Run the missing experiments of a scenario on both kernels; return the run directories.
 
-    Folders of modules belong to the images, in this order; fetched kernels have their own. Raises `ThalwegError` if
-    there are not two kernels, one does not exist, there are more folders than images, or a run fails or is interrupted.
+    Folders of modules belong to the images, in this order; fetched kernels have their own.
+
+    Raises:
+        ThalwegError: If there are not two kernels, one does not exist, there are more folders than images, or a run
+            fails or is interrupted.
     """
     from thalweg.kernel import guests
 

@@ -45,7 +45,7 @@ OF_FORMAT = {
     "ndt": set[str](),
     "ss": {"--time"},
 }
-"""Options that only some formats have."""
+"""Options that only some formats have, by format."""
 
 
 def command(

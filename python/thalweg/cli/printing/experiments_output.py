@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 def table(points: Sequence[Experiment], document: Document) -> str:
-    """Return the table of points, one experiment each; every key that differs from its default is shown."""
+    """Return the table of points, with keys that differ from their defaults; `points` has one experiment of each."""
     rows_of = _Rows(document)
     keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
     others = _others(document)

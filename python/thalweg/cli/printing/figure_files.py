@@ -13,7 +13,8 @@ DEFAULT = "svg"
 def only_with_figures(form: str | None, command: str) -> None:
     """Reject a format if no figures were requested; `command` is the name of the command.
 
-    Raises `ThalwegError`.
+    Raises:
+        ThalwegError: If a format was given.
     """
     if form is not None:
         raise ThalwegError(

@@ -1,4 +1,4 @@
-"""Tables of `thalweg validate`: plain in a pipe, with colours on a terminal; they fit into 80 columns."""
+"""Tables of `thalweg validate`: plain in a pipe, with colours on a terminal."""
 
 from collections import Counter
 from collections.abc import Sequence

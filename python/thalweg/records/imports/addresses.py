@@ -22,7 +22,7 @@ AddressForm = Literal["whole", "truncated", "hashed"]
 FORMS: tuple[str, ...] = get_args(AddressForm)
 
 KEPT_BITS = {4: 24, 6: 48}
-"""Bits of a truncated address: the usual size of one customer's network."""
+"""Prefix lengths of truncated IPv4 and IPv6 addresses."""
 DIGITS = 16
 """Hexadecimal digits of a hash: 64 bits."""
 
@@ -83,7 +83,7 @@ def endpoint(text: str) -> tuple[Address | None, int | None]:
     """Parse an address, with or without a port; IPv4-mapped addresses become IPv4, and an interface is dropped.
 
     Returns:
-        The address and the port. Both are `None` for a UNIX socket, `-` and an empty text.
+        The address and the port; `None` if unknown. A UNIX socket has neither.
 
     Raises:
         Unread: It is not an address, or the port is above 65535.
@@ -144,8 +144,9 @@ def ends(side: str, address: str, port: str = "") -> ImportedRow:
 def with_key(form: str, key: Path | None) -> Addresses:
     """Return the conversion for the requested format; the default key file is that of thalweg-agent.
 
-    Raises `ThalwegError` if the format is unknown, `key` is set although the format has none, or the file has no valid
-    key or is accessible to other users.
+    Raises:
+        ThalwegError: If the format is unknown, `key` is set although the format has none, or the key file cannot be
+            read, has no valid key, or is accessible to other users.
     """
     if form not in FORMS:
         raise ThalwegError(

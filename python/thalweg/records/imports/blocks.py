@@ -1,4 +1,4 @@
-"""Reads files in blocks of rows, several at a time, on all cores.
+"""Reads files in blocks of rows, several at a time, on several cores.
 
 Worker threads convert the regular rows of a block to columns; polars does so without holding Python's GIL. The other
 rows of a block are parsed one by one, in order, when the block is consumed.
@@ -18,7 +18,7 @@ from thalweg.records.imports.items import Importer, Item, SourceFile
 from thalweg.records.imports.vectorized import CERTAIN, LINE
 
 MAX_THREADS = 8
-"""Maximum number of threads that convert blocks; more would only wait for the reading thread."""
+"""Default maximum number of threads that convert blocks; more would only wait for the reading thread."""
 
 Result = TypeVar("Result")
 
@@ -27,7 +27,7 @@ class Block(Protocol):
     """A batch of rows."""
 
     def columns(self, addresses: Addresses) -> pl.DataFrame:
-        """Return the columns of all rows, with `LINE` and `CERTAIN`. Thread-safe."""
+        """Return the columns of all rows, with `LINE` and `CERTAIN`; empty without rows. Thread-safe."""
 
     def items(self, rows: Sequence[int]) -> Iterator[Item]:
         """Parse some rows one by one; called once for each block, in the order of blocks, after `columns`."""

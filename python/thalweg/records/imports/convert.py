@@ -1,4 +1,4 @@
-"""Converts each source file to a file of records; if one fails, none is written."""
+"""Converts source files to files of records; if one cannot be converted, none is written."""
 
 import hashlib
 import math
@@ -56,7 +56,7 @@ MAX_REASONS = 5
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """A line that could not be parsed, in full or in part."""
+    """A line of a file, and the reason why it was counted."""
 
     file: Path
     line: int
@@ -68,7 +68,7 @@ class UnreadLine:
 
 @dataclass
 class ReasonCount:
-    """Number of lines with one reason."""
+    """Number of lines with one reason, and the first of them."""
 
     first: UnreadLine
     count: int = 0
@@ -84,7 +84,7 @@ class Tally(dict[str, ReasonCount]):
         self[reason].count += lines
 
     def add_lines(self, reason: str, file: Path, first: int, lines: int) -> None:
-        """Count lines with the same reason; earlier lines of the same file may have been counted before."""
+        """Count lines with the same reason; later lines of the same file may have been counted before."""
         count = self[reason].count if reason in self else 0
         if reason not in self or first < self[reason].first.line:
             self[reason] = ReasonCount(UnreadLine(file, first, reason))
@@ -112,16 +112,16 @@ class Imported:
     """Result of an import."""
 
     files: list[Path] = field(default_factory=list)
-    """The record files, one for each source file with records."""
+    """The record files, one for each source file with records; files with equal content count once."""
     replaced: int = 0
-    """Number of files that were replaced because their lines, or the first of them, had been imported before."""
+    """Number of record files that replaced earlier ones of the same input, or of its beginning."""
     rows: int = 0
     unread_lines: Tally = field(default_factory=Tally)
     """Lines that could not be parsed."""
     left_out: Tally = field(default_factory=Tally)
-    """Valid lines that are not records."""
+    """Valid lines that are not records, and files with the content of an earlier one."""
     fallbacks: Tally = field(default_factory=Tally)
-    """Values that the source does not contain, and that were assumed or left null."""
+    """Notes on assumed, unknown, excluded and corrected values, and on files that may be cut."""
     filled: set[str] = field(default_factory=set)
     """Columns with a value in any row."""
 
@@ -150,9 +150,12 @@ def convert(
     `constants` are values for empty columns. The name of a file is derived from its input, so that a repeated import
     replaces it, and nothing is counted twice. The file of an input that has grown replaces the earlier one.
 
-    Raises `ThalwegError` if a file cannot be read, if no line of any of them is a record, if `out` cannot be written,
-    or if a line cannot be parsed and `strict` is set. In these cases, and after Ctrl-C, SIGTERM or SIGHUP, no files
-    remain.
+    After an error, Ctrl-C, SIGTERM or SIGHUP during the conversion, no files remain. An error while the finished files
+    are renamed leaves those that were renamed before.
+
+    Raises:
+        ThalwegError: If a file cannot be read, no line of any of them is a record, `out` cannot be written, or a line
+            cannot be parsed and `strict` is set.
     """
     conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
     with collector.paused(), asked_to_end(), ExitStack() as unfinished:
@@ -333,7 +336,8 @@ class _Conversion:
 def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
     """Convert a line to a row; return it with notes on assumed, unknown, excluded and corrected values.
 
-    Raises `Unread` if a value is out of range, a time is invalid, or the end time is missing.
+    Raises:
+        Unread: If a value is out of range, a time is invalid, or the end time is missing.
     """
     values: ImportedRow = {**constants, **{name: value for name, value in imported.items() if value is not None}}
     for name in ("local_address", "remote_address"):
@@ -367,7 +371,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
 
 
 def _is_known(value: ImportedValue) -> TypeGuard[RecordValue]:
-    """Return whether a value is known: not one of the internal markers, NaN or infinite."""
+    """Return whether a value is known: not `Unknown`, NaN or infinite."""
     return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
 
 

@@ -4,9 +4,9 @@ from thalweg.records.imports.items import RecordRow, Unread
 from thalweg.records.schema import LATEST_US, TRANSFER
 
 BITS = 8
-"""In a byte."""
+"""Bits in a byte."""
 MICROSECONDS = 1_000_000
-"""In a second."""
+"""Microseconds in a second."""
 EARLIEST_US = 946_684_800_000_000
 """Earliest valid time: the start of the year 2000 as UNIX time. An earlier time has a wrong unit, or the clock was not
 set.
@@ -16,7 +16,8 @@ set.
 def complete(row: RecordRow) -> RecordRow:
     """Fill in derived values in place; existing ones are unchanged.
 
-    Raises `Unread` if the time of its end is neither present nor derivable, or a time is invalid.
+    Raises:
+        Unread: If the end time is neither present nor derivable, or a time is invalid.
 
     >>> complete({"kind": "close", "end_us": 1_700_000_009_000_000, "duration_us": 4_000_000})["start_us"]
     1700000005000000

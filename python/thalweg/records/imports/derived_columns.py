@@ -15,12 +15,12 @@ from thalweg.records.imports.vectorized import CERTAIN, LINE, WHY
 from thalweg.records.schema import COLUMNS, LATEST_US, SCHEMA, TRANSFER
 
 LONGEST_RTT_US = 3_600_000_000
-"""Maximum valid RTT; larger values have a wrong unit, because TCP gives up within a quarter of an hour."""
+"""Maximum valid RTT: an hour; larger values are assumed to have a wrong unit."""
 READ = (
     "kind", "source", "direction", "start_us", "end_us", "duration_us", "acked_bytes", "rtt_min_us", "rtt_max_us",
     "busy_us", "fct_us", "busy_goodput_bps", "goodput_bps", "buffer_bdp",
 )  # fmt: skip
-"""Columns that every record has, that are derived, or that derivations read."""
+"""Columns that `completed` reads or derives."""
 MAX_EXACT = 2**53
 """Below this, every integer is exactly representable as a float."""
 
@@ -35,7 +35,8 @@ def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addr
         addresses: Conversion of addresses.
 
     Returns:
-        The completed columns of records that may have values; values of uncertain rows are undefined.
+        `LINE`, `CERTAIN`, the reasons, and the completed columns of records that may have values; values of uncertain
+        rows are undefined.
     """
     if not frame.width:
         frame = pl.DataFrame(schema={LINE: pl.UInt64, CERTAIN: pl.Boolean})
@@ -69,7 +70,7 @@ def _int(name: str) -> pl.Expr:
 
 
 def _with_times(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in start, end or duration; a row without an end, or with an invalid one, becomes uncertain."""
+    """Fill in start, end or duration; a row without an end, or with an invalid time, becomes uncertain."""
     start, end, duration = _int("start_us"), _int("end_us"), _int("duration_us")
     frame = frame.with_columns(end_us=pl.coalesce(end, start + duration))
     is_certain = (

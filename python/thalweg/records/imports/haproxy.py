@@ -36,15 +36,17 @@ class Haproxy:
         "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",
         "reordering", "rtt_smoothed_us",
     )  # fmt: skip
-    """Columns that the importer can fill."""
+    """Columns that the importer can fill without a map."""
     hint = "set the format with --format-string '...', as in log-format in haproxy.cfg"
     """Hint if no line could be parsed."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
         """Create an importer from the text of `log-format` and a map of its fields to additional columns.
 
-        Without a format, the formats of `option httplog` and `option tcplog` apply. Raises `ThalwegError` if the format
-        is invalid or lacks a field of the map.
+        Without a format, the formats of `option httplog` and `option tcplog` apply.
+
+        Raises:
+            ThalwegError: If the format is invalid or lacks a field of the map.
         """
         self._formats = [HaproxyFormat(form)] if form else [HaproxyFormat(HTTP), HaproxyFormat(TCP)]
         self.expected = " or ".join(f"lines of the format {format_.text}" for format_ in self._formats)
@@ -103,7 +105,11 @@ def _timer(text: str) -> int | None:
 
 
 def _span(fields: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[int | None, int | None]:
-    """Return the start and the duration of a request or a connection; raises `Unread` if the format lacks one."""
+    """Return the start and the duration of a request or a connection; None if unknown.
+
+    Raises:
+        Unread: If the format lacks one of them.
+    """
     for timer, clocks in SPANS:
         clock = next((name for name in clocks if name in fields), None)
         if timer in timers and clock is not None:

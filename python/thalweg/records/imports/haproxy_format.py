@@ -10,8 +10,8 @@ from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 
 COUNTERS = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
 HTTP = f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {COUNTERS} %rest"
-"""Format of `option httplog` and `option httpslog`, without the end of the line; before HAProxy 1.7 with %t, %Tq and
-%Tt.
+"""Format of `option httplog` and `option httpslog`, without the end of the line. HAProxy before 1.7 wrote %t, %Tq and
+%Tt instead of %tr, %TR and %Ta.
 """
 TCP = f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {COUNTERS}"
 """Format of `option tcplog`."""
@@ -36,7 +36,8 @@ class HaproxyFormat:
     def __init__(self, text: str) -> None:
         """Create a format from the text of `log-format`.
 
-        Raises `ThalwegError` if it is invalid.
+        Raises:
+            ThalwegError: If it is invalid.
         """
         self.text = text
         parts = list(_parts(text))
@@ -50,7 +51,11 @@ class HaproxyFormat:
         self.names = self._forms[0].names
 
     def read(self, line: str) -> dict[str, str]:
-        """Return the fields of a line by name; raises `Unread` if the line does not match the format."""
+        """Return the fields of a line by name.
+
+        Raises:
+            Unread: If the line does not match the format.
+        """
         first: Unread | None = None
         for form in self._forms:
             try:
@@ -78,7 +83,7 @@ def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
 
 
 def _parts(text: str) -> Iterator[FormPart]:
-    """Yield literal texts and fields; the flags in `%{+Q}o` apply to all fields that follow."""
+    """Yield literal texts and fields; the flags in `%{+Q}o` apply to the following fields without flags."""
     # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two consecutive spaces.
     plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
     default_flags = ""

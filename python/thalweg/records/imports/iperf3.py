@@ -1,8 +1,8 @@
 """The output of `iperf3 -J` and `iperf3 --json-stream`: each stream of a test is a closed connection.
 
 The local end of a row is always the sender, whichever side printed the output. iperf3 samples the RTT only at the
-sender, and the receiver gets the sender's bytes and retransmissions when the test ends. The RTTs are samples of the
-kernel's smoothed RTT, one per interval.
+sender, and the receiver gets the sender's bytes and retransmissions when the test ends. The RTTs are the minimum and
+the mean of samples of the kernel's smoothed RTT, one per interval.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class Iperf3:
 
 
 def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
-    """Yield an item for each stream of a test."""
+    """Yield an item for each stream of a test, or one for a test without records."""
     if "error" in test:
         yield Item(line, unread=_error(test["error"]))
         return
@@ -110,7 +110,10 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
 
 def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> bool:
     """Return whether the side that printed the result sent the stream; old versions report this only for the entire
-    test. Raises `Unread` if it is unknown, because such a test had streams in both directions.
+    test.
+
+    Raises:
+        Unread: If the test had streams in both directions, and the stream does not report its own.
     """
     if isinstance(flag := sender.get("sender"), bool):
         return flag
@@ -120,7 +123,7 @@ def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> boo
 
 
 def _ends(start: JsonObject, socket: str, is_sender: bool) -> tuple[ImportedRow, list[str]]:
-    """Return the columns of both ends, the sender being local, and both ends as texts."""
+    """Return the columns of both ends, the sender being local, and both ends as texts; empty if unknown."""
     connected = start.get("connected")
     entries = [entry_ for entry_ in connected if isinstance(entry_, dict)] if isinstance(connected, list) else []
     entry = next((entry_ for entry_ in entries if socket and _text(entry_.get("socket")) == socket), None)

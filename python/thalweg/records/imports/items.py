@@ -24,9 +24,9 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ENOUGH = 64
 """Number of leading bytes from which the encoding is detected."""
 LONGEST = 2**24
-"""Maximum number of characters of a line; the rest of a longer line is skipped, which bounds the memory."""
+"""Maximum number of characters of a line or a JSON value, which bounds the memory."""
 BLOCK = 2**22
-"""Number of characters that are read at a time."""
+"""Number of characters that `Lines.block` reads at a time."""
 
 
 TOO_LONG = f"it is longer than {LONGEST:,} characters"
@@ -48,11 +48,11 @@ MAX_QUOTED = 100
 class Unread(Exception):
     """A line that should be a record but cannot be parsed.
 
-    `reason` is a fixed text by which lines are counted; `found` quotes the line's content.
+    `reason` is the text by which lines are counted; `found` is a detail of this line, usually a quotation.
     """
 
     def __init__(self, reason: str, found: str = "") -> None:
-        """Store the reason and a printable quotation."""
+        """Store the reason and the detail, shortened and made printable."""
         super().__init__(reason)
         self.reason = reason
         short = found if len(found) <= MAX_QUOTED else f"{found[:MAX_QUOTED]}..."
@@ -86,7 +86,7 @@ RecordValue = str | int | float
 RecordRow = dict[str, RecordValue]
 """Values of columns by their names."""
 ImportedValue = RecordValue | IPv4Address | IPv6Address | Unknown | None
-"""An importer's value for a column: addresses are truncated or hashed later, and `None` values are dropped."""
+"""An importer's value for a column: addresses are converted later, and `None` values are dropped."""
 ImportedRow = dict[str, ImportedValue]
 """An importer's values of a line, by column."""
 
@@ -139,11 +139,11 @@ class CsvReader(Protocol[CsvRow_co]):
 def rows_of_csv(
     reader: CsvReader[CsvRow], text: "Lines", is_row: Callable[[CsvRow], bool], *, skipped: int = 0
 ) -> Iterator[tuple[int, CsvRow] | Item]:
-    """Yield the rows of a CSV reader with their line numbers; an unreadable row becomes an item.
+    """Yield the rows of a CSV reader with the numbers of their last lines; an unreadable row becomes an item.
 
-    An unclosed quote joins all following lines to one row, up to the maximum field size. These lines count as
-    unreadable: `is_row` returns whether a row has the expected fields. `skipped` is the number of lines before the
-    reader's first.
+    An unclosed quote joins the following lines to one row, up to the maximum field size. A row of several lines is
+    therefore unreadable unless `is_row`, which returns whether it has the expected fields, accepts it. `skipped` is the
+    number of lines before the reader's first.
     """
     while True:
         before = reader.line_num + skipped
@@ -169,7 +169,7 @@ def rows_of_csv(
 class Lines:
     """The lines of a text, with their line ends. Their content is hashed as it is read.
 
-    The rest of a line beyond `LONGEST` characters is skipped.
+    Except in `piece`, the rest of a line beyond `LONGEST` characters is skipped.
     """
 
     def __init__(self, stream: IO[str], digest: Digest) -> None:
@@ -242,12 +242,12 @@ def _end_of_lines(text: str) -> int:
 
 
 def is_cut(piece: str) -> bool:
-    """Return whether a piece is not a complete line."""
+    """Return whether a piece ends within an overlong line."""
     return len(piece) == LONGEST and piece[-1] not in "\r\n"
 
 
 class SourceFile:
-    """A file that is read line by line."""
+    """A file to import."""
 
     def __init__(self, path: Path, text: Lines) -> None:
         """Create a source from its path and its lines."""
@@ -265,7 +265,7 @@ class SourceFile:
             yield number, line.rstrip("\r\n")
 
     def number(self, line: int) -> int:
-        """Return a line number that is unique among files: 32 bits of it are a hash of the file's path."""
+        """Return a line number that other files hardly have: its upper 32 bits are a hash of the file's path."""
         return zlib.crc32(str(self.path).encode(errors="surrogateescape")) << 32 | line
 
 
@@ -296,7 +296,8 @@ class Importer(Protocol):
 def opened(path: Path, digest: Digest) -> Iterator[SourceFile]:
     """Open a text file, optionally compressed with gzip; `digest` receives its text.
 
-    Raises `ThalwegError` if it cannot be read.
+    Raises:
+        ThalwegError: If it does not exist, may not be read, is a folder or damaged, or is compressed otherwise.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Imports arbitrary JSON, one object per row: the user maps its keys to our columns.
+"""Imports arbitrary JSON, one object per row: the user maps its keys to columns of records.
 
     thalweg import json flows.jsonl --map end_us=time --map acked_bytes=tcp.bytes --map fct_us=took:ms --out records/
 
@@ -28,7 +28,8 @@ class JsonLines:
     def __init__(self, mapped: Sequence[Mapped], notation: Notation | None = None) -> None:
         """Create an importer from the map, and the notation of numbers and times in strings.
 
-        Raises `ThalwegError` if the map has no end time.
+        Raises:
+            ThalwegError: If the map has no end time.
         """
         self._mapped = with_time(mapped)
         self._notation = notation or Notation()
@@ -71,7 +72,8 @@ def decoder() -> json.JSONDecoder:
 def _text(value: JsonObject, key: str) -> str | Unknown:
     """Return the text of a key, or of a dotted path of keys; `Unknown` if it is missing, empty if it is null.
 
-    Raises `Unread` if the value is a list or an object.
+    Raises:
+        Unread: If the value is a list or an object.
     """
     member: JsonValue = value
     if key in value:

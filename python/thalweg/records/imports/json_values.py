@@ -1,4 +1,4 @@
-"""Parses consecutive JSON values, or those of a list, from a text of any length; only one value is in memory at a time.
+"""Parses consecutive JSON values, or those of a list, from a text of any length, which is read in pieces.
 
 `bq --format=json` prints a list of all rows in one line.
 """

@@ -24,8 +24,8 @@ Columns = Callable[[Addresses, pl.Series, pl.Series], pl.DataFrame]
 class LineColumns:
     """A line format as a regular expression, which matches only lines with a unique interpretation.
 
-    A field must not contain the first character of the literal text that follows it, so the field ends at its first
-    occurrence.
+    A field without a known last character must not contain the first character of the literal text that follows it, so
+    the field ends where that character first occurs.
     """
 
     def __init__(self, form: LineForm, conversions: Mapping[str, Sequence[Conversion]]) -> None:
@@ -95,7 +95,7 @@ class LineColumns:
 
 
 def _lines(text: str) -> pl.Series:
-    """Split a text into lines with their line ends, without copying it."""
+    """Split a text into lines with their line ends, without copying each line."""
     encoded = text.encode(errors="replace")
     ends = np.flatnonzero(np.frombuffer(encoded, np.uint8) == LINE_FEED) + 1
     # The text after the last line end is a line only if it is not empty.

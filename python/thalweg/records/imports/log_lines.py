@@ -1,7 +1,7 @@
 """Lines of a log with a known format: a pattern of literal texts and fields, applied without backtracking.
 
-A field ends at the first occurrence of the literal text after it, so that any line is parsed in one pass. Clients of a
-server control the content of log lines and must not be able to slow down the import.
+The end of a field is found by searching forward for the literal text after it, so that a format parses any line in one
+pass. Clients of a server control the content of log lines and must not be able to slow down the import.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ class FormField:
     is_list: bool = False
     """Whether the field may contain several values separated by `, ` or ` : `."""
     last: str = ""
-    """Last character of the value, if known; a time in brackets contains a space."""
+    """Last character of the value, if known: a time in brackets contains a space, which does not end the field."""
     is_address: bool = False
     """Whether the field is an address, which may contain colons."""
     port: str = ""
@@ -37,7 +37,8 @@ class LineForm:
     def __init__(self, parts: Sequence[FormPart], form: str) -> None:
         """Create a format from its literal texts and fields in order; `form` is the user's text.
 
-        Raises `ThalwegError` if two fields are adjacent, because the end of the first one would be ambiguous.
+        Raises:
+            ThalwegError: If two fields are adjacent, because the end of the first one would be ambiguous.
         """
         parts = list(_with_ports(parts))
         for part, following in itertools.pairwise(parts):
@@ -56,7 +57,11 @@ class LineForm:
         """The literal text at the beginning, then each field with the literal text that follows it."""
 
     def read(self, line: str) -> dict[str, str]:
-        """Return the fields of a line by name; raises `Unread` if the line does not match."""
+        """Return the fields of a line by name.
+
+        Raises:
+            Unread: If the line does not match.
+        """
         fields: dict[str, str] = {}
         position = 0
         for field, literal in self.steps:

@@ -167,7 +167,11 @@ def _of_spreadsheet(text: str) -> int | None:
 
 
 def _number(text: str, notation: Notation, *, is_integer: bool) -> str:
-    """Return a number with a decimal point; raises `Unread` if the number is ambiguous."""
+    """Return a number with a decimal point.
+
+    Raises:
+        Unread: If the number is ambiguous.
+    """
     if notation.decimal:
         return values.with_point(text, notation.decimal)
     if DOT.fullmatch(text) and (is_integer or notation.is_european):
@@ -181,7 +185,8 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
     """Parse the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
 
     Raises:
-        ThalwegError: The file cannot be read or is malformed, a column or its unit is unknown, or settings repeat one.
+        ThalwegError: The file cannot be read, the file or a setting is malformed, a column cannot be mapped, a unit is
+            unknown, or settings repeat a column.
 
     >>> mapping(["end_us=finished:s"], None)
     [Mapped(column='end_us', source='finished', unit='s', value='')]
@@ -202,10 +207,10 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
 
 
 def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:
-    """Return the map; it must include the end time of rows.
+    """Return the map; it must include the end time of rows, or their start and duration.
 
     Raises:
-        ThalwegError: The map lacks it.
+        ThalwegError: The map lacks them.
     """
     columns = {column.column for column in mapped}
     if "end_us" not in columns and not {"start_us", "duration_us"} <= columns:
@@ -304,7 +309,7 @@ def units(column: str) -> Mapping[str, float]:
 
 
 def of_fields(mapped: Sequence[Mapped], fields: Collection[str], sign: str) -> list[Mapped]:
-    """Check a map of the fields of a log's format.
+    """Check a map of the fields of a log's format; return it without the signs.
 
     Args:
         mapped: The map.
@@ -312,7 +317,7 @@ def of_fields(mapped: Sequence[Mapped], fields: Collection[str], sign: str) -> l
         sign: Optional prefix of a field's name: `$` or `%`.
 
     Raises:
-        ThalwegError: The format has no such field.
+        ThalwegError: The format lacks a field of the map.
     """
     plain = [replace(column, source=column.source.removeprefix(sign)) for column in mapped]
     for column in plain:

@@ -2,7 +2,7 @@
 
 Input are rows of BigQuery (`ndt.ndt7`, `ndt.unified_downloads`) exported as JSON lines or as CSV, and the files that
 ndt-server itself writes. A row describes one connection, which ends after a fixed time. It therefore becomes a record
-of a connection with its goodput while sending, not a transfer with a completion time. The bytes after 1, 3 and 10 s and
+of a connection with its goodput while sending, not a transfer with a completion time. The bytes after fixed times and
 the counters come from the time series of TCP_INFO, if a row has one; otherwise throughput and minimum RTT come from the
 summary `a`. ndt7 uploads are excluded: the sender is the client, whose TCP state the server lacks.
 
@@ -81,7 +81,7 @@ class Ndt:
             yield Item(number, unread=Unread(TOO_LONG))
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read rows in blocks, if each row is a separate line."""
+        """Read rows in blocks; `None` unless the first line is a JSON object."""
         head = source.text.peek()
         begin = head.strip()
         if is_cut(head) or not (begin.startswith("{") and begin.endswith("}")):
@@ -159,7 +159,7 @@ def _decoded(text: str) -> JsonValue:
 
 
 def _first(text: Lines) -> tuple[int, str]:
-    """Return the first non-empty line, or a piece of it, with its number."""
+    """Return the first non-empty line, or a piece of it, with its number; the line is empty if there is none."""
     for number in itertools.count(1):
         piece = text.piece()
         if not piece or piece.strip():
@@ -236,7 +236,7 @@ def _end(side: str, row: _Row, name: str) -> ImportedRow:
 
 
 def _summary(row: _Row) -> ImportedRow:
-    """Return the values of the table `a`."""
+    """Return the algorithm and the minimum RTT of the summary `a`."""
     cc = row.first("a.CongestionControl", "CongestionControl")
     return {
         "cc": None if cc is None else str(cc),
@@ -245,7 +245,7 @@ def _summary(row: _Row) -> ImportedRow:
 
 
 def _series(download: JsonValue) -> list[JsonObject]:
-    """Return the server's measurements in order of time."""
+    """Return the server's measurements, which a row lists in order of time."""
     measured = download.get("ServerMeasurements") if isinstance(download, dict) else None
     if isinstance(measured, str):
         try:
@@ -333,7 +333,8 @@ def _rounded(value: float | None) -> int | None:
 def _nested(row: Mapping[str, str]) -> dict[str, JsonValue]:
     """Nest the columns of a CSV: `a.MinRTT`, or `a_MinRTT` as BigQuery names it in flattened results.
 
-    Raises `Unread` if the row has more fields than the heading.
+    Raises:
+        Unread: If the row has more fields than the heading.
 
     >>> _nested({"a.MinRTT": "3", "client_Network_ASNumber": "64500", "UUID": "x"})
     {'a': {'MinRTT': '3'}, 'client': {'Network': {'ASNumber': '64500'}}, 'UUID': 'x'}

@@ -38,7 +38,7 @@ class Nginx:
         "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",
         "rtt_smoothed_us",
     )  # fmt: skip
-    """Columns that the importer can fill."""
+    """Columns that the importer can fill without a map."""
     hint = "set the format with --config /etc/nginx/nginx.conf, or with --format-string '...', as in log_format"
     """Hint if no line could be parsed."""
 
@@ -46,7 +46,8 @@ class Nginx:
         """Create an importer from the text of `log_format` in nginx.conf and a map of its variables to additional
         columns.
 
-        Raises `ThalwegError` if the format is invalid or lacks a variable of the map.
+        Raises:
+            ThalwegError: If the format is invalid or lacks a variable of the map.
         """
         self.expected = f"lines of the format {form}"
         """Description of the expected lines."""
@@ -60,7 +61,7 @@ class Nginx:
         return log_items(source, self._row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read a log in blocks of lines."""
+        """Read a log in blocks of lines; `None` if the format, or a constant of the map, does not permit it."""
         if not self._fields(Addresses()).is_possible or has_unread_constants(self._mapped):
             return None
         return log_blocks(source, LogLines(source, self._row), self._columns)

@@ -36,7 +36,8 @@ def unescaped(text: str) -> str:
 def line_form(text: str) -> LineForm:
     """Split a format into literal texts and variables.
 
-    Raises `ThalwegError` if it has no variable, or two adjacent ones.
+    Raises:
+        ThalwegError: If it has no variable, or two adjacent ones.
     """
     parts: list[FormPart] = []
     end = 0
@@ -62,7 +63,10 @@ def line_form(text: str) -> LineForm:
 def log_format(config: Path, name: str | None) -> str:
     """Return a format from an nginx configuration file; without a name, the only one in the file.
 
-    Included files are not read. Raises `ThalwegError` if the file cannot be read, or not exactly one format matches.
+    Included files are not read.
+
+    Raises:
+        ThalwegError: If the file cannot be read, or not exactly one format matches.
     """
     try:
         text = read_regular(config, LARGEST_TEXT).decode("utf-8", errors="replace")

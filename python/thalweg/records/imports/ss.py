@@ -1,12 +1,13 @@
 """Dumps of `ss -tin`, and the output of `ss -E` about closing connections.
 
 An open connection becomes an interim row, which replaces that of the previous dump; a close in `ss -E` becomes a row of
-the complete connection. The time of a dump is taken from the last line with a time before it. Without one, the
-file's modification time is used, which is reported. After a line whose time cannot be parsed, connections have no time
-until the next such line.
+the complete connection. The time of a dump is taken from the last line with a time before it. Without such a line, it
+is the importer's `at_us`, or else the file's modification time, which is reported. Without `at_us`, connections after a
+line whose time cannot be parsed have no time until the next line with a time, unless the line directly follows one.
 
-The kernel counts SYN and FIN among the bytes acknowledged, which is corrected here. It no longer reports the algorithm
-of a closing connection; the algorithm is known only if a dump of the same import includes the open connection.
+The kernel counts SYN and FIN among the bytes acknowledged, which is corrected if the bytes sent are known. It no longer
+reports the algorithm of a closing connection; the algorithm is known only if a dump of the same import includes the
+open connection.
 """
 
 import itertools
@@ -48,7 +49,7 @@ NO_STATE = "kind: the dump has no column State, and the connection counts as ope
 OF_FILE = "when the file was last written, because no line before it has a time"
 
 PROCESSES = re.compile(r"users:\(\((?:(?!users:\(\().)*?\)\)(?=\s|$)")
-"""Matches process names, which may contain any characters; the match ends at the next list of processes."""
+"""Matches lists of process names, which may contain any characters; a match does not extend into the next list."""
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MAX_SEEN = 2**18
 """Maximum number of connections whose last sample is remembered, the most recent ones."""
@@ -242,7 +243,9 @@ def _host(text: str) -> ImportedRow:
 def _state(words: list[str]) -> str | None:
     """Return the state of a socket, the first word; `None` if ss omits it because only one state was requested.
 
-    Raises `NotARecord` for headings, sockets that are not TCP, and states without counters; `Unread` for other lines.
+    Raises:
+        NotARecord: For headings, sockets that are not TCP, and states without counters.
+        Unread: For other lines.
     """
     if not words:
         raise Unread("not a line of ss output")

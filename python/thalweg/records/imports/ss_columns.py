@@ -1,8 +1,8 @@
 """Converts sockets to columns, many at a time, if ss printed them in the format since Linux 4.19.
 
 `ss` and `ss_fields` define the meaning of the fields. A regular socket has one line of addresses and one line of TCP
-fields, which extends to the receive buffer and shows that the kernel has all counters. An absent counter is therefore
-zero.
+fields, which extends to the receive buffer and shows that the kernel has all counters. An absent counter therefore has
+its initial value, usually zero.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,8 @@
 """The fields that ss prints for a socket, in order, and the meaning of an absent field.
 
-ss omits counters that are zero, and those that it or the kernel lacks. An absent counter is zero only if another field
-shows that the kernel has it (`ERAS`), and if a later field is present: otherwise the line may be truncated before it.
+ss omits counters that are zero, and those that it or the kernel lacks. An absent counter counts as zero if another
+field shows that the kernel has it (`ERAS`), and if a later field is present: otherwise the line may be truncated before
+it. The counters `OF_SENDING` also count as zero until a data segment has been sent.
 """
 
 import re
@@ -21,7 +22,7 @@ ORDER = (
 """TCP fields in the order of iproute2's `tcp_stats_print`."""
 POSITION = {name: number for number, name in enumerate(ORDER)}
 LAST = POSITION["rcv_space"]
-"""Position of the field that ends a complete line: the kernel always reports the receive buffer."""
+"""Position that every complete line reaches: the kernel always reports the receive buffer."""
 
 SINCE_4_19 = frozenset(
     ("bytes_sent", "bytes_retrans", "dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd", "rcv_wnd", "rehash")
@@ -50,7 +51,7 @@ COLUMNS = {
 CUT = "its value is at the end of a line that seems to be cut off"
 
 WORDS = frozenset((*FLAGS, "<->", "-->", "<--", "---", "--"))
-"""Words before the first number of a connection that are not the name of its algorithm."""
+"""Words before `wscale:` or `rto:` that are not the name of the algorithm."""
 BBR = re.compile(r"\bbbr:\(bw:([\d.]+[KMGT]?)bps,mrtt:([\d.]+(?:e[+-]?\d+)?)", re.ASCII)
 MS = re.compile(r"(\d+(?:\.\d+)?)(?:/\d+(?:\.\d+)?|ms(?:\(\d+(?:\.\d+)?%\))?)?", re.ASCII)
 PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -86,7 +87,7 @@ class Fields:
 
     @property
     def cookie(self) -> int | None:
-        """The kernel's socket cookie, which -e prints."""
+        """The kernel's socket cookie, which -e prints; None without one."""
         digits = self._values.get("sk", "")
         if len(digits) > MAX_DIGITS:
             raise Unread("a cookie with too many digits", f"`{digits}`")
@@ -179,7 +180,7 @@ class Fields:
         return values.count(match[1], 1e3)
 
     def _retransmits(self) -> int | None:
-        """Return the total number of retransmissions, after the slash; those in flight are before it."""
+        """Return the total number of retransmissions, which follows those in flight and a slash; None if unknown."""
         if "retrans" in self._values:
             return values.count(self._values["retrans"].partition("/")[2])
         return 0 if self._is_passed("retrans") else None

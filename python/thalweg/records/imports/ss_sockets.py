@@ -1,7 +1,8 @@
 """Splits an ss dump into sockets and times.
 
-A socket's lines after the first begin with a space. A line that was wrapped at the width of a terminal does not; it is
-joined to the previous line if that is unambiguous. A line between sockets may contain the time.
+A socket's lines after the first begin with a space or a tab. A line that was wrapped at the width of a terminal does
+not; it is joined to the previous line, and the socket is marked if that is ambiguous. A line between sockets may
+contain the time.
 """
 
 import re
@@ -119,7 +120,7 @@ def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
         is_more = line[0] in " \t"
         is_socket = not (is_more and current is not None) and _begins_socket(line)
         if current is not None and is_more:
-            # A socket has one such line unless it was wrapped; a second one may begin within a word.
+            # A socket has one line of TCP fields unless that was wrapped; a further line may begin within a word.
             current.is_ambiguous |= current.has_info and not WORD.fullmatch(line.split()[0])
             current.add(line)
         elif current is not None and not is_socket and (time := _time(number, line)) is None and _joins(current, line):

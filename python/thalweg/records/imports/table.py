@@ -1,4 +1,4 @@
-"""Imports arbitrary CSV: the user maps its columns to ours.
+"""Imports arbitrary CSV: the user maps its columns to those of records.
 
 thalweg import csv flows.csv --map end_us=finished:s --map acked_bytes=size --map fct_us=time:ms --out records/
 """
@@ -68,8 +68,10 @@ class CsvTable:
     def __init__(self, mapped: Sequence[Mapped], delimiter: str = "", notation: Notation | None = None) -> None:
         """Create an importer from the map, the delimiter, and the notation of numbers and times.
 
-        The default delimiter is that of a first line `sep=`, a tab in files named .tsv, otherwise a comma. Raises
-        `ThalwegError` if the map has no end time.
+        The default delimiter is that of a first line `sep=`, a tab in files named .tsv, otherwise a comma.
+
+        Raises:
+            ThalwegError: If the map has no end time.
         """
         self._mapped = with_time(mapped)
         self._delimiter = delimiter
@@ -79,16 +81,18 @@ class CsvTable:
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Parse a file.
 
-        Raises `ThalwegError` if the heading is not CSV, or does not have each column of the map once.
+        Raises:
+            ThalwegError: If the heading is not CSV, or does not have each column of the map once.
         """
         table = self._opened(source)
         for row in table.rows:
             yield row if isinstance(row, Item) else self._item(source, table, *row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read a file in blocks of rows.
+        """Read a file in blocks of rows; `None` if a constant of the map is unreadable, or needs a note.
 
-        The iterator raises `ThalwegError` as that of `read` does.
+        Raises:
+            ThalwegError: When the iterator starts, for the reasons of `read`.
         """
         notations = (dataclasses.replace(self._notation, is_european=is_european) for is_european in (False, True))
         if any(has_unread_constants(self._mapped, notation) for notation in notations):
@@ -186,7 +190,11 @@ def kind_of(mapped: Sequence[Mapped]) -> str:
 
 
 def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> ImportedRow:
-    """Add the required columns to the mapped ones; raises `Unread` if the kind is unknown."""
+    """Return the mapped columns, with the number of the connection and the kind unless they are mapped.
+
+    Raises:
+        Unread: If the kind is unknown.
+    """
     row = {"connection": number, "kind": kind, **mapped}
     if row["kind"] not in KINDS:
         raise Unread(f"kind is not one of {', '.join(KINDS)}", f"`{row['kind']}`")

@@ -1,8 +1,8 @@
 """Parses dates and times of logs; times without a time zone are assumed to be UTC.
 
-Supported formats: UNIX time, ISO 8601, the common log format, HAProxy's, the English output of `date` and `date -R`,
-and spreadsheet dates with the day first and dots. An ambiguous date such as 11/12/2023 is rejected with a hint at the
-option that sets its format. Ambiguous abbreviations of time zones are rejected.
+Supported formats include UNIX time, ISO 8601, the common log format, HAProxy's, the English output of `date` and
+`date -R`, and spreadsheet dates with the day first and dots. An ambiguous date such as 11/12/2023 is rejected with a
+hint at the option that sets its format. Unknown and ambiguous abbreviations of time zones are rejected.
 """
 
 import re
@@ -65,7 +65,7 @@ def instant(text: str) -> int | None:
         UNIX time in microseconds, marked as assumed if it has no time zone; `None` if there is no value.
 
     Raises:
-        Unread: It is not a time, or the date is ambiguous.
+        Unread: It is not a time, is before 1970, or is ambiguous.
 
     >>> instant("1795304248.123"), instant("2026-11-21T23:37:28.123Z"), instant("21/Nov/2026:23:37:28 +0000")
     (1795304248123000, 1795304248123000, 1795304248000000)
@@ -78,7 +78,7 @@ def instant(text: str) -> int | None:
 
 
 def formatted(text: str, form: str) -> int | None:
-    """Parse a time in a format of `datetime.strptime`; the result is that of `instant`.
+    """Parse a time in a format of `datetime.strptime`; it returns and raises as `instant` does.
 
     >>> formatted("11/21/2026 11:37 PM", "%m/%d/%Y %I:%M %p")
     1795304220000000

@@ -1,4 +1,4 @@
-"""Parses texts of logs as values of columns: numbers with units.
+"""Parses texts of logs as values of columns: numbers with units, and booleans.
 
 Texts in `NOTHING`, NaN and infinities are unknown. Parsing functions raise `Unread` for malformed texts.
 """
@@ -16,7 +16,7 @@ MAX_DIGITS = 20
 NOTHING = frozenset(("", "-", "null", "NULL", "None", "NA", "N/A", "\\N"))
 """Texts for an unknown value."""
 UNDEFINED = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-"""Results of arithmetic with unknown values."""
+"""NaN and infinities, which count as unknown."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 COMMA = "a decimal comma or a thousands separator"
 """Reason why a number is rejected."""
@@ -26,10 +26,12 @@ MARKED = {
     ",": re.compile(r"([+-]?(?:\d{1,3}(?:\.\d{3})+|\d+))(?:,(\d*))?", re.ASCII),
     ".": re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+))(?:\.(\d*))?", re.ASCII),
 }
-"""Numbers with thousands separators, by their decimal mark."""
+"""Numbers with optional thousands separators, by their decimal mark."""
 
 UNSAMPLED_US = 4_294_900_000
-"""Just below the largest number of 32 bits: BBR's RTT without a sample, which `ss` can print with six digits."""
+"""RTTs of BBR from this value on stand for an unsampled RTT: the kernel reports the largest number of 32 bits, which
+`ss` can round to six digits.
+"""
 
 UNITS = {
     "us": {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 60e6},

@@ -44,9 +44,9 @@ ESCAPES = {r"\n": "\n", r"\t": "\t"}
 TAKEN = {"D": 1.0, "{us}T": 1.0, "{ms}T": 1e3, "T": 1e6, "{s}T": 1e6}
 """Fields with the duration of a request, the most precise one first, and the sizes of their units in microseconds."""
 BEGAN = ("{%s}t", "{%FT%T%z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%H:%M:%SZ}t", "t")
-"""Fields with the time at which a request was received, in a readable format."""
+"""Fields with the time at which a request was received, in a format that can be parsed."""
 EXACT = {"{VSL:Timestamp:Start[1]}x": "start_us", "{VSL:Timestamp:Resp[1]}x": "end_us"}
-"""Fields with the times at which a request was received and its response had left, to the microsecond."""
+"""Fields with the times at which a request was received and its response was in the send buffer, to the microsecond."""
 
 
 class Varnish:
@@ -59,14 +59,15 @@ class Varnish:
         "ip_version", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes", "reordering",
         "mss_bytes", "rtt_smoothed_us",
     )  # fmt: skip
-    """Columns that the importer can fill."""
+    """Columns that the importer can fill without a map."""
     hint = "set the format with --format-string '...', as for varnishncsa -F"
     """Hint if no line could be parsed."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
         """Create an importer from the format of varnishncsa -F and a map of its fields to additional columns.
 
-        Raises `ThalwegError` if the format is invalid or lacks a field of the map.
+        Raises:
+            ThalwegError: If the format is invalid or lacks a field of the map.
         """
         self.expected = f"lines of the format {form}"
         """Description of the expected lines."""
@@ -82,7 +83,7 @@ class Varnish:
         return log_items(source, self._row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read a log in blocks of lines."""
+        """Read a log in blocks of lines; `None` if the format, or a constant of the map, does not permit it."""
         if not self._fields(Addresses()).is_possible or has_unread_constants(self._mapped):
             return None
         return log_blocks(source, LogLines(source, self._row), self._columns)

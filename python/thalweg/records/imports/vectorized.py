@@ -1,9 +1,10 @@
 """Converts texts of many rows to columns at once if their format is unambiguous; other texts are converted one by one.
 
 The functions in `values`, `times`, `addresses` and `mapped` define the meaning of a text. A conversion here has a
-pattern of texts for which a polars expression returns the same result. Each distinct text that does not match is passed
-to the defining function. If this function rejects a text or has to assume a value, the row is marked as uncertain.
-Uncertain rows are parsed again individually, where their errors and notes are counted.
+pattern of texts for which a polars expression returns the same result. A row with another text is uncertain if the
+pattern is `inline`; otherwise each distinct other text is passed to the defining function. The row is uncertain if this
+function rejects the text, or assumes a value without a column for the reason. Uncertain rows are parsed again
+individually, where their errors and notes are counted.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,7 +60,7 @@ class Conversion(Protocol):
 
     @property
     def inline(self) -> str:
-        """Pattern of the texts that can be converted at once; empty: any text."""
+        """Pattern of the texts that `convert` accepts; empty: any text."""
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
         """Return the columns, and which rows are certain; `None`: all rows."""
@@ -92,7 +93,7 @@ def each_distinct(
 
 
 def without_notes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mark rows with assumed values as uncertain."""
+    """Mark rows with assumed values as uncertain, and drop the reasons."""
     why_columns = [name for name in frame.columns if name.endswith(WHY)]
     is_plain = (pl.col(name).is_null() for name in why_columns)
     return frame.with_columns(pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN)).drop(why_columns)
@@ -112,7 +113,7 @@ def _defined(
 
 
 def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
-    """Return whether a column of this type can hold a value without conversion."""
+    """Return whether a value can be stored in a column of this type as it is, without escapes or notes."""
     if isinstance(value, Unknown):
         return False
     if kind == pl.String:

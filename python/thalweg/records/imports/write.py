@@ -82,7 +82,8 @@ class RecordFile:
     def add(self, row: RecordRow) -> None:
         """Add a row; missing columns are null.
 
-        Raises `ThalwegError` if the folder cannot be written.
+        Raises:
+            ThalwegError: If the folder cannot be written.
         """
         self._rows.append(row)
         if len(self._rows) == ROWS:
@@ -92,7 +93,8 @@ class RecordFile:
     def add_table(self, table: pa.Table) -> None:
         """Add rows with all columns.
 
-        Raises `ThalwegError` if the folder cannot be written.
+        Raises:
+            ThalwegError: If the folder cannot be written.
         """
         self._tables.append(table)
         self._waiting += len(table)
@@ -103,7 +105,8 @@ class RecordFile:
     def close(self, metadata: Mapping[str, str]) -> None:
         """Write the remaining rows and the metadata, and sync the file to disk; it does not have its final name yet.
 
-        Raises `ThalwegError` if the folder cannot be written.
+        Raises:
+            ThalwegError: If the folder cannot be written.
         """
         with self._explained_errors():
             if self._rows:
@@ -118,17 +121,18 @@ class RecordFile:
             self._temporary.chmod(0o666 & ~_umask())
 
     def others(self, begin: str, name: str) -> list[Path]:
-        """Return the files in the folder whose names begin like that, except `name`."""
+        """Return the record files in the folder whose names begin with `begin`, except `name`."""
         return [file for file in sorted(self._folder.glob(f"{begin}*.parquet")) if file.name != name]
 
     def replace(self, files: Iterable[Path]) -> None:
-        """Remove these files as well when the file gets its name."""
+        """Let `finish` remove these files after it has renamed this one."""
         self._outdated += files
 
     def finish(self, name: str) -> tuple[Path, bool]:
         """Rename the finished file, and return its path and whether it replaced another one.
 
-        Raises `ThalwegError` if the folder cannot be written.
+        Raises:
+            ThalwegError: If the folder cannot be written.
         """
         with self._explained_errors():
             assert self._temporary is not None

@@ -24,9 +24,9 @@ SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 MAX_POINTS = 25
 """Maximum number of x values for which lines have point marks."""
 MAX_WHISKERS = 12
-"""Maximum number of x values for which intervals are whiskers; above it they are bands."""
+"""Maximum number of x values for which the intervals of lines are whiskers; above it they are bands."""
 MAX_TICKS = 8
-"""Maximum number of values along a logarithmic axis with individual ticks; above it ticks are at powers of ten."""
+"""Maximum number of values along a logarithmic axis with individual ticks; above it `_decades` sets the ticks."""
 OUTLIER = 2.0
 """The colour scale is clipped if the largest distance from the middle is more than this many times the distance that
 the fraction `NEARLY_ALL` of the cells does not exceed.
@@ -49,7 +49,7 @@ class DrawnLine:
 
 @dataclass(frozen=True)
 class Drawing:
-    """All data that is needed to display a figure."""
+    """A figure in the form in which pages and files draw it."""
 
     kind: str
     spec: PageJson
@@ -62,7 +62,7 @@ class Drawing:
     """Categories of the y axis, if its values are texts."""
     description: str
     note: str = ""
-    """Note on data that the drawing omits."""
+    """Note for the reader, such as on a clipped colour scale."""
 
 
 def draw(figure: Figure) -> Drawing:
@@ -333,7 +333,7 @@ def _title(side: Scaled, scale: Scale) -> str:
 
 
 def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | None:
-    """Return ticks of a logarithmic axis at the values of the sweep, if these are few."""
+    """Return ticks of a logarithmic axis at the values of the sweep, if these are few; otherwise as `_decades`."""
     if is_text:
         return None
     distinct = sorted(set(values))

@@ -23,7 +23,7 @@ MAX_FLOWS = 8
 VALUES_BUDGET = 100_000
 """Maximum number of values of all distributions together: about 700 kB of the page."""
 MIN_VALUES = 12
-"""Minimum number of values of a distribution."""
+"""Minimum number of values to which a distribution is thinned."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Chart:
 
 
 TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
-"""Measures of flows that have charts."""
+"""Measures that have a chart of all flows, or a chart for each flow."""
 
 
 def line_axis(sweep: Sweep) -> Axis | None:
@@ -51,7 +51,7 @@ def line_axis(sweep: Sweep) -> Axis | None:
 
 
 def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Return the bar charts: one per measure, and per flow unless the flows share a chart or are on the x axis."""
+    """Return the bar charts: `charts`, except of measures for which all flows share a chart of lines."""
     every = charts(sweep, measurements)
     return [chart for chart in every if chart.measure not in TOGETHER] if line_axis(sweep) else every
 
@@ -84,7 +84,7 @@ class Distributions(TypedDict):
 
 
 class PageData(TypedDict):
-    """All input of the page's script, except the figures of sweeps."""
+    """Input of the page's script, except the figures and their selection lists."""
 
     templates: dict[str, PageJson]
     runs: Sequence[str]
@@ -102,7 +102,7 @@ class PageData(TypedDict):
 
 
 def data(content: Content) -> PageData:
-    """Return all input of the page's script."""
+    """Return the input of the page's script, except the figures and their selection lists."""
     sweep, measurements = content.sweep, content.measurements
     plan = layout(sweep.axes, len(content.runs))
     hues = colours(sweep.ccs.values())

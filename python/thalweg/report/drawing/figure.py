@@ -13,8 +13,8 @@ digits. Their columns depend on the kind:
 
 All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
 a heatmap also choice (the value of a selection list for which a cell is shown). A missing column has one value
-everywhere. x (and y of a heatmap) may be numbers or texts: numbers are positioned on an axis, texts are in order of
-appearance.
+everywhere. x (and y of a heatmap) may be numbers or texts: numbers are in ascending order, texts in order of appearance
+or of their type (Enum).
 """
 
 from collections.abc import Mapping
@@ -90,7 +90,8 @@ class Figure:
     def __post_init__(self) -> None:
         """Check the columns of the kind, so that a mistake is detected here and not in a browser.
 
-        Raises `ThalwegError` if one is missing.
+        Raises:
+            ThalwegError: If one is missing.
         """
         missing = [name for name in COLUMNS[self.kind] if name not in self.rows.columns]
         if missing:

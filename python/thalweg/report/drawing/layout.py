@@ -34,7 +34,7 @@ def layout(axes: Sequence[Axis], runs: int) -> Layout:
     if not axes:
         return Layout(None, [], [])
     x = max(range(len(axes)), key=lambda i: (axes[i].is_ordered, len(axes[i].values), i))
-    # Unordered axes and those with few values first: they become panels, and the others become lists.
+    # Unordered axes and those with few values first: they become panels, up to the maximum; later ones become lists.
     rest = sorted((i for i in range(len(axes)) if i != x), key=lambda i: (axes[i].is_ordered, len(axes[i].values), i))
     panels: list[int] = []
     count = runs

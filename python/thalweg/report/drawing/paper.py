@@ -46,8 +46,10 @@ CONFIG: PageJson = {
 def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[Path]:
     """Write each figure as `ID.FORMAT` into a folder, which is created; existing files are replaced.
 
-    All figures are drawn before the first one is written, and each file is written atomically. Raises `ThalwegError` if
-    the format is unknown, or if the folder cannot be written.
+    All figures are drawn before the first one is written, and each file is written atomically.
+
+    Raises:
+        ThalwegError: If the format is unknown, or if the folder cannot be written.
     """
     prepare(directory, form)
     contents = {directory / name: content for name, content in _named(figures, form).items()}
@@ -62,7 +64,8 @@ def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[
 def prepare(directory: Path, form: str) -> None:
     """Check that figures can be written, before any experiment runs; the folder is created.
 
-    Raises `ThalwegError` as `save` does.
+    Raises:
+        ThalwegError: If the format is unknown, or if the folder cannot be written.
     """
     if form not in FORMATS:
         raise ThalwegError(

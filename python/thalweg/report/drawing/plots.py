@@ -1,7 +1,7 @@
 """Vega-Lite templates for each kind of figure; each is a facet of panels that share their axes.
 
 A text `@name` is a placeholder for a value, and a list with only such a text for a list. Columns of rows have fixed
-short names (x, y, low, high, value, series, panel, text), not keys of a scenario. Sizes are set when the figure is
+short names (such as x, y, low, high, series and panel), not keys of a scenario. Sizes are set when the figure is
 shown, because they depend on the available space.
 """
 

@@ -1,4 +1,4 @@
-"""Figures over the sweep of a report, and of single points, for files and for the page's heat maps."""
+"""Figures over the sweep of a report, for files and pages, and of single points, for files."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ MIN_VALUES = 3
 MAX_POINTS = 24
 """Maximum number of points of the sweep with separate figures."""
 LOG_RANGE = 8
-"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
@@ -93,7 +93,7 @@ def _number(text: str) -> float | None:
 
 
 def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return a heat map per measure if the sweep has two ordered dimensions with enough values, otherwise none."""
+    """Return a heat map per chart if the sweep has two ordered dimensions with enough values, otherwise none."""
     ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= MIN_VALUES]
     if len(ordered) < 2:
         return []

@@ -51,7 +51,8 @@ class AdviceRow:
 def write(answer: Answer, paths: Sequence[Path], output: Path) -> None:
     """Write the page as one HTML file; an existing file is replaced only by a complete one.
 
-    Raises `ThalwegError` if `output` cannot be written.
+    Raises:
+        ThalwegError: If `output` cannot be written.
     """
     put(output, html(answer, paths), "the page", "choose another file with `thalweg advise DIR --out FILE`")
 

@@ -69,7 +69,8 @@ class RecordsTable:
 def write(summary: Summary, paths: Sequence[Path], output: Path) -> None:
     """Write the page as one HTML file; an existing file is replaced only by a complete one.
 
-    Raises `ThalwegError` if `output` cannot be written.
+    Raises:
+        ThalwegError: If `output` cannot be written.
     """
     put(output, html(summary, paths), "the page", "choose another file with `thalweg records DIR --out FILE`")
 
@@ -159,7 +160,9 @@ def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
 
 
 def _algorithms(summary: Summary) -> RecordsTable:
-    """Return the table of measures: a column per algorithm, and a row for every measure with a value."""
+    """Return the table of measures: a column per algorithm, and a row for every measure with a value, except
+    completion times.
+    """
     algorithms = list(summary.algorithms.values())
     rows = [
         RecordsRow("Connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),

@@ -111,7 +111,8 @@ class StudyPage:
 def write(page: StudyPage, output: Path) -> None:
     """Write the page as one HTML file; an existing file is replaced only by a complete one.
 
-    Raises `ThalwegError` if `output` cannot be written.
+    Raises:
+        ThalwegError: If `output` cannot be written.
     """
     put(output, html(page), "the study's page", "choose another path with `thalweg reproduce NAME --out DIR`")
 

@@ -31,8 +31,9 @@ def write(run_dirs: Sequence[Path], output: Path) -> None:
 
     A pipe or a device (`/dev/stdout`) is written in place.
 
-    Raises `ThalwegError` if `run_dirs` is empty, a run directory cannot be read (see `thalweg.results.open_run`) or
-    `output` cannot be written.
+    Raises:
+        ThalwegError: If `run_dirs` is empty, a run directory cannot be read (see `thalweg.results.open_run`), or
+            `output` cannot be written.
     """
     if not run_dirs:
         raise ThalwegError("no-run", "a report needs at least one run directory", hint="thalweg report RUN_DIR...")

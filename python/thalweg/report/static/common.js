@@ -1,5 +1,5 @@
 "use strict";
-// Shared code of all pages: instantiates, draws and replaces templates. Sends no network requests.
+// Shared code of all pages: instantiates templates, draws charts, and zooms. Sends no network requests.
 globalThis.thalweg = (() => {
   document.documentElement.dataset.script = "runs";
   const darkness = matchMedia("(prefers-color-scheme: dark)");
@@ -78,8 +78,9 @@ globalThis.thalweg = (() => {
 
   // --- zoom --------------------------------------------------------------------------------------------------------
 
-  // A time range that all charts show. It is set by dragging on a chart, by typing, or with buttons, so that it works
-  // with mouse and keyboard. `whole()` returns both ends of the time, `take(range)` draws a range (null: everything).
+  // A time range that one or several charts show. It is set by dragging on a chart, by typing, or with buttons, so that
+  // it works with mouse and keyboard. `whole()` returns both ends of the time, `take(range)` draws a range (null:
+  // everything).
   const zoom = (toolbar, whole, take) => {
     let range = null;
     const field = (title, end) => {

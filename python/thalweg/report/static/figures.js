@@ -6,7 +6,7 @@
   const { figures, choices } = JSON.parse(document.getElementById("data").textContent);
   const charts = [...document.querySelectorAll(".chart[data-figure]")];
   const states = figures.map(() => ({ hidden: new Set(), zoom: null, isDrawn: false }));
-  // A selection keeps the rows whose column has its value, or none; null: all rows.
+  // A selection keeps the rows whose column has the selected value or no value; null: all rows.
   const chosen = Object.fromEntries(choices.map(({ column, values, has_all }) => [column, has_all ? null : values[0]]));
   const isChosen = (row) => choices.every(({ column }) => chosen[column] === null || row[column] === undefined ||
     row[column] === null || row[column] === chosen[column]);

@@ -37,8 +37,8 @@ class Finding:
 
 
 def findings(sweep: Sweep, measurements: Measurements) -> list[Finding]:
-    """Return the findings on the main measures: per flow its completion time if it completes several transfers,
-    otherwise its goodput.
+    """Return the findings on the main measures. A flow has one on its completion time if it completes several
+    transfers, otherwise on its goodput.
     """
     chosen: list[tuple[str, str | None]] = []
     flows = sweep.flows[:MAX_FLOWS]

@@ -1,10 +1,10 @@
-"""Findings as sentences, derived from the confidence intervals by fixed rules.
+"""Findings as sentences, by fixed rules.
 
-A difference is stated if the intervals show it; otherwise the sentence states that they do not. The rules:
+A sentence about shares or algorithms states whether the confidence intervals show a difference. The rules:
 
 - Share: two unlimited flows compete. At each point the share's interval lies above the even share, below it, or
-  contains it. Where it turns from above to below along the main axis, the sentence names the values between which, or
-  at which, the two are even.
+  contains it. Where it changes sides along the main axis, the sentence names the values between which, or at which,
+  the two are even.
 - Algorithm: if the sweep sets a flow's algorithm, the algorithm with the best mean leads at a point if its interval
   overlaps none of the others.
 - Link, queue and retransmissions: the extremes over all points.
@@ -22,7 +22,7 @@ from thalweg.report.text.labels import joined, key_title, setting, value_text
 from thalweg.report.text.numbers import NARROW
 
 MAX_SERIES = 4
-"""Maximum number of combinations of the other axes with separate sentences; more are counted."""
+"""Maximum number of combinations of the other axes with separate sentences; above it, one sentence counts points."""
 MAX_FLOWS = 4
 """Maximum number of flows that the sentence about retransmissions names."""
 FULL = 0.95

@@ -12,7 +12,7 @@ from thalweg.report.text.numbers import NARROW
 
 @dataclass(frozen=True)
 class ShareLine:
-    """A host of one run, at all points with the same configured CPU share."""
+    """A host of one run, at all points with the same configured CPU share and number of co-tenants."""
 
     run: str
     """Label of the run; empty except in its first line."""
@@ -26,8 +26,8 @@ class ShareLine:
 
 
 def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
-    """Return a line per run, host and configured share; no lines for engines that do not measure shares, such as the
-    simulator.
+    """Return a line per run, host, configured share and number of co-tenants; no lines for engines that do not measure
+    shares, such as the simulator.
     """
     lines = []
     for labelled in runs:

@@ -1,7 +1,7 @@
 """Time series for the page's script: the selection of experiments, the resolution, and the encoding.
 
-Curves are most of a page's size, so they are encoded as 16-bit numbers: 65535 is the end of the experiment, or the
-maximum of the quantity in the experiment. This resolution exceeds that of screens.
+Curves are most of a page's size, so they are encoded as 16-bit numbers: 65535 is the time of the last point, or
+the maximum of the quantity, in the experiment. This resolution exceeds that of screens.
 """
 
 import base64
@@ -46,7 +46,7 @@ class TimelineEntry(TypedDict):
     repetition: int
     seed: str
     end: float
-    """End of the experiment, in seconds."""
+    """Time of the last point, in seconds."""
     curves: dict[str, PageJson]
     drops: list[float | None]
     """Times of drops, in seconds."""

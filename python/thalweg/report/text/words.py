@@ -191,7 +191,7 @@ def _thinning(link: LinkDocument) -> int | None:
 
 
 def _at_points(text: str, count: int, points: int) -> str:
-    """Say where a phrase is true; empty if it is true at no point."""
+    """Return a phrase with the number of points at which it is true; empty if it is true at no point."""
     return "" if not count else text if count == points else f"{text} at {count} of {points} points"
 
 

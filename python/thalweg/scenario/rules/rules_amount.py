@@ -1,7 +1,7 @@
 """Rules about the amount of data of an experiment: one whose data cannot fit into memory is rejected before it runs.
 
-Only predictable amounts are counted: samples of flows that last until the end, random arrivals, and messages of
-applications.
+Only predictable amounts are counted: samples of flows that last until their stop or the end, random arrivals, and
+messages of applications.
 """
 
 from fractions import Fraction
@@ -22,8 +22,8 @@ are written.
 """
 
 MAX_ARRIVALS = 10_000_000
-"""Maximum number of connections, or messages of the application, of a flow in one experiment; the number of connections
-is the same as for `repeat.count`.
+"""Maximum number of connections, or messages of the application, of a flow in one experiment; also the maximum of
+`repeat.count`.
 """
 
 

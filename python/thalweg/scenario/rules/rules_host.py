@@ -23,7 +23,7 @@ SHORTEST_SLICE_NS = 10_000
 LONGEST_SLICE_NS = 10**9
 
 LONGEST_PERIOD_NS = 60 * 10**9
-"""Maximum period; after a longer pause, peers have timed out."""
+"""Maximum period of slices."""
 
 WITH_SHARE = ("cpu_slice", "cpu_slice_jitter", "cpu_per_packet", "cpu_per_ack", "cpu_model")
 """Keys that apply only with a share."""
@@ -32,7 +32,7 @@ TWO_CPUS = 2
 """Maximum number of CPUs of a host: one for the application and one for interrupts."""
 
 LONGEST_COALESCING_NS = 100_000_000
-"""Maximum coalescing time, above that of any network card; drivers allow about 10 ms."""
+"""Maximum coalescing time, above the maximum of common drivers."""
 
 KEYS = ("cpu_share", *WITH_SHARE, *rules_credit.KEYS, "cpus", "co_tenants")
 

@@ -164,9 +164,7 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check that a trace of the reverse path does not repeat if path.rtt has steps, because they have no
-    common period.
-    """
+    """Check that the reverse path has no CSV trace if path.rtt has steps: the trace repeats, and the steps do not."""
     has_rtt_steps = any("rtt" in step for _, step in values.tables(path, "steps"))
     if has_rtt_steps and isinstance(values.trace_of(reverse, folder), traces.Conditions):
         message = "`path.steps` sets rtt, and `path.reverse.trace` is a CSV of changing conditions"

@@ -62,7 +62,8 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
 def split(command: str) -> list[str]:
     """Split a command into words as a shell would, without expanding anything.
 
-    Raises `ValueError` if quotes are not balanced.
+    Raises:
+        ValueError: If quotes are not balanced.
 
     >>> split("curl -o '{out}/a file' http://{server}:{port}/")
     ['curl', '-o', '{out}/a file', 'http://{server}:{port}/']

@@ -159,7 +159,7 @@ def _of_unit(number: Decimal, unit: str, format_: str, keys: KeyPath) -> str | N
     if unit in ("M", "Mb", "Mb/s"):
         candidates: Sequence[str] = ("Mbps",) if unit != "M" or "Mbps" in units else ("MB",)
     elif same := [unit_ for unit_ in units if unit_.lower() == unit.lower()]:
-        # "MBps" and "mB" are ambiguous (bits or bytes, milli or mega); only a wrong case is corrected.
+        # "MBps" and "mB" are ambiguous (bits or bytes, milli or mega); they count as units in the wrong case.
         candidates = same[:1]
     else:
         candidates = OTHER_UNITS.get(unit.lower(), ())

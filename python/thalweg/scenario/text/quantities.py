@@ -146,8 +146,8 @@ def arrival_rate(text: str) -> int | PerSecond:
 
 
 def rate_text(bps: int | Fraction) -> str:
-    """Return a rate as text in the largest unit that it reaches, with four significant digits (from 10,000 Gbps on:
-    in whole Gbps).
+    """Return a rate as text in the largest unit that it reaches, with up to four significant digits (from 10,000 Gbps
+    on: in whole Gbps).
 
     >>> rate_text(24), rate_text(2_500_000)
     ('24bps', '2.5Mbps')
@@ -156,8 +156,8 @@ def rate_text(bps: int | Fraction) -> str:
 
 
 def time_text(ns: int | Fraction) -> str:
-    """Return a time as text in the largest unit up to seconds that it reaches, with four significant digits (from
-    10,000 s on: in whole seconds).
+    """Return a time as text in the largest unit up to seconds that it reaches, with up to four significant digits
+    (from 10,000 s on: in whole seconds).
 
     >>> time_text(500_000_000_000), time_text(1_500_000)
     ('500s', '1.5ms')
@@ -166,7 +166,7 @@ def time_text(ns: int | Fraction) -> str:
 
 
 def exact_time_text(ns: int) -> str:
-    """Return a time as text that `time` parses as the same number of nanoseconds, as short as possible.
+    """Return a time as text that `time` parses as the same number of nanoseconds.
 
     >>> exact_time_text(1_500_000), exact_time_text(12_463_400_000)
     ('1.5ms', '12463400us')

@@ -24,7 +24,7 @@ ALIASES = {
     "hosts": "host",
     "bytes": "size",
 }
-"""Synonyms of keys that edit distance does not find."""
+"""Synonyms of keys, which take precedence over keys with a similar spelling."""
 
 NAMES = {"bbr1": "bbr", "bbrv1": "bbr", "newreno": "reno"}
 """Alternative names of algorithms."""

@@ -32,7 +32,7 @@ class _Study:
 
 
 def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> None:
-    """Record all mistakes."""
+    """Record the mistakes; if parts have any, only those of the parts."""
     part_shapes = shapes(claims, documents, mistakes)
     if mistakes.entries:  # mistakes in parts make the following checks meaningless
         return
@@ -280,7 +280,7 @@ def _figure(figure: PaperFigure, key_path: KeyPath, study: _Study) -> None:
 
 
 def _open_keys(figure: PaperFigure, key_path: KeyPath, shape: Shape, mistakes: Mistakes) -> None:
-    """Reject overlapping points: every varying key must distinguish lines, panels or positions."""
+    """Reject figures whose points overlap: varying keys must distinguish lines, panels or positions."""
     assert figure.value
     if figure.kind not in ("lines", "bars", "heatmap"):
         return

@@ -36,12 +36,12 @@ def values_of(condition: TomlValue) -> list[TomlValue]:
 
 
 def is_one(condition: TomlValue) -> bool:
-    """Return whether a condition selects exactly one value."""
+    """Return whether a condition is a single value, not a list or a range."""
     return not isinstance(condition, dict | list)
 
 
 def decides_derived(key: str) -> bool:
-    """Return whether derived keys depend on a key of the sweep."""
+    """Return whether derived keys of the path, the hosts and the number of flows depend on a key of the sweep."""
     return key.startswith(("path.", "host.")) or key.endswith(".count")
 
 
@@ -72,7 +72,7 @@ def unit(key: str, value: Value | None) -> str:
 def sides(value: Quantity, against: Against | None, keys: Sequence[str]) -> tuple[Quantity, Quantity]:
     """Return a quantity and its reference, which inherits unspecified settings.
 
-    Keys of `where` that another part's sweep (`keys`) lacks are not inherited.
+    Keys of `where` that another part's sweep (`keys`) lacks are not inherited, except derived keys.
     """
     if against is None:
         return value, value

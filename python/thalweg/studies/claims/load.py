@@ -67,7 +67,8 @@ def ready_made() -> dict[str, Path]:
 def find(name: str) -> Path:
     """Return the folder of a study, given by the name of a bundled one or by its folder.
 
-    Raises `ThalwegError` if it does not exist.
+    Raises:
+        ThalwegError: If it does not exist.
     """
     studies = ready_made()
     if name in studies:
@@ -95,8 +96,9 @@ def find(name: str) -> Path:
 def load(folder: Path) -> Study:
     """Read and check a study.
 
-    Raises `ThalwegErrors` with all mistakes in claims.toml, or in a scenario; `ThalwegError` if a file cannot be read
-    or is not TOML.
+    Raises:
+        ThalwegErrors: If claims.toml or a scenario has mistakes.
+        ThalwegError: If a file cannot be read or is not TOML.
     """
     document = read(folder / CLAIMS)
     try:

@@ -67,8 +67,11 @@ class PlannedPart:
 def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
     """Plan a part for an engine.
 
-    The result includes the points that the engine cannot run. Raises `ThalwegErrors` if the overrides of claims.toml
-    are invalid, or the default engine, without a set-up, does not support the scenario.
+    The result includes the points that the engine cannot run.
+
+    Raises:
+        ThalwegErrors: If the overrides of claims.toml are invalid, or the default engine, without a set-up, does not
+            support the scenario.
     """
     table = study.claims.parts[part]
     setup = table.engines.get(engine.name)

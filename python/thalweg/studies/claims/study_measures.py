@@ -1,4 +1,5 @@
-"""Measures defined by a study: arithmetic over measures of a flow, and over their best values among comparable points.
+"""Measures defined by a study: arithmetic over measures of a flow, and over their minimum and maximum among comparable
+points.
 
 bpftune's cost is an example: the distance of an algorithm from the minimum round-trip time and the maximum delivery
 rate that any algorithm reached on the same path.
@@ -46,7 +47,7 @@ def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -
 
 
 def _swept(points: pl.DataFrame) -> list[str]:
-    """Return the keys of the sweep, which contain dots, unlike derived keys."""
+    """Return the keys of the sweep that contain dots; derived keys do not."""
     return [name for name in points.columns if "." in name]
 
 

@@ -103,8 +103,9 @@ class PartData:
     def pick(self, quantity: Quantity) -> Picked:
         """Select the points and values of a quantity.
 
-        Raises `NotRun` if the part was not run, no experiment is complete or no point satisfies its conditions;
-        `NotQuick` if only the full set has such points.
+        Raises:
+            NotRun: If the part was not run, no experiment is complete, or no point satisfies its conditions.
+            NotQuick: If only the full set has such points.
         """
         if self.planned.why_not:
             raise NotRun(self.planned.why_not)
@@ -137,7 +138,7 @@ class PartData:
         return next(lacking, None)
 
     def _no_point(self, conditions: Mapping[str, TomlValue]) -> NotRun:
-        """Return an error with the condition that no point satisfies."""
+        """Return an error that states why such points are excluded, or which condition no point satisfies."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
             if chosen(frame, {key: condition for key, condition in conditions.items() if key in frame.columns}).height:

@@ -1,7 +1,7 @@
 """Quantities with their uncertainty, point by point: a single value, or a comparison of two sides.
 
 Repetitions are independent, so a mean has a Student interval. The two sides are independent as well, unless they are
-two flows of the same experiments. The formulas and their sources are in docs/reference/studies.md.
+from the same experiments. The formulas and their sources are in docs/reference/studies.md.
 """
 
 from collections.abc import Callable
@@ -208,8 +208,11 @@ def of_value(picked: Picked) -> Quantities:
 def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *, is_same: bool) -> Quantities:
     """Compare a quantity with a reference, point by point.
 
-    `is_same`: both are the same measure of the same flow, so a point is not compared with itself. Raises `NotRun` if no
-    points match, `SeveralPartners` if several references match one point.
+    `is_same`: both are the same measure of the same flow, so a point is not compared with itself.
+
+    Raises:
+        NotRun: If no points match.
+        SeveralPartners: If several references match one point.
     """
     points, partner = _partners(picked, other, is_same=is_same)
     value, against = _side(picked, points["experiment"]), _side(other, partner)

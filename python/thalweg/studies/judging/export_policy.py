@@ -46,7 +46,8 @@ def write(content: str, file: Path) -> None:
     """Write a policy file into an existing folder. The folder is not created, because a mistyped path would not be read
     by any server.
 
-    Raises `ThalwegError` if it cannot be written.
+    Raises:
+        ThalwegError: If it cannot be written.
     """
     put(file, content, "the policy", "choose another path with `--policy FILE`", makes_folders=False)
 

@@ -24,7 +24,8 @@ CONFIDENCE = analysis.CONFIDENCE
 def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
     """Judge a claim by the measurements of one engine.
 
-    Raises `ThalwegError` if a point has several references.
+    Raises:
+        ThalwegError: If a point has several references.
     """
     try:
         estimated = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
@@ -86,8 +87,9 @@ def quantities(
 ) -> Quantities:
     """Return a quantity at every point that matches its conditions.
 
-    Raises `NotRun` if nothing was run, no point satisfies its conditions or none has a reference; `SeveralPartners` if
-    a point has several references.
+    Raises:
+        NotRun: If nothing was run, no point satisfies its conditions, or none has a reference.
+        SeveralPartners: If a point has several references.
     """
     data = parts[part]
     if against is None:

@@ -20,12 +20,12 @@ class Judged:
     verdict: ClaimVerdict
     value: float | None = None
     low: float | None = None
-    """Lower end of the 95 % interval; None with one repetition."""
+    """Lower end of the 95 % interval; None if unknown, as with one repetition."""
     high: float | None = None
     n: int | None = None
     """Number of repetitions behind the number, at the point with the fewest; for a sample, the number of its points."""
     points: int = 0
-    """Number of points that were judged, or reduced to the judged number."""
+    """Number of points, or of groups of points along a key, that were judged."""
     where: str = ""
     """Name of the number's point, if there are several."""
     note: str = ""

@@ -62,7 +62,7 @@ def _ranks(values: Numbers) -> Numbers:
 
 def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
     """Return the position of the first crossing of the level, interpolated linearly over the logarithm of the key, or
-    over the key itself if it starts at 0.
+    over the key itself if one of the adjacent values is not positive.
     """
     above = values >= level
     crosses = above[..., 1:] != above[..., :-1]

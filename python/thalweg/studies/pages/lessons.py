@@ -41,7 +41,8 @@ def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
 def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
     """Return the policy that follows from an engine's results, as TOML.
 
-    Raises `ThalwegError` if the study has no policy.
+    Raises:
+        ThalwegError: If the study has no policy.
     """
     if study.claims.policy is None:
         raise no_policy(study)

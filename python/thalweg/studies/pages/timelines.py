@@ -12,8 +12,9 @@ def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
     """Return t_s, value, flow and line (a number per connection) of the quantity, at the first point that satisfies
     the figure's conditions, from the repetition with the median goodput of the figure's first flow with a value.
 
-    Raises `NotRun` if no point does, the part was not run, no experiment is complete, or the engine does not record the
-    quantity of these flows.
+    Raises:
+        NotRun: If no point does, the part was not run, no experiment is complete, or the engine does not record the
+            quantity of these flows.
     """
     if data.planned.why_not or data.run is None:
         raise NotRun(data.planned.why_not or "no experiment is complete")

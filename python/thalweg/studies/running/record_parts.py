@@ -50,7 +50,9 @@ def simulated(
 ) -> "dict[str, Pool]":
     """Run the simulations from which records are drawn, below `directory`; append the outcome of each run.
 
-    Raises `KeyboardInterrupt` if a run was interrupted, `ThalwegError` if an experiment failed.
+    Raises:
+        KeyboardInterrupt: If a run was interrupted.
+        ThalwegError: If the simulator cannot run, or an experiment failed.
     """
     from thalweg import synth
 

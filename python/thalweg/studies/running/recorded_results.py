@@ -62,7 +62,8 @@ def size(*, quick: bool) -> str:
 def read(study: Study) -> Recorded:
     """Return the latest results by engine, then by set; empty if nothing was recorded.
 
-    Raises `ThalwegError` if the file is damaged.
+    Raises:
+        ThalwegError: If the file is damaged.
     """
     file = study.folder / FOUND
     if not file.is_file():
@@ -88,12 +89,14 @@ def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> RecordedSe
 
 
 def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
-    """Write the current results, and keep those of other engines. Returns the file.
+    """Write the current results, and keep those of other engines and sets. Returns the file.
 
     If some experiments already existed, the earlier duration is kept, provided that it is for the same number of
     experiments.
 
-    Raises `ThalwegError` if the file is damaged, `OSError` if it cannot be written.
+    Raises:
+        ThalwegError: If the file is damaged.
+        OSError: If the file cannot be written.
     """
     engines, name = read(study), size(quick=quick)
     before = engines.get(reproduced.engine.name, {}).get(name)

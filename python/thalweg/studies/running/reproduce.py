@@ -52,7 +52,7 @@ class Reproduced:
 
     @property
     def exit_code(self) -> Exit:
-        """Exit code: FINE if everything was run, FAILED if an experiment failed, or INTERRUPTED."""
+        """The largest exit code of its runs; FINE if nothing was run."""
         return max((outcome.exit_code for outcome in self.outcomes), default=Exit.FINE)
 
     @property
@@ -88,8 +88,9 @@ class Reproduced:
 def plan(study: Study, engine: Engine, capabilities: Capabilities, *, quick: bool) -> Reproduced:
     """Plan all parts of a study.
 
-    Raises `ThalwegErrors` if the overrides of claims.toml are invalid, or the default engine, without a set-up, does
-    not support a scenario.
+    Raises:
+        ThalwegErrors: If the overrides of claims.toml are invalid, or the default engine, without a set-up, does not
+            support a scenario.
     """
     planned_parts = {
         part: prepare(study, part, engine, capabilities.engines, quick=quick) for part in study.claims.parts
@@ -112,8 +113,8 @@ def run(
     """Run the missing experiments of every part into `directory`, and judge the claims; Ctrl-C stops the run, but not
     the evaluation.
 
-    A point gets no further repetitions once its claims are settled, if all of them have a tolerance. `report` receives
-    the progress of the parts of records.
+    Points whose claims have tolerances may get fewer repetitions than planned (`Schedule`). `report` receives the
+    progress of the parts of records.
     """
     start, claims = clock(), planned.study.claims.claims
     planned.parts = {part: _data(planned, part, None) for part in planned.planned_parts}
@@ -135,7 +136,7 @@ def run(
     else:
         for part, schedule in schedules.items():
             schedule.note(planned.directories[part])
-    if not planned.judged:  # this engine runs no part of the study
+    if not planned.judged:  # no part with a scenario was run
         planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
     finished_pairs = {part: finished(planned.parts[part].run) for part in schedules}
     planned.experiments = drawn_from + sum(

@@ -1,4 +1,4 @@
-"""Repeats each point until every claim on it is settled, or the maximum number of repetitions is reached.
+"""Repeats each point until its claims' intervals are as narrow as their tolerances, or all repetitions are run.
 
 The plan is not changed. Repetitions that were not needed are listed in the run directory, so that they do not count as
 missing.
@@ -43,12 +43,12 @@ class Schedule:
         return [(experiment.experiment, experiment.repetition) for experiment in self.plan.experiments]
 
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
-        """Return the first repetitions of every point, or all repetitions."""
+        """Return the first repetitions of every point; all of them, unless the run may stop early."""
         counts = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
         return self._schedule(counts)
 
     def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
-        """Return further repetitions at points where an interval is too wide; empty if all are narrow enough.
+        """Return further repetitions at points where an interval is too wide.
 
         Points that no claim uses, or that a claim uses without a tolerance or with a measure of the study, get all
         repetitions.

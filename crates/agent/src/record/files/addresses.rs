@@ -6,7 +6,7 @@ use super::key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-/// The part of an address that is recorded.
+/// The form of recorded addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Addresses {
     /// The complete address.
@@ -47,8 +47,8 @@ impl Addresses {
         Rc::from(text)
     }
 
-    /// Returns whether the peer's port is recorded for connections that the peer opened. Port and time together may
-    /// identify one customer behind a shared address, so the port is treated like the address.
+    /// Returns whether the peer's port is recorded for connections that the peer opened, or may have opened. Port and
+    /// time together may identify one customer behind a shared address, so the port is treated like the address.
     pub fn keep_remote_ports(&self) -> bool {
         matches!(self, Addresses::Whole)
     }

@@ -27,7 +27,7 @@ pub struct Disk {
     last: u64,
     /// Unreadable files, which are not merged; they are removed only to keep the size limit.
     aside: BTreeSet<Name>,
-    /// Time and reason of the last failed merge.
+    /// Time and reason of the last failed merge; `None` after a successful one.
     failed: Option<(Instant, String)>,
     /// The fields of [`Health`] that are about files.
     health: Health,

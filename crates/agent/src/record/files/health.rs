@@ -5,9 +5,9 @@
 pub struct Health {
     /// Rows that are in memory now.
     pub rows_waiting: u64,
-    /// Rows that are in complete files.
+    /// Rows that were written to complete files.
     pub rows_written: u64,
-    /// Rows that were dropped because the disk rejected writes for too long.
+    /// Rows that were dropped because the queue was full: the disk rejected writes, or was too slow.
     pub rows_lost: u64,
     /// Files written by flushes.
     pub files_written: u64,

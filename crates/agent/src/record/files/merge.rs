@@ -21,7 +21,7 @@ use thalweg_trace::RecordRow;
 pub enum Failure {
     /// A file cannot be read.
     Unreadable(Name, io::Error),
-    /// The merged file cannot be written.
+    /// The merged file cannot be written, or its parts cannot be removed.
     Write(io::Error),
     /// The merge was cancelled.
     GivenUp,

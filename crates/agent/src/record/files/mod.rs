@@ -7,7 +7,7 @@
 //!                fit is dropped and counted)
 //! ```
 //!
-//! The daemon's thread does no disk I/O: a write that takes seconds costs memory, but loses no events.
+//! The daemon's thread does not write the files: a write that takes seconds costs memory, but loses no events.
 //! `docs/reference/records.md` lists the guarantees to readers, and why they hold after a kill at any time.
 
 mod addresses;
@@ -38,8 +38,8 @@ pub use writer::Writer;
 /// Rows of records in memory.
 type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 
-/// Transfers and connections have separate row groups. Half of the columns of one kind are empty in the other, so
-/// separate groups are smaller and faster, and a reader of one kind can skip the other.
+/// Kind of the rows of transfers, which have other row groups than the rows of connections: half of the columns of one
+/// are empty in the other, so separate groups are smaller and faster, and a reader of one can skip the other.
 const TRANSFER: &str = "transfer";
 
 /// Minimum number of rows of a row group, if there are enough rows; a group has less than twice this number. It takes

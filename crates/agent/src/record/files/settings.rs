@@ -15,11 +15,11 @@ const MIN_FLUSH: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// Folder of the files (--out).
     pub folder: PathBuf,
-    /// Maximum time that rows wait in memory (--flush).
+    /// Interval between flushes (--flush).
     pub flush: Duration,
     /// The time that a merged file covers (--rotate).
     pub rotate: Duration,
-    /// The size at which files are merged, even if --rotate has not passed (--rotate-size).
+    /// The size in bytes at which files are merged, even if --rotate has not passed (--rotate-size).
     pub rotate_bytes: u64,
     /// Maximum size of all files together in bytes (--max-size).
     pub max_bytes: u64,

@@ -4,14 +4,14 @@ use super::{GROUP_ROWS, Health, Rows};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Maximum number of rows that wait while the disk rejects writes: about 45 MB of memory, or an hour at 18 connections
-/// a second.
+/// Maximum number of queued rows, for when the disk rejects writes: about 45 MB of memory, or an hour at 18 rows a
+/// second.
 pub const MAX_ROWS: usize = 8 * GROUP_ROWS;
 
 /// Number of rows at which a flush begins before it is due.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
-/// Number of buffers that are kept for reuse. Allocating one from the system, page by page, takes as long as filling
+/// Maximum number of buffers kept for reuse. Allocating one from the system, page by page, takes as long as filling
 /// it.
 const MAX_SPARE: usize = 4;
 

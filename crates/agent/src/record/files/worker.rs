@@ -55,7 +55,7 @@ fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
     Ok(())
 }
 
-/// Publishes the writer's state, and logs changes of it.
+/// Publishes the writer's state, and logs when a problem begins, changes or ends.
 fn report(disk: &Disk, waiting: &Waiting, trouble: Option<String>) {
     waiting.files(disk.health());
     let before = waiting.trouble(trouble.clone());

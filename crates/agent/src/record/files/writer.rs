@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 use thalweg_trace::RecordRow;
 
-/// Number of rows that are converted to columns together: as many as fit in the first-level cache.
+/// Number of rows that are converted to columns together: few enough for the first-level cache.
 const ROWS_AT_ONCE: usize = 16;
 
 /// Writes rows into a folder of records. After [`Writer::open`], all disk I/O happens in a separate thread, so only
@@ -32,7 +32,8 @@ impl Writer {
     /// Creates the folder of records, or opens an existing one.
     ///
     /// # Errors
-    /// If the settings are inconsistent, the folder is not writable, or another agent writes to it.
+    /// If the settings are inconsistent, the folder is not writable, another agent writes to it, or the thread cannot
+    /// be created.
     pub fn open(settings: Settings) -> Result<Writer, Problem> {
         let (folder, flush) = (settings.folder.clone(), settings.flush);
         let disk = Disk::open(settings)?;
@@ -94,7 +95,7 @@ impl Writer {
     /// Flushes all rows, and ends the writer thread.
     ///
     /// # Errors
-    /// If some rows could not be written.
+    /// If the remaining rows could not be written.
     pub fn finish(mut self) -> Result<(), Problem> {
         let joined = self.end();
         let Health { rows_waiting, trouble, .. } = self.waiting.health();

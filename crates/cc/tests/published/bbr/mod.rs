@@ -28,7 +28,8 @@ fn run(path: Path, params: &[(&str, f64)], end: &str) -> Pipe {
     pipe
 }
 
-/// Returns the runs of rows with the same value of `name`: the value, the first row, and the first row after the run.
+/// Returns the completed runs of rows with the same value of `name`: the value, the first row, and the first row after
+/// the run.
 fn phases<'a>(pipe: &'a Pipe, name: &str) -> Vec<(f64, &'a Row, &'a Row)> {
     let mut phases = Vec::new();
     let mut start = 0;

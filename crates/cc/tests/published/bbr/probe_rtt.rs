@@ -25,7 +25,7 @@ fn probe_rtt_sets_cwnd_to_four_for_200_ms_and_a_round_and_then_restores_it() {
 
 #[test]
 fn probe_rtt_lasts_a_round_where_that_is_longer_than_200_ms() {
-    // Four packets take 464 ms to send.
+    // Four packets take 463 ms to send.
     let pipe = run(Path::new("100kbps", "100ms", 2_000), &[], "60s");
     let (start, end) = phase(&pipe, PROBE_RTT);
     let drained = pipe.rows.iter().find(|row| row.at >= start.at && row.inflight <= Packets(4)).expect("it drains");

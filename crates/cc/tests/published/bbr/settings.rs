@@ -1,4 +1,4 @@
-//! Tests that each parameter has its documented effect.
+//! Tests of the effects of parameters.
 
 use super::{DRAIN, PROBE_BW, PROBE_RTT, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
@@ -30,7 +30,7 @@ fn the_drain_and_cruising_gains_are_configurable() {
         assert!(gains.iter().any(|measured| is(*measured, gain)), "{gain} is missing: {gains:?}");
     }
     assert!(gains.iter().all(|gain| [1.25, 0.9, 0.95].iter().any(|expected| is(*gain, *expected))), "{gains:?}");
-    // Each cruise lasts six round trips although its gain is not 1: a gain below 1 does not end with the queue.
+    // Each cruise lasts six round trips: an empty queue does not end it, although its gain is below 1.
     let cruises = probing_phases(&pipe).into_iter().filter(|(gain, ..)| is(*gain, 0.95));
     for (_, start, end) in cruises.skip(1) {
         assert!((240..270).contains(&(end.since(start).0 / 1_000_000)), "{}", end.since(start));

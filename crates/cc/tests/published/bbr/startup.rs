@@ -14,7 +14,7 @@ fn startup_doubles_the_rate_each_round_and_ends_three_rounds_after_a_plateau() {
     for (round, bw_bps) in bw.range(3..) {
         assert!(*bw_bps > 1.7 * bw[&(round - 1)], "round {round}: {bw:?}");
     }
-    // The next round brings at most the last quarter, so it is the first without enough growth.
+    // In the next round the bandwidth grows by at most a quarter, so that round is the first without enough growth.
     let last_growth = *bw.keys().last().expect("it grew");
     assert!((5..=7).contains(&last_growth), "the pipe holds 17 initial windows: {bw:?}");
     assert_eq!(end.value("round") as u64, last_growth + 3, "{bw:?}");

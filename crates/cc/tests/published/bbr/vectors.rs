@@ -2,8 +2,8 @@
 //! programs `bbr_tuned` and `bbr_auto` against the same file.
 //!
 //! A case consists of a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each
-//! call: the inputs of the controller, `>`, and its outputs. A value is valid until a line changes it. Times are in
-//! nanoseconds, and in milliseconds on the coarse clock. State variables have the kernel's names.
+//! call: the inputs of the controller, `>`, and its outputs. A value is valid until a line changes it. Input times are
+//! in nanoseconds; state variables have the kernel's names and units, with milliseconds on the coarse clock.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
@@ -138,7 +138,7 @@ fn ack_values(ack: &Ack) -> Values {
 /// A call of the controller with the window, which records the random numbers that are drawn.
 type Body<'call> = dyn FnMut(&mut dyn Controller, &mut Window, &mut Vec<u64>) + 'call;
 
-/// A controller whose calls are recorded.
+/// A controller whose calls are recorded, except `undo`.
 #[derive(Debug)]
 struct Recorder {
     inner: Box<dyn Controller>,

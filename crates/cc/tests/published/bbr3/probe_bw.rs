@@ -8,7 +8,7 @@ use crate::path::Path;
 use crate::pipe::{Pipe, Row};
 use thalweg_units::{Packets, Probability, Rate, Span};
 
-/// Limits the application to 40 packets every 20 ms, half of the path's rate.
+/// Limits the application to 40 packets every 20 ms, about half of the path's rate.
 fn limit(pipe: &mut Pipe) {
     pipe.limit_application(Packets(40), Span::from_millis(20));
 }
@@ -185,7 +185,7 @@ fn a_21_handling_loss_during_probe_up_after_inflight_longterm_is_set() {
         let before = set.value("inflight_longterm_packets");
         wait_for_phase(&mut pipe, UP);
         let next = pipe.transmissions();
-        // Drop all packets that the probe sends from now on, far more than 2 %.
+        // Drop the next 12 packets of the probe, far more than 2 %.
         pipe.path().lose.extend(next..next + 12);
         let end = wait_for_end(&mut pipe, "1s");
         assert_eq!(state(&end), (PROBE_BW, Some(DOWN)));

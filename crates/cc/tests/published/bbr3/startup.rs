@@ -19,7 +19,7 @@ fn a_1_exiting_startup_on_bandwidth_plateau() {
     }
 }
 
-/// 20 packets every 10 ms: half of the path's rate.
+/// 20 packets every 10 ms: about half of the path's rate.
 const LIMITED: (Packets, Span) = (Packets(20), Span::from_millis(10));
 
 #[test]

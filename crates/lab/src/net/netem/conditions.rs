@@ -13,7 +13,7 @@ type Series<T> = Vec<(Span, T)>;
 /// The conditions of a link over time.
 #[derive(Debug)]
 pub(super) struct Conditions {
-    /// Rates, the first at 0; empty if there is no limit.
+    /// Rates, the first at 0 (checked by the module `refused`); empty if there is no limit.
     pub rates: Series<Rate>,
     /// Propagation delays, the first at 0.
     pub delays: Series<Span>,
@@ -23,7 +23,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Returns the conditions of a link until the end of the experiment, if its end is fixed.
+    /// Returns the conditions of a link. `end` is the end of the experiment; `None` if it is not fixed.
     ///
     /// # Errors
     /// The reason why queue disciplines cannot implement the profile, as the end of a sentence about netem.

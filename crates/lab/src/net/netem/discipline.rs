@@ -25,7 +25,7 @@ pub(super) fn words(queue: &Queue, buffer: Buffer) -> String {
                 Buffer::Bytes { bytes } => bytes.0.max(FRAME_BYTES),
                 Buffer::Packets { packets } => packets.0.max(1).saturating_mul(FRAME_BYTES),
             };
-            // `tc` parses it as a 32-bit number.
+            // `tc` parses `memlimit` as a 32-bit number.
             format!("cake unlimited memlimit {} rtt {}", memory.min(u64::from(u32::MAX)), time(*rtt_ns))
         }
         _ => format!("{} limit {} {}", queue.name(), packets(buffer), parameters(queue)),

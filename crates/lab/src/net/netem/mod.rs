@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Stages in brackets exist if the experiment needs them. A packet passes the stages in the order of the plan. Each
-//! stage is alone on an interface; `f-loss` and similar devices are ifb devices, to which a filter redirects incoming
-//! or outgoing packets. A classful tree could hold several stages on one interface, but netem's counters have been
-//! wrong in such trees in several kernels, and newer kernels refuse duplicates there.
+//! stage except aggregation is alone on an interface; `f-loss` and similar devices are ifb devices, to which a filter
+//! redirects incoming or outgoing packets. A classful tree could hold several stages on one interface, but netem's
+//! counters have been wrong in such trees in several kernels, and newer kernels refuse duplicates there.
 //!
 //! **The queue** is htb with a single class, because it accepts new rates while packets wait, or tbf on kernels without
 //! htb. Sizes are those of IP packets (`stab overhead -14` subtracts the Ethernet header). A packet leaves htb when its
@@ -42,14 +42,14 @@
 //! packets pass immediately, the others wait for D.
 //!
 //! Deviations from the plan:
-//! - except in virtual time and with up traffic, a packet smaller than the path's MTU (a SYN, the last one of a
-//!   transfer) has the transmission time of a full one;
+//! - unless each forward packet is held for its own transmission time, a forward packet smaller than the path's MTU (a
+//!   SYN, the last one of a transfer) has the transmission time of a full one;
 //! - a buffer smaller than a packet is enlarged to one packet, because htb's queue must accept every packet before it
 //!   can pass; a comment in the log reports it;
-//! - after a pause, and after late timers, the data of [`TIMER_SLACK`], but at least half a packet, leaves at once; not
-//!   in virtual time, where no timer is late;
-//! - the delay of both directions changes for packets on the reverse path, so that a change of the forward delay takes
-//!   effect later by the forward delay;
+//! - after a pause, and after late timers, the data of [`TIMER_SLACK`], but at least half a packet, leaves at once; in
+//!   virtual time only the data of 2 us;
+//! - the delay of both directions changes for packets on the reverse path, so that a change of the delay of ACKs takes
+//!   effect later by the delay of the data;
 //! - cake's limit counts memory, of which a packet takes more than its size;
 //! - random numbers are the kernel's, and do not depend on the experiment's seed.
 //!
@@ -132,7 +132,8 @@ impl Line {
     }
 }
 
-/// One direction: the incoming and the outgoing interfaces, and the first letter of its device names.
+/// One direction: its link with the conditions, the first letter of its device names, and the incoming and the outgoing
+/// interfaces.
 struct Direction<'a> {
     link: &'a Link,
     conditions: &'a Conditions,
@@ -224,7 +225,7 @@ impl Shaping {
         !line.is_empty()
     }
 
-    /// Builds the reverse path to a sender, including all of the delay.
+    /// Builds the netem on the reverse path to a sender, which has all of the delay.
     fn delay(
         &mut self,
         experiment: &Experiment,
@@ -232,7 +233,7 @@ impl Shaping {
         (place, interface): (&Place, &str),
         ways: &BTreeMap<Span, Span>,
     ) {
-        // Where timers may be late, real hosts take this time anyway.
+        // Outside of virtual time, real hosts take this time anyway.
         let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
         let link = &experiment.reverse;
         let up = experiment.has_up_traffic();
@@ -421,8 +422,8 @@ fn device_mac(name: &str) -> String {
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
-/// Returns the forward and reverse delay over time: propagation, and the transmission times of a full packet forward
-/// (unless each packet is held for its own, `is_line`) and of one of size `back` on the reverse path.
+/// Returns the sum of the forward and reverse delay over time: propagation, and the transmission times of a full packet
+/// forward (unless each packet is held for its own, `is_line`) and of one of size `back` on the reverse path.
 fn ways((forward, is_line): (&Conditions, bool), (reverse, back): (&Conditions, Bytes)) -> BTreeMap<Span, Span> {
     let there: &[(Span, Rate)] = if is_line { &[] } else { &forward.rates };
     let rates = there.iter().chain(&reverse.rates).map(|(at, _)| *at);

@@ -71,14 +71,14 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
         return cannot(&format!("{key}.jitter"), "supports at most 4 s");
     }
     let Queue::Red { min_bytes, avpkt_bytes, burst, .. } = link.queue else { return Ok(()) };
-    // tc-red(8): these parameters determine the weight of the average; otherwise `tc` finds no valid weight.
+    // `tc` derives the weight of the average from these parameters, and finds none for a smaller burst (tc-red(8)).
     if (u64::from(burst) + 1).saturating_mul(avpkt_bytes.0) < min_bytes.0.saturating_add(avpkt_bytes.0) {
         return cannot(&format!("{key}.queue.burst"), "requires a burst of at least min / avpkt for red");
     }
     Ok(())
 }
 
-/// Rejects stages that would have to share an interface.
+/// Rejects unsupported combinations of stages, most of which would have to share an interface.
 fn of_stages(experiment: &Experiment) -> Result<(), Error> {
     let (forward, reverse) = (&experiment.forward, &experiment.reverse);
     let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Probability::NEVER;
@@ -201,7 +201,8 @@ pub(crate) fn in_virtual_time(error: Error) -> Error {
     Error { hint: hint.to_owned(), ..error }
 }
 
-/// Returns the error for a command that the kernel rejected, because it lacks a discipline, a device or a filter.
+/// Converts the error of a command that failed: to `old-tc` if `tc` does not know a discipline, else to `no-qdisc`.
+/// `no-tool` stays unchanged.
 pub(super) fn by_kernel(error: Error) -> Error {
     if error.code == "no-tool" {
         return error;

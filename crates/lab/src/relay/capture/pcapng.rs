@@ -12,7 +12,7 @@ pub(super) const ENHANCED_PACKET: u32 = 6;
 /// LINKTYPE_RAW covers both, but libpcap 1.10 refuses a file with two interfaces of that type.
 const IPV4: u16 = 228;
 const IPV6: u16 = 229;
-/// Number of stored bytes per packet: IP and TCP headers with all their options.
+/// Maximum number of stored bytes per packet: IP and TCP headers with all their options.
 pub(super) const SNAP_LEN: usize = 128;
 
 pub(super) const END_OF_OPTIONS: u16 = 0;

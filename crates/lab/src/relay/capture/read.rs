@@ -7,10 +7,10 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use thalweg_units::{Bytes, Time};
 
-/// Maximum length of a block that the recorder writes, in bytes.
+/// Maximum accepted length of a block's body in bytes; those of the recorder are shorter.
 const MAX_BLOCK_BYTES: usize = 1 << 12;
 
-/// Passes every packet of a capture, in the order in which they were offered.
+/// Passes every packet of a capture to `take`, in the order in which they were offered.
 ///
 /// # Errors
 /// If the file cannot be read, is not a capture, or ends within a block.

@@ -43,7 +43,7 @@ impl Recorder {
     /// Creates the file, for packets of one IP version.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// If the file or the thread cannot be created.
     pub fn create(path: &Path, is_ipv6: bool) -> Result<Recorder, Error> {
         let file = File::create(path).map_err(|error| not_written(path, &error))?;
         let (full, to_write) = mpsc::sync_channel(WAITING);
@@ -94,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// Returns the time since `since`; zero if the clocks of the two directions differ slightly.
+/// Returns the time since `since`; zero if `since` is later, because the times of the two directions differ slightly.
 fn waits_for(since: Time, now: Time) -> Span {
     Span(now.0.saturating_sub(since.0))
 }

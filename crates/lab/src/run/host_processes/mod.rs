@@ -1,9 +1,9 @@
 //! The host processes of an experiment, which receive commands and report events.
 //!
-//! Every wait for an answer has a timeout: a host that reports nothing, exits, or does not read its commands stops the
-//! experiment, and the error quotes the end of its standard error. Threads serve the pipes, so that a host that does
-//! not read cannot block the engine. Dropping the value closes the standard input of every host, on which hosts exit;
-//! those that have not exited after [`EXIT_TIMEOUT`] are killed with their process group.
+//! Each wait for the answer to a command has a timeout: a host that does not answer or exits stops the experiment. If
+//! it exits, the error quotes the end of its standard error. Threads serve the pipes, so that a host that does not read
+//! cannot block the engine. Dropping the value closes the standard input of every host, on which hosts exit; those that
+//! have not exited after [`EXIT_TIMEOUT`] are killed with their process group.
 
 use super::Failure;
 use crate::error::Error;
@@ -90,10 +90,10 @@ impl<'a> HostProcesses<'a> {
         HostProcesses { hosts: Vec::new(), output, output_sender, is_cancelled, events_since_check: 0 }
     }
 
-    /// Adds a host, whose number is the count of earlier ones. `child` has pipes for input and output.
+    /// Adds a host, whose number is the count of earlier ones. `child` must have pipes for input and output.
     ///
     /// # Errors
-    /// If the system refuses to create a thread.
+    /// If `child` has no pipes, or the system refuses to create a thread.
     pub fn add(&mut self, name: &str, mut child: Child, kind: Kind) -> Result<(), Error> {
         let number = self.hosts.len();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -172,7 +172,7 @@ impl<'a> HostProcesses<'a> {
     /// Returns the next event of any host with the host's number, or `None` at `until`.
     ///
     /// # Errors
-    /// If a host cannot continue, or the user requested a stop.
+    /// If a host reports a failure, exits or sends an invalid event, or the user requested a stop.
     pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.try_receive()? {
             Some((number, output)) => self.event_of(number, output).map(Some),

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A row of `flows` is a connection. Its flow is named after the protocol and the port of the service, the smaller of
-//! the two ports: `tcp-5201`. The data of a connection is that of its busier direction; the sockets at the sender of
-//! that direction are sampled.
+//! the two ports: `tcp-5201`. The data of a connection is that of its busier direction, and its samples are those of
+//! the socket at the sender of that direction.
 
 mod report;
 mod sockets;
@@ -36,7 +36,7 @@ const STATUS: Span = Span::from_secs(1);
 ///
 /// # Errors
 /// `no-packet-socket` or `no-inet-diag`: the kernel refuses an interface that observation requires. `no-resources`: it
-/// refuses to create a thread.
+/// refuses to create a thread. `bad-command`: a command other than `start` arrived first.
 pub fn observe(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -89,7 +89,7 @@ fn is_stopped(stage: &Stage<'_>, clock: &Clock, until: Time) -> bool {
 struct Status {
     receiver: IpAddr,
     /// Smallest one-way delays so far, forward and reverse: those of the empty path, with which a session begins. The
-    /// plan does not tell them, because netem has the propagation delays of both directions on the reverse path.
+    /// plan's delays are not used, because netem has the propagation delays of both directions on the reverse path.
     min_us: [f64; 2],
     at: Time,
     before: [Totals; 2],
@@ -122,7 +122,7 @@ impl Status {
             self.min_us[way] = self.min_us[way].min(row.delays.min_us().unwrap_or(f64::INFINITY));
         }
         let elapsed_s = now.since(self.at).as_secs_f64();
-        // The direction that carries more bytes is the one with a queue.
+        // The direction that carries more bytes is assumed to be the one with a queue.
         let bytes = |way: usize| totals[way].bytes.saturating_sub(self.before[way].bytes);
         let way = usize::from(bytes(1) > bytes(0));
         let (total, before) = (totals[way], self.before[way]);

@@ -31,7 +31,8 @@ pub struct Watched {
     pub algorithm: String,
     pub info: TcpInfo,
     pub is_closed: bool,
-    /// Samples that differ from the previous one in sent segments or acknowledged bytes.
+    /// The first sample, and those that differ from the previous one in sent segments or acknowledged bytes; at most
+    /// [`MAX_SAMPLES`] of all connections of the namespace.
     pub samples: Vec<(Time, TcpInfo, CcInfo)>,
     /// Histogram of the smoothed round-trip times of these samples.
     pub rtts: Histogram,

@@ -14,7 +14,7 @@ pub(super) struct Account {
     /// Transfers whose end was detected without the requested timestamp.
     pub(super) stamps_missing: u64,
     opened: u64,
-    /// Lateness of opened connections and of requests.
+    /// Lateness of opened connections, and of further requests and messages.
     lateness: Histogram,
     worst_lateness: Span,
     second_worst_lateness: Span,
@@ -58,11 +58,11 @@ impl Account {
     }
 
     /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and
-    /// connections that were opened so late that they bunched. Completion times are relative to the opening, so
-    /// lateness alone does not change them. Bunching does: connections that should start apart start together. It is
-    /// reported if both the 99th percentile and the second-largest lateness exceed the larger of an RTT and 10 ms,
-    /// because closer connections would share the path anyway. `off_cpu` is added to this limit: lateness while the
-    /// scenario keeps the host off its CPU is intended.
+    /// connections that were opened so late that they bunched. Completion times, except those of messages of
+    /// applications, are relative to the actual start, so lateness alone does not change them. Bunching does:
+    /// connections that should start apart start together. It is reported if both the 99th percentile and the
+    /// second-largest lateness exceed the larger of an RTT and 10 ms, because closer connections would share the path
+    /// anyway. `off_cpu` is added to this limit: lateness while the scenario keeps the host off its CPU is intended.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;

@@ -31,7 +31,7 @@ const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 /// A timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GeneratorEvent {
-    /// A series opens its next connection.
+    /// A series opens its next connection, or its application is woken.
     Open { series: usize },
     /// The application of a connection sends its next request.
     Request { id: usize },
@@ -49,7 +49,7 @@ pub(super) struct Connections {
     pub(super) agenda: Agenda,
     pub(super) timers: Timers<GeneratorEvent>,
     pub(super) epoll: OwnedFd,
-    /// Finished transfers, in order of their ends.
+    /// Transfers that have ended, completed or not, in the order in which they were recorded.
     pub(super) ended: Vec<Ended>,
     /// Number of SYN retransmissions, by connection; zeros are omitted.
     pub(super) syn_retransmits: HashMap<Who, u64>,
@@ -103,7 +103,7 @@ impl Connections {
         }
     }
 
-    /// Opens the next connection of a series, which was due at this time.
+    /// Opens the next connection of a series, or wakes its application, which was due at this time.
     pub(super) fn open(&mut self, series: usize, due: Time) -> Result<(), Error> {
         if let Some(wake) = self.agenda.wake(series, due) {
             return self.run_app(series, wake);
@@ -376,7 +376,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Handles a connection that the kernel has given up: its transfer ends incomplete, and its series continues.
+    /// Handles a connection that the kernel has given up: its transfers end. Its series continues, unless it is that of
+    /// an application, which ends.
     fn lose(&mut self, mut connection: Connection) {
         let (now, series) = (self.clock.now(), connection.series);
         self.note_all(&mut connection, now);

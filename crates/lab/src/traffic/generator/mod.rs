@@ -44,14 +44,14 @@ const EVENTS: usize = 1024;
 /// Longest time slice of a competing process, for any configuration of the kernel.
 const TURN: Span = Span::from_millis(10);
 
-/// Maximum number of timers that are handled before sockets and commands. Otherwise, a series that fails and reopens
-/// without a pause would starve them.
+/// Maximum number of timers that are handled in one iteration. Otherwise, a series that fails and reopens without a
+/// pause would starve sockets and commands.
 const TIMERS_IN_A_TURN: usize = 1024;
 
 /// Runs a sender until the command `stop`.
 ///
 /// # Errors
-/// If an algorithm is unavailable, there are too few descriptors or ports, or the kernel does not list its connections.
+/// Those of [`crate::traffic::play`], except the ones of receiving.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;

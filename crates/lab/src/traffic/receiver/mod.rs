@@ -52,7 +52,8 @@ const UDP_BUFFER: usize = 8 << 20;
 /// Runs a host that only receives, until the command `stop`.
 ///
 /// # Errors
-/// If the port is in use, or there are too few descriptors.
+/// If the port is in use, there are too few descriptors, the flows' congestion controls are not supported, or a command
+/// other than `start` arrives first.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let mut sink = prepare(experiment, part, stage.commands.wakeup())?;
     stage.wait_for_start()?;
@@ -71,7 +72,8 @@ impl Receiving {
     /// Starts the thread, which listens when this returns.
     ///
     /// # Errors
-    /// If the port is in use, or there are too few descriptors.
+    /// If the port is in use, there are too few descriptors, the flows' congestion controls are not supported, or the
+    /// system refuses to create a thread.
     pub(super) fn start(experiment: &Experiment, part: &Part) -> Result<Receiving, Error> {
         let wakeup = Wakeup::open().map_err(limits::exhausted)?;
         let mut sink = prepare(experiment, part, wakeup.as_fd())?;
@@ -116,7 +118,8 @@ fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Resu
 /// Returns whether connections with ECN come from DCTCP.
 ///
 /// # Errors
-/// `mixed-ecn` if some do and others do not, `unknown-cc` if this kernel lacks dctcp.
+/// `mixed-ecn` if some do and others do not, `unknown-cc` or `cc-not-allowed` if dctcp cannot be used,
+/// `too-many-connections` if no descriptor is left.
 fn receives_from_dctcp(experiment: &Experiment, part: &Part) -> Result<bool, Error> {
     let flows: Vec<&Flow> = part.receives.iter().flatten().map(|flow| &experiment.flows[*flow]).collect();
     let Some(dctcp) = flows.iter().find(|flow| flow.cc == DCTCP) else { return Ok(false) };

@@ -5,7 +5,7 @@
 //! runs late. Timestamps are enabled once the connection is established and before its first byte, so that their
 //! numbers count bytes of the stream on every kernel (OPT_ID_TCP, since Linux 6.2, would permit it at any time). If the
 //! kernel refuses timestamps, and for flows that stop during a transfer, the number of unacknowledged bytes is polled
-//! about every millisecond instead.
+//! instead: every millisecond, or less often with many connections.
 //!
 //! Nagle's algorithm is off, so that the last, short segment of a transfer leaves immediately. MSG_MORE on all writes
 //! except the last prevents short segments before it.
@@ -188,7 +188,7 @@ impl Connection {
     }
 
     /// Returns the number of bytes that the kernel has not accepted, of the first transfer with any; `u64::MAX` if that
-    /// transfer is unlimited.
+    /// transfer is unlimited, 0 after [`Connection::stop`].
     pub(in crate::traffic) fn unwritten(&self) -> u64 {
         let Some(transfer) = self.transfer.filter(|_| !self.is_stopped) else { return 0 };
         let Some(end) = transfer.stream_end() else { return u64::MAX };
@@ -252,7 +252,8 @@ impl Connection {
         None
     }
 
-    /// Returns whether the transfer is complete: all bytes are written and acknowledged.
+    /// Returns whether there is a transfer, and all bytes to be written are written and acknowledged. After
+    /// [`Connection::stop`], nothing more is to be written.
     pub(in crate::traffic) fn is_drained(&self) -> bool {
         self.transfer.is_some() && self.unwritten() == 0 && self.acked() == self.written
     }

@@ -7,8 +7,8 @@ use thalweg_store::raise_open_files;
 /// Number of descriptors that a host needs in addition to one per connection, with a margin.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files, and checks that it suffices for the connections that are known to be open
-/// concurrently. Their number is unknown for flows with random arrivals; an excess is detected later.
+/// Raises the limit of open files, and checks that it suffices for one connection per copy of the flows without random
+/// arrivals. An excess of other connections is detected when they are opened.
 ///
 /// # Errors
 /// If the limit is too low.

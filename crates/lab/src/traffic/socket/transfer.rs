@@ -43,7 +43,7 @@ impl Transfer {
         self.size.map(|size| self.offset + size)
     }
 
-    /// Returns the row, except the round-trip times from samples.
+    /// Returns the row, except the round-trip times from samples and the stall.
     pub(in crate::traffic) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
         let acked = end.acked.saturating_sub(self.offset);
         // Counts from before the connection was established belong to the SYN.

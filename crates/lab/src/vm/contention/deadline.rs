@@ -43,7 +43,7 @@ pub(super) struct Slices {
 /// Results of trials, by slice and period.
 static FOUND: Mutex<BTreeMap<(u64, u64), Slices>> = Mutex::new(BTreeMap::new());
 
-/// Returns the slices of a busy thread on this machine; they are measured at the first call.
+/// Returns the slices of a busy thread on this machine; they are measured at the first call for a slice and a period.
 ///
 /// # Errors
 /// `no-contention`: the system refuses the policy.
@@ -65,8 +65,8 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     Ok(Slices { median })
 }
 
-/// Checks that this machine has as many processors as a guest, and enough deadline bandwidth for the sum of their
-/// shares.
+/// Checks that this machine has as many processors as a guest, and, if there are several, enough deadline bandwidth for
+/// the sum of their shares.
 ///
 /// # Errors
 /// `no-contention`, with the missing resource.
@@ -182,7 +182,7 @@ fn ranges(list: &str) -> usize {
     list.trim().split(',').filter_map(of).sum()
 }
 
-/// Returns the error that names the setting for which the system refuses.
+/// Returns the error for a refusal, with the setting that caused it if it is known.
 fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
     let runtime_and_period = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
     let what = format!("a guest's processor cannot get {runtime_and_period} (SCHED_DEADLINE)");

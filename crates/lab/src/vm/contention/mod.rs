@@ -58,7 +58,7 @@ pub fn check(host: &Host) -> Result<(), Error> {
 /// Applies the restrictions of the scenario to this host. `processors` are the threads of its processors.
 ///
 /// # Errors
-/// `no-contention`: the system refuses; the error names the setting.
+/// `no-contention`: the system refuses.
 pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
     let mut commands = Vec::new();
     let mut slices = None;
@@ -89,8 +89,8 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
 ///
 /// Deadline threads run before all others, including the relay under SCHED_FIFO, and Linux moves them to another
 /// processor at the beginning of a slice. Among them, the one with the earliest deadline runs first, and the others are
-/// moved. The relay's deadline is the next millisecond. Must be called once the guests are restricted. Does nothing if
-/// the system refuses; the relay is then late, which it reports.
+/// moved. The relay's deadline is the next millisecond. Must be called once the guests are restricted. Returns `None`
+/// if the system refuses; the relay is then late, which it reports.
 pub fn yield_to(relay: u32) -> Option<String> {
     untie(relay).ok()?;
     let is_granted = |runtime: &&Span| sys::be_deadline(relay, **runtime, RELAY_PERIOD, RELAY_PERIOD).is_ok();
@@ -106,8 +106,8 @@ impl Contention {
         &self.commands
     }
 
-    /// Returns the CPU shares of the processors since the start, by names that include their units. `name` is the host,
-    /// if there are several.
+    /// Returns the CPU shares of the processors since the start, and the median slice of the trial, by the names of
+    /// [`crate::stage::HostReport::measured`]. `name` is the host, if there are several.
     pub fn measure(&self, name: Option<&str>) -> BTreeMap<String, f64> {
         let lasted_ns = self.began.elapsed().as_nanos() as f64 * self.processors.len() as f64;
         let got_ns = running_ns(&self.processors).zip(self.had_ns).map(|(now, had)| now.saturating_sub(had) as f64);

@@ -48,7 +48,7 @@ fn set(thread: u32, policy: libc::c_int, [runtime_ns, deadline_ns, period_ns]: [
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Starts a process that computes until it is killed, the thread that started it exits, or all other ends of `pipe` are
+/// Starts a process that computes until it is killed, the thread that started it exits, or all write ends of `pipe` are
 /// closed; returns its process id. `pipe` must have no other reader, and must be non-blocking.
 pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let (pipe, parent) = (pipe.as_raw_fd(), std::process::id());

@@ -62,7 +62,7 @@ pub(in crate::vm) fn modules<'a>(
 /// The file system of a kernel's guests, without an order.
 #[derive(Debug)]
 pub(in crate::vm) struct Base {
-    /// Cache key, derived from all of its inputs.
+    /// Cache key, derived from the kernel and the programs.
     pub key: String,
     /// Content, loaded at the first use.
     bytes: OnceLock<Vec<u8>>,
@@ -131,7 +131,7 @@ pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Ve
     Ok([base.bytes()?, &archive.finish()].concat())
 }
 
-/// Returns the cache key. Programs are identified by path, size and time, because reading them would take longer than
+/// Returns the cache key. Programs are identified by path and metadata, because reading them would take longer than
 /// everything else.
 fn key(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
     let mut hasher = Sha256::new();

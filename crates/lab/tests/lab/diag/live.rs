@@ -1,4 +1,4 @@
-//! A real BBR connection on this machine, as sampled by `live`.
+//! Real connections with BBR and Reno on this machine, as sampled by `live`.
 
 use super::namespace::enter;
 use crate::network_support::cannot_run;

@@ -26,7 +26,7 @@ const PACKETS: u64 = 50;
 const PACKET_BYTES: u64 = 1500;
 const FRAME_BYTES: u64 = 1514;
 
-/// The ECN-capable bits of the type of service (RFC 3168).
+/// The codepoint ECT(0) in the type of service (RFC 3168).
 const ECT_0: u8 = 2;
 
 /// Environment variable that is set in the process that runs the host.
@@ -161,7 +161,7 @@ fn send_packets_from(source: &str, destination: &str, count: u64) {
     set_ip_tos(&socket, ECT_0).expect("it is a socket of IPv4");
     let payload = vec![0; PACKET_BYTES as usize - 28];
     for _ in 0..count {
-        // An error is expected here for packets that do not fit into the queue.
+        // Packets that do not fit into the queue are dropped, which the kernel may report as an error.
         let _ = socket.send_to(&payload, destination);
     }
 }

@@ -15,7 +15,7 @@ use thalweg_lab::net::{LinkKind, Network, probe, sysctl};
 const ROLE: &str = "THALWEG_NETWORK_ROLE";
 /// Prefix of a process's report, because libtest writes to the same output.
 const REPORT_PREFIX: &str = "report: ";
-/// UDP port of [`play`]'s echo.
+/// UDP port of [`echo`].
 const PORT: u16 = 7007;
 
 /// Returns the command line that starts a role.
@@ -80,7 +80,7 @@ pub fn prepare(network: &mut Network) -> Child {
     echo
 }
 
-/// A returned packet, in order of arrival.
+/// A returned packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Back {
     pub number: u64,
@@ -88,8 +88,8 @@ pub struct Back {
     pub back_us: u64,
 }
 
-/// Sends numbered packets to the echo, `gap_us` apart, and returns those that came back. `bytes` is the size of the IP
-/// packet.
+/// Sends numbered packets to the echo, `gap_us` apart, and returns those that came back, in order of arrival. `bytes`
+/// is the size of the IP packet.
 pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_us: u64) -> Vec<Back> {
     let role = json!({ "role": "ping", "count": count, "bytes": bytes, "gap_us": gap_us });
     let answer = play_in(network, namespace, &role);
@@ -141,7 +141,7 @@ pub fn spawn_idle_host(network: &mut Network) -> Child {
     host
 }
 
-/// Holds a network with a host until it is killed.
+/// Holds a network with a host until this process is killed or its standard input closes.
 fn hold() {
     let mut network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
     let mut host = spawn_idle_host(&mut network);
@@ -190,7 +190,7 @@ fn send_and_receive(role: &Value) -> Value {
         let mut packet = vec![0; size];
         packet[..8].copy_from_slice(&number.to_be_bytes());
         packet[8..16].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
-        // A packet that a queue drops may result in an error, which is ignored.
+        // The kernel does not report a packet that a queue drops, because the socket has no IP_RECVERR.
         socket.send(&packet).expect("a packet leaves");
         if !gap.is_zero() {
             std::thread::sleep(gap);

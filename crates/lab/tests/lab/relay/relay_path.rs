@@ -108,7 +108,7 @@ impl Path {
         Program::of(self.network.spawn(namespace, &command, false).expect("it starts"))
     }
 
-    /// Starts a `relay_traffic` process, and waits until it reports that it is ready.
+    /// Starts `relay_traffic` at the receiver, and waits until it reports that it is ready.
     pub fn receiver(&mut self, arguments: &str) -> Program {
         let program = self.traffic("receiver", arguments);
         assert_eq!(program.line(), "ready");
@@ -125,8 +125,8 @@ impl Path {
         self.relay.signal(Signal::CONT);
     }
 
-    /// Stops the relay, then the receiver's program, and removes the network. Returns the output of the program since
-    /// the last call.
+    /// Stops the relay, then the receiver's program, and removes the network. Returns the relay's report, and the lines
+    /// of the program's output that were not read before.
     pub fn stop(mut self, receiver: Program) -> (RelayReports, Vec<String>) {
         self.relay.send_command(&Command::Stop);
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
@@ -180,14 +180,14 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
-    /// Waits for the exit; returns the output since the last call.
+    /// Waits for the exit, which must be successful; returns the lines of output that were not read before.
     pub fn finish(mut self) -> Vec<String> {
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
         assert!(self.child.wait().expect("it is a child").success());
         output
     }
 
-    /// Ends the process by closing its standard input; returns the output since the last call.
+    /// Ends the process by closing its standard input; returns the lines of output that were not read before.
     pub fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();

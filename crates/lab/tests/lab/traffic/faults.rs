@@ -72,7 +72,8 @@ fn flows_on_a_dead_path_stop_with_the_experiment() {
 #[test]
 fn no_connection_outlives_the_experiment() {
     let Some(rig) = Rig::new() else { return };
-    // Without a rate limit, the remaining data of the sockets would keep the path busy for many seconds.
+    // At this rate, the remaining data of the sockets would keep the path busy for many seconds if connections were not
+    // reset.
     if rig.limit_rate("1mbit").is_none() {
         return;
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue};
 use thalweg_units::{Bytes, Probability, Span};
 
-/// Upper bound of the socket buffers.
+/// Size of socket buffers and queues that do not limit a flow.
 const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
 
 /// Returns an experiment on a path like that between two namespaces: almost no delay, and an unlimited buffer.

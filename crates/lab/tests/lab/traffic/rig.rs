@@ -58,7 +58,7 @@ impl Rig {
         Some(rig)
     }
 
-    /// Limits the rate of the sender's interface.
+    /// Limits the rate of the sender's interface. Returns `None` and prints the reason if the kernel cannot.
     pub fn limit_rate(&self, rate: &str) -> Option<()> {
         let limit = format!("tc qdisc add dev eth0 root tbf rate {rate} burst 3000 limit 1000000");
         if !self.sender.try_run(&limit) {

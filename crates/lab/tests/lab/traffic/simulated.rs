@@ -8,8 +8,8 @@ use thalweg_plan::plan::{Experiment, Flow, Load, Repeat, Traces};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Span, Time};
 
-/// Maximum difference of the median start time from the simulator's. It is far below the effect of different random
-/// numbers, and far above that of a busy machine.
+/// Maximum of the median difference between a start time and the simulator's. It is far below the effect of different
+/// random numbers, and far above that of a busy machine.
 const MEDIAN_LATENESS_US: u64 = 25_000;
 
 /// Size and completion, by flow, copy, connection and transfer.

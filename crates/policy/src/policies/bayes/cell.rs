@@ -14,8 +14,8 @@ const NOISE_FREEDOM: f64 = 4.0;
 const MIN_NOISE: f64 = 1e-3;
 
 /// CUSUM: the slack per connection and the threshold of the sum, in standard deviations. With normal noise, false
-/// alarms are about ten thousand connections apart, and a shift of two standard deviations is detected within five or
-/// six connections.
+/// alarms are about twenty thousand connections apart, and a shift of two standard deviations is detected within five
+/// or six connections on average.
 const CUSUM_SLACK: f64 = 0.75;
 const CUSUM_LIMIT: f64 = 6.0;
 
@@ -29,10 +29,10 @@ const LATELY: f64 = 0.4;
 /// Number of connections to which an arm's recent mean is equivalent after a change.
 const LATELY_COUNT: f64 = 3.0;
 
-/// Minimum weight of connections for a mean to be used.
+/// Minimum weight of connections for a prediction, a recent mean, or a published gain.
 const MIN_COUNT: f64 = 0.2;
 
-/// Prior of the arms' gains over the default, before a destination's own connections.
+/// Prior of a class of connections to a destination: the arms' gains over the default, and the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Prior {
     pub gains: Vec<Gain>,
@@ -216,7 +216,7 @@ impl Cell {
         Some(format!("connections have become {way} than the learned state predicts"))
     }
 
-    /// Drops all data.
+    /// Drops all data except the published estimates.
     pub fn drop_all(&mut self) {
         self.arms.iter_mut().for_each(|rewards| *rewards = Rewards::default());
         (self.scatter, self.freedom, self.rising, self.falling) = (0.0, 0.0, 0.0, 0.0);

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The level is a property of the path and has no prior, so a distant destination does not count as a bad one.
-//! Destinations share information only about the gain. Level and gains have a posterior in closed form ([`cell`]); the
-//! noise is shared by the arms of a class, with a gamma prior on its precision. A network's gains are the weighted mean
-//! of those of its destinations and their scatter ([`pool`]), so that a new destination starts with the estimate of its
-//! neighbours, with a variance that grows with their disagreement.
+//! Destinations share information about gains and noise only. Level and gains have a posterior in closed form
+//! ([`cell`]); the noise is shared by the arms of a class, with a gamma prior on its precision. A network's gain has
+//! the weighted mean of its destinations' gains, and a variance that grows with their disagreement ([`pool`]). A new
+//! destination starts with this estimate.
 //!
 //! **Weights** are the probabilities that each arm's gain is the largest, counted over fixed points of the posterior
 //! ([`nodes`]), so no random numbers are drawn. The kernel draws arms with these weights, which is Thompson sampling. A
@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thalweg_units::{Span, Time};
 
-/// Classes of size and direction.
+/// Number of classes of size and direction.
 const CLASSES: usize = Size::ALL.len() * Direction::ALL.len();
 
 /// Settings of the policy.
@@ -57,7 +57,7 @@ pub struct BayesSettings {
     pub gain_sd: f64,
     /// Memory in number of connections of a class; the weight of older ones decreases.
     pub memory: f64,
-    /// Half-life of the data during idle time.
+    /// Time that halves the weight of the data, in addition to the effect of `memory`.
     pub half_life: Span,
     /// Share of connections that is divided equally among all arms, so that every arm is tried.
     pub floor: f64,
@@ -188,7 +188,7 @@ impl Bayes {
         libm::exp2(-half_lives)
     }
 
-    /// Adds a destination's estimates to the networks that contain it.
+    /// Updates a destination's estimates of a class in the networks that contain it.
     fn publish(&mut self, prefix: Prefix, class: usize) {
         let (arms, default) = (self.arms.len(), self.arms.default());
         let Some(cell) = self.leaves.get_mut(&prefix).and_then(|leaf| leaf.cells[class].as_mut()) else { return };
@@ -235,7 +235,7 @@ impl Bayes {
             .sum()
     }
 
-    /// Returns whether another destination informs the estimates of this one.
+    /// Returns whether another destination of the same IP version is known, which may inform the estimates of this one.
     fn has_neighbours(&self, prefix: Prefix) -> bool {
         let largest = |prefix: Prefix| self.settings.tree.ancestors(prefix).next();
         self.leaves.keys().any(|&other| other != prefix && largest(other) == largest(prefix))
@@ -272,7 +272,7 @@ impl Policy for Bayes {
         cell.forget(kept * (1.0 - 1.0 / self.settings.memory.max(2.0)));
         let surprise = cell.learn(outcome.arm, reward, &prior, self.arms.default(), now);
         if surprise.is_some() {
-            // The path has changed for connections of all sizes.
+            // The path has changed for connections of all sizes, in both directions.
             let others = leaf.cells.iter_mut().enumerate().filter(|&(other, _)| other != class);
             others.filter_map(|(_, cell)| cell.as_mut()).for_each(Cell::drop_all);
             (0..CLASSES).for_each(|other| self.publish(prefix, other));

@@ -2,7 +2,7 @@
 //!
 //! The points are a Latin hypercube: in each dimension they lie in the middle of equally likely strata, one per
 //! stratum, in an order shuffled with a fixed seed. So each dimension has nearly its exact distribution, and the error
-//! of a probability is well below that of the same number of random points.
+//! of a probability is below that of the same number of random points.
 
 use super::cell::Belief;
 use crate::arm::MAX_ARMS;
@@ -66,7 +66,7 @@ impl Nodes {
 fn heavier(z: f64, freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * freedom.max(1.0));
     let root = 1.0 - part + z * libm::sqrt(part);
-    // At one degree of freedom the cube would approach zero, so the factor is limited to 5.
+    // With few degrees of freedom the cube may approach zero or become negative, so the factor is limited to 5.
     libm::sqrt(1.0 / (root * root * root).max(0.04))
 }
 

@@ -15,7 +15,7 @@ fn on_a_small_disk(test: &str) {
             assert!(text.contains("1 passed"), "{text}");
             return;
         }
-        // The output of unshare alone is short; a failed test prints its reason.
+        // If unshare itself failed, standard output is empty; a failed test prints its reason there.
         assert!(output.status.code() == Some(77) || output.stdout.is_empty(), "{text}");
     }
     left_out("a full disk", "this system forbids to mount a tmpfs in a namespace of one's own (unshare -Urm)");

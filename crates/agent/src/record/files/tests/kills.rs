@@ -30,7 +30,7 @@ fn numbers(flush: u64) -> std::ops::Range<u64> {
     ROWS * flush..ROWS * (flush + 1)
 }
 
-/// Creates the directory as an agent leaves it that was killed directly after merging three flushes.
+/// Creates the directory as an agent leaves it that was killed directly after publishing the merge of three flushes.
 fn prepare(folder: &Path) {
     let settings = limits(folder);
     let mut disk = open(Disk::open, &settings);

@@ -69,7 +69,7 @@ fn rows(numbers: std::ops::Range<u64>) -> Rows {
     rows
 }
 
-/// Returns settings with which nothing is flushed, merged or removed unless a test requests it.
+/// Returns settings with which nothing is flushed, merged or removed unless a test requests it or adds many rows.
 fn settings(folder: &Path) -> Settings {
     Settings { flush: Duration::from_secs(3600), ..Settings::of(folder.to_owned()) }
 }
