@@ -38,8 +38,8 @@ class Exit(IntEnum):
     or values are missing.
     """
     TEMPORARY = 75
-    """A resource of this machine is used up (open files, processes, memory), or a cluster stopped responding. The same
-    command can succeed later.
+    """A resource of this machine is used up (open files, processes, memory), or a cluster stopped responding. Retry
+    later.
     """
     INTERRUPTED = 130
     """Ctrl-C, SIGTERM or SIGHUP."""

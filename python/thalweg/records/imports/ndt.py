@@ -159,7 +159,7 @@ def _decoded(text: str) -> JsonValue:
 
 
 def _first(text: Lines) -> tuple[int, str]:
-    """Return the first non-empty line, or a piece of it, with its number; the line is empty if there is none."""
+    """Return the first non-empty line, or a piece of it, with its number; the line is empty if all lines are."""
     for number in itertools.count(1):
         piece = text.piece()
         if not piece or piece.strip():
