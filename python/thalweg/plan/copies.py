@@ -4,11 +4,16 @@ from collections.abc import Mapping
 
 from thalweg.engine import Engine
 from thalweg.plan.models import (
+    AppRpc,
+    AppWeb,
     CapacitySteps,
     CapacityUnlimited,
     Experiment,
     Flow,
+    Host,
     Link,
+    Load,
+    LoadApp,
     LoadSizes,
     LossBernoulli,
     Plan,
@@ -51,8 +56,9 @@ def is_random(experiment: Experiment, profiles: Mapping[str, Profile]) -> bool:
         _is_jitter_felt(experiment)
         or _is_link_random(experiment.forward, profiles)
         or _is_link_random(experiment.reverse, profiles)
-        or any(host.delay_jitter_ns > 0 or host.qdisc is not None for host in experiment.hosts.values())
+        or any(map(_is_host_random, experiment.hosts.values()))
         or any(map(_is_flow_random, experiment.flows))
+        or bool(experiment.background)  # each packet is sent at a random time of its interval
     )
 
 
@@ -82,9 +88,26 @@ def _is_link_random(link: Link, profiles: Mapping[str, Profile]) -> bool:
     return loses or not isinstance(link.queue, QueueFifo) or bool(link.jitter_ns or link.reorder or link.duplicate)
 
 
+def _is_host_random(host: Host) -> bool:
+    """Return whether a host is random; the slices of a CPU begin at a random time."""
+    has_slices = host.cpu is not None and host.cpu.slice_ns < host.cpu.period_ns
+    return has_slices or host.delay_jitter_ns > 0 or host.qdisc is not None
+
+
 def _is_flow_random(flow: Flow) -> bool:
     """Return whether a flow is random; an algorithm from a file is assumed to be."""
-    sizes = len(set(flow.load.sizes_bytes)) if isinstance(flow.load, LoadSizes) else 1
     return (
-        flow.cc.startswith(RANDOM_CC) or flow.cc_file is not None or isinstance(flow.repeat, RepeatPoisson) or sizes > 1
+        flow.cc.startswith(RANDOM_CC)
+        or flow.cc_file is not None
+        or isinstance(flow.repeat, RepeatPoisson)
+        or _is_load_random(flow.load)
     )
+
+
+def _is_load_random(load: Load) -> bool:
+    """Return whether the sizes or the times of transfers are drawn at random."""
+    app = load.app if isinstance(load, LoadApp) else None
+    drawn_from = load if isinstance(load, LoadSizes) else app if isinstance(app, AppWeb) else None
+    has_several_sizes = drawn_from is not None and len(set(drawn_from.sizes_bytes)) > 1
+    # Below the second level of a page, each object is referenced by a random one.
+    return isinstance(app, AppRpc) or has_several_sizes or (isinstance(app, AppWeb) and app.depth > 2)

@@ -19,10 +19,19 @@ name = "a"
 cc = "cubic"
 """
 
+APPLICATIONS = {f"flow.app={name}" for name in ("video", "web", "rpc", "probe")}
+ENGINE = replace(
+    SIM,
+    honours=SIM.honours
+    | APPLICATIONS
+    | {"host.*.cpu_share", "flow.app.name=web", "flow.app.sizes", "flow.app.depth", "background.rate"},
+)
+
 
 def copy_warning(tmp_path: Path, text: str) -> str | None:
     (tmp_path / "x.toml").write_text(text)
-    return plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM, "kernel": KERNEL}), SIM)
+    known = {"sim": ENGINE, "kernel": KERNEL}
+    return plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), ENGINE, known), ENGINE)
 
 
 def test_deterministic_repetitions_will_be_copies(tmp_path: Path) -> None:
@@ -36,6 +45,11 @@ def test_a_random_start_does_not_affect_a_single_transfer(tmp_path: Path) -> Non
     warning = copy_warning(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
     assert warning is not None
     assert warning.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
+
+
+def test_an_application_without_random_sizes_or_references_is_copied(tmp_path: Path) -> None:
+    for app in ('"video"', '"probe"', '{name = "web", sizes = ["10kB"], depth = 2}'):
+        assert copy_warning(tmp_path, STILL + f"app = {app}\n") is not None, app
 
 
 def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
@@ -58,6 +72,11 @@ def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
         STILL.replace("cubic", "bbr"),
         STILL + '[path.reverse]\nrate = "1Mbps"\nloss = 0.01\n',
         STILL + '[host.receiver]\ndelay_jitter = "1ms"\n',
+        STILL + "[host.sender]\ncpu_share = 0.5\n",
+        STILL + '[[background]]\nrate = "1Mbps"\n',
+        STILL + 'app = "rpc"\n',
+        STILL + 'app = {name = "web", sizes = ["10kB"], depth = 3}\n',
+        STILL + 'app = {name = "web", sizes = ["10kB", "20kB"], depth = 2}\n',
         STILL + '[flow.repeat]\narrivals = "poisson"\nrate = "2/s"\nsizes = ["10kB"]\n',
     ],
 )
