@@ -35,7 +35,7 @@ def read_regular(file: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise ThalwegError(
             "too-large",
-            f"`{file}` is larger than {limit // 10**6} MB",
+            f"`{file}` is larger than {f'{limit // 10**6} MB' if limit >= 10**6 else f'{limit} bytes'}",
             place=str(file),
             expected=f"at most {limit} bytes",
             hint=f"ls -l '{file}'",

@@ -6,7 +6,7 @@ repetition on both sides cancel. docs/reference/checks.md defines the verdicts.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, sqrt
+from math import ceil, inf
 from typing import Literal
 
 import polars as pl
@@ -167,9 +167,10 @@ def _quantile(n: int, comparisons: int) -> float:
 
 def _advice(n: int, distance: float, half: float) -> str:
     """Return the number of repetitions that would probably settle it: an interval shrinks with their square root."""
-    if distance * sqrt(MAX_REPETITIONS / n) <= half:
+    enough = max(n + 1.0, 1.2 * n * (half / distance) ** 2) if distance else inf
+    if enough > MAX_REPETITIONS:
         return "the two sides are too close to decide"
-    return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would suffice"
+    return f"too few repetitions; about {ceil(enough)} would suffice"
 
 
 def _no_value(run: Run, bound: Bound, place: Place, repetitions: Sequence[Mapping[Term, float | None]]) -> str:

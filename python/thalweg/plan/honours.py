@@ -20,9 +20,6 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 from thalweg.scenario.values import table, tables
 
-NAMED = ("host", "cc_params")
-"""Tables whose keys are chosen by the user."""
-
 
 def check(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:
     """Return an error for each setting that `engine` does not support at the points of the document's sweep.

@@ -100,7 +100,7 @@ def _table(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str]) 
     ]
     rows += [[failure.name, "nothing", NOTHING, NOTHING] for failure in missing]
     note = "The scenarios are listed below, and are in the folder found."
-    return PageTable("Findings", ["failure", "failure", "on another engine", "scenario"], rows, note)
+    return PageTable("Findings", ["failure", "found", "on another engine", "scenario"], rows, note)
 
 
 def _cautions(fuzzing: Fuzzing) -> Iterator[str]:

@@ -41,4 +41,4 @@ def _capital(text: str) -> str:
     >>> _capital("there is no difference"), _capital("bbr is better")
     ('There is no difference', 'bbr is better')
     """
-    return text[:1].upper() + text[1:] if text.startswith(("the ", "there ", "they ", "no", "not", "each ")) else text
+    return text[:1].upper() + text[1:] if text.startswith(("the ", "there ", "they ", "no ", "not ", "each ")) else text

@@ -8,9 +8,6 @@ from thalweg import __version__, policy_file
 from thalweg.advise.answers.answer import Answer, Part, Step
 from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension, PartValue
 
-NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
-"""Names of conditions in the policy file, by dimension."""
-
 CANNOT = {
     "size": "an agent does not know the size of a transfer when its connection opens",
     "hour": "rules cannot depend on the hour",
@@ -72,7 +69,7 @@ def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.
         low = edges[value - 1] if value > 0 else None
         high = edges[value] if value < len(edges) else None
         return {name: policy_file.Between(low, high)}
-    return {NAMED.get(dimension.name, dimension.name): [str(value)]}
+    return {dimension.name: [str(value)]}
 
 
 def _evidence(part: Part, step: Step) -> list[str]:

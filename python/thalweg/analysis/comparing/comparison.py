@@ -91,7 +91,8 @@ class Compared:
     def is_worse(self) -> bool:
         """Whether the second side is worse; never for a measure without a better direction."""
         better = MEASURES[self.measure].better
-        return better is not None and (self.difference.value > 0) == (better == "less")
+        change = self.difference.value
+        return change > 0 if better == "less" else change < 0 if better == "more" else False
 
 
 @dataclass(frozen=True)

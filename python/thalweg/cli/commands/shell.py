@@ -65,7 +65,14 @@ def command(
     the command.
     """
     if on not in ENDS:
-        raise ThalwegError("bad-end", "--on", found=on, expected="sender or receiver", exit_code=Exit.USAGE)
+        raise ThalwegError(
+            "bad-end",
+            f"the path has no end `{on}`",
+            place="--on",
+            found=on,
+            expected="sender or receiver",
+            exit_code=Exit.USAGE,
+        )
     services = [_service(text) for text in reach or []]
     document = load(file, engine_name, overrides or [], repetitions=1)
     _refuse_sweep(document)
@@ -122,7 +129,8 @@ def _service(text: str) -> str:
     if address is None or not (str(address[0]).startswith("127.") or address[0] == "::1") or not 0 < int(port) < 65536:
         raise ThalwegError(
             "bad-service",
-            "--reach",
+            f"`{text}` is not a service of this machine",
+            place="--reach",
             found=text,
             expected="a service on the loopback interface, such as 127.0.0.1:8080 or localhost:8080",
             exit_code=Exit.USAGE,

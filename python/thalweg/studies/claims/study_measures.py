@@ -11,6 +11,7 @@ import polars as pl
 
 from thalweg.analysis import MEASURES
 from thalweg.checks import expressions
+from thalweg.studies.claims.keys import DERIVED
 from thalweg.studies.claims.models import StudyMeasure
 
 LEAST, MOST = "least_", "most_"
@@ -47,8 +48,8 @@ def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -
 
 
 def _swept(points: pl.DataFrame) -> list[str]:
-    """Return the keys of the sweep that contain dots; derived keys do not."""
-    return [name for name in points.columns if "." in name]
+    """Return the keys of the sweep."""
+    return [name for name in points.columns if name != "experiment" and name not in DERIVED]
 
 
 def _numbers(row: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -100,15 +100,18 @@ def _rules(
     """Yield the lines of a fitted tree. A split with equal labels on both sides is merged into one leaf."""
     tree = model.tree_
 
-    def leaf(rows: npt.NDArray[np.bool_]) -> str:
+    def majority(rows: npt.NDArray[np.bool_]) -> tuple[str, int]:
         above = int(is_above[rows].sum())
         below = int(rows.sum()) - above
-        label, count = (table.above, above) if above > below else (table.below, below)
-        return f"{label}   ({count} of {above + below} points)"
+        return (table.above, above) if above > below else (table.below, below)
+
+    def leaf(rows: npt.NDArray[np.bool_]) -> str:
+        label, count = majority(rows)
+        return f"{label}   ({count} of {int(rows.sum())} points)"
 
     def labels(node: int, rows: npt.NDArray[np.bool_]) -> set[str]:
         if tree.children_left[node] == LEAF:
-            return {leaf(rows).split()[0]}
+            return {majority(rows)[0]}
         is_left = keys[:, tree.feature[node]] <= tree.threshold[node]
         return labels(tree.children_left[node], rows & is_left) | labels(tree.children_right[node], rows & ~is_left)
 

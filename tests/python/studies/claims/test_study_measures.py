@@ -44,6 +44,12 @@ def test_the_best_is_taken_over_otherwise_equal_points_per_repetition() -> None:
     assert costs == {(0, 0): 1.0, (1, 0): 0.5, (2, 0): 0.5, (3, 0): 0.0, (0, 1): 0.0}
 
 
+def test_points_that_differ_in_a_key_of_the_whole_scenario_are_not_comparable() -> None:
+    points = POINTS.rename({"path.loss": "duration"})
+    computed = compute(COST, values([(0, 0, 2.0, 10.0), (2, 0, 1.0, 20.0)]), points)
+    assert dict(computed.select("experiment", "value").iter_rows()) == {0: 0.0, 2: 0.0}
+
+
 def test_a_missing_value_leaves_the_measure_empty() -> None:
     computed = compute(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
     assert dict(computed.select("experiment", "value").iter_rows()) == {0: None, 1: 0.5}
