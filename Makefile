@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --durations=10
 THALWEG := .venv/bin/thalweg
-# One cargo profile everywhere: arrow and parquet take minutes to build, so they are built once.
+# One cargo profile everywhere, so that large dependencies such as parquet are built once.
 CARGO := cargo --locked
 RELEASE := --release --workspace
 
@@ -84,8 +84,8 @@ test-rust: setup ## Rust tests and doc examples
 AGENT = thalweg-agent thalweg-lockstep
 RUST_PARTS = '$(CARGO) test --release $(AGENT:%=--package %)' '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)'
 
-# Most tests wait for programs that they start, so five parts run in parallel. Those of real kernels are in the first
-# part, which has priority.
+# Most tests wait for programs that they start, so five parts run in parallel. Most tests of real kernels are in the
+# first part, which has priority.
 ADVICE = tests/python/advise
 COUNTED = tests/python/advise/counting tests/python/studies tests/repository/test_policy_outcomes.py
 COMPUTED = $(addprefix tests/python/,analysis plan records report scenario search synth)
@@ -97,7 +97,7 @@ test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
 	@tools/together $(PYTHON_PARTS)
 
-# The studies, which are not timed, have the processor when all others wait.
+# The studies, whose time does not matter, have the lowest priority.
 .PHONY: test-all
 test-all: setup
 	@tools/bootstrap bpf spark

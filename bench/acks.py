@@ -8,7 +8,7 @@
 A sender paces 400 Mbit/s over loopback in a separate network namespace. The algorithms alternate, a transfer each, so
 that all run under the same load; medians are reported. All numbers except those of `bbr3` include the kernel's BBR, and
 all include the two clock reads of the kernel's measurement. `bbr_tuned` with its defaults only calls the kernel's BBR,
-so it is the reference for the others. "All hooks" adds the programs that TCP calls before it sends.
+so it is the reference for the others. "All hooks" adds the other programs of the algorithm.
 """
 
 import argparse

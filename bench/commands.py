@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the CPU time of the commands that users wait for, beside what each cannot do without.
+"""Measures the CPU time of the commands that users wait for, each beside a peer.
 
     make bench                                  with the others: a minute
     .venv/bin/python bench/commands.py --quick  a smoke test: once, and a report of six experiments

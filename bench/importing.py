@@ -7,7 +7,7 @@
     ... --before DIR                           alternating with the version in another checkout
     ... --out FILE                             all measurements, for programs
 
-The logs are synthetic, from a seed; one row in a thousand is malformed (bench/measuring/logs.py). Time and memory are
+The logs are synthetic, from a seed; about one row in 1000 is malformed (bench/measuring/logs.py). Time and memory are
 those of the entire process, including its start. goaccess counts the requests of the same nginx log and writes JSON; it
 stores sums, while `thalweg import` stores every request.
 
@@ -113,7 +113,7 @@ def measure(log: Log, runs: int, goaccess: str | None, before: Path | None) -> l
 
 
 def text(runs: Sequence[Run]) -> str:
-    """Describe the runs of one program: medians, with ranges in brackets."""
+    """Describe the runs of one program: median speeds with ranges in brackets, and the peak memory."""
     first = runs[0]
     walls, cpus = sorted(run.lines / run.wall_s for run in runs), sorted(run.lines / run.cpu_s for run in runs)
     peak = max(run.peak_bytes for run in runs)

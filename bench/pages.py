@@ -6,7 +6,7 @@
     ... --out FILE                           all measurements, for programs
 
 The report covers 640 experiments with 100 samples per second (bench/pages/grid.toml). The peer is a chart of the
-congestion window over time with one line per experiment, written by `Chart.to_html(inline=True)`. Both are opened in
+congestion window over time with one line per experiment, written by `Chart.save(inline=True)`. Both are opened in
 Chromium, each time in a new context without a cache, alternating. The report counts as open when its visible part is
 drawn; the peer's page, when its figure is drawn.
 """

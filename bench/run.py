@@ -88,7 +88,7 @@ def cores(seconds: float | None) -> tuple[Side, Side]:
 
 
 def unsampled(seconds: float) -> Side:
-    """Simulate a long experiment without samples, so that memory would grow only with simulated time."""
+    """Simulate an experiment without samples, so that any growth of memory is due to simulated time."""
     return ours.run(cases.plan_of("one-cubic", seconds, is_sampled=False), threads=1)
 
 

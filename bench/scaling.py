@@ -10,7 +10,7 @@ experiment over the size of a run.
 
 Costs are CPU seconds of entire processes, including their start, divided by the number of packets, rows or experiments;
 memory is the largest resident set. Sizes alternate, and medians are shown. If a cost grows by more than a factor of two
-over its range, the page states the reason.
+over its range, the page states the reason if it is known.
 """
 
 import argparse

@@ -3,8 +3,9 @@
     python tools/better_bbr.py paths             write paths and comparisons; with --check, compare the files
     python tools/better_bbr.py search RUNS       run the searches that RUNS lacks, and write winners.csv and *-best.toml
 
-Each question has 200 paths, of which every second one is held out: the search uses `NAME-seen.csv`, the study evaluates
-`NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths.
+Each of the sets `converge`, `fair`, `mixed` and `windows` has 200 paths, of which every second one is held out: searches
+use `NAME-seen.csv`, the study evaluates `NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths. The sets of
+classes and of the kernel are parts of `mixed`.
 
 The winner of a search is the best in the first objective among the candidates of its Pareto front and the default
 (Linux's BBR), without those that are worse than the default in the second objective by more than `SLACK`.
@@ -57,7 +58,7 @@ Row = dict[str, str]
 
 
 def main() -> int:
-    """Write the files, or compare them with the existing ones."""
+    """Write the paths or compare them with the files, or run the searches."""
     parser = argparse.ArgumentParser(description="Write files of the study better-bbr.")
     parser.add_argument("what", choices=("paths", "search"))
     parser.add_argument("runs", nargs="?", type=Path, help="directory of the searches")

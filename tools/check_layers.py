@@ -94,7 +94,7 @@ PYTHON: Mapping[str, set[str]] = {
 """Layers directly below each layer of `python/thalweg`; the layers below those are permitted as well."""
 
 PYTHON_SHARED = {"errors", "printable", "engine", "engine_output", "files", "processes", "scratch", "collector"}
-"""Modules that every layer may import."""
+"""Modules that every layer outside of this set may import."""
 
 
 def crate_violations(metadata: Mapping[str, Any]) -> Iterator[str]:

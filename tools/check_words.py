@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILE = Path(__file__).parent / "words.toml"
 SUFFIXES = {".py", ".rs", ".c", ".h", ".md", ".toml", ".j2", ".js", ".css", ".service", ".sh", ""}
-"""Suffixes of the files that are checked; names without a suffix are scripts and the Makefile."""
+"""Suffixes of the files that are checked; most names without a suffix are scripts."""
 SKIPPED = (
     "tools/words.toml",
     "LICENSE",
@@ -54,7 +54,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Use:
-    """A line in which a pattern occurs."""
+    """One occurrence of a pattern, with its line."""
 
     file: str
     line: int

@@ -10,7 +10,7 @@ of a tenth must be detected), takes medians, and reports which of these limits a
 
 - bbr gets less than a third of cubic's goodput at 10/20 ms;
 - bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;
-- with 1 % of random loss, it gets at least three times cubic's goodput;
+- at 10/20 and 10/40 ms with 1 % of random loss, it gets at least three times cubic's goodput;
 - on a dedicated CPU, it is within 2 % of bbr's goodput, and at most 10 % worse in the 95th percentile of the queue, in
   retransmissions and in the goodput of a cubic neighbour.
 
@@ -45,7 +45,7 @@ SETTLED_S = 2.0
 """Start of the evaluation of queues, after Startup."""
 
 Point = dict[str, float]
-"""Results at one point: medians over its repetitions."""
+"""Results at one point: those of a repetition, or medians over repetitions."""
 
 
 def main() -> None:
@@ -126,7 +126,7 @@ def _repetition(rows: pl.DataFrame, backlog: pl.Series) -> Point:
 
 
 def contended(run: Runner, cell: str) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
-    """Return the results at a slice and period, without and with random loss."""
+    """Yield the results at a slice and period; for those in `LOSSY`, also with random loss."""
     slice_ms, period_ms = (float(part) for part in cell.split("/"))
     keys = {"host.sender.cpu_slice": f'"{slice_ms:g}ms"', "host.sender.cpu_share": round(slice_ms / period_ms, 6)}
     points = run("contended", keys)
@@ -161,7 +161,7 @@ def loaded() -> Iterator[None]:
 
 
 def whole(run: Runner) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
-    """Return the results on a dedicated CPU, alone and beside cubic."""
+    """Yield the results on a dedicated CPU, alone and beside cubic."""
     with loaded() if run.engine == "kernel" else nullcontext():
         points, beside = run("whole", {}), run("neighbour", {})
     bbr, cured = points["bbr"], points["bbr_cpu"]

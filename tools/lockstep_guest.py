@@ -5,8 +5,8 @@
     .venv/bin/python tools/lockstep_guest.py --scene lossy
 
 The recorder calls functions of the kernel's DCTCP module, which few machines have. The recorder and the engine
-therefore run in a guest with a kernel from `thalweg kernel fetch`. Its time is virtual, so that load of the machine
-does not affect the recordings. docs/concepts/fidelity.md describes them.
+therefore run in a guest with a kernel from `thalweg kernel fetch`. The guest's time is virtual, so that load of the
+machine does not affect the recordings. docs/concepts/fidelity.md describes them.
 """
 
 import argparse

@@ -34,7 +34,7 @@ REPETITIONS = 4
 OBJECTS = 8
 """Number of consecutive transfers in an experiment."""
 DURATION_S = 60
-"""Duration of an experiment; an incomplete object counts with the rate that it has reached."""
+"""Duration of an experiment; an incomplete object of at least `MIN_US` counts with the rate that it has reached."""
 MIN_US = 10e6
 """Minimum duration of an incomplete object for its rate to count."""
 DUEL_S = 30
@@ -131,8 +131,8 @@ def objects(
 
 
 def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> dict[str, float]:
-    """Return the throughput of a CUBIC connection beside an unlimited one of each arm, relative to that
-    beside CUBIC.
+    """Return the median goodput of a CUBIC connection beside an unlimited one of each arm, relative to that beside
+    CUBIC.
     """
     result = run(
         {

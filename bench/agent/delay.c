@@ -1,12 +1,12 @@
 /*
- * Relays packets with a delay between two interfaces of its network namespace, for bench/tuning.py on kernels without
- * netem.
+ * Relays packets with a delay between two interfaces of its network namespace, for bench/tuning.py, which therefore
+ * also runs on kernels without netem.
  *
  *     delay FIRST SECOND MICROSECONDS      relays packets in both directions with this delay; prints "ready"; runs
  *                                          until it is killed
  *
- * A sender that exceeds the rate finds a full socket buffer, like a full queue. The relay forwards about 100,000
- * packets per second.
+ * If packets arrive faster than an interface sends them, the relay's socket buffer fills, and further packets are
+ * dropped, as by a full queue. The relay can forward about 100,000 packets per second.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -66,7 +66,7 @@ static int opened(const char *name)
 
 	if (file < 0 || !address.sll_ifindex || bind(file, (const void *)&address, sizeof(address)))
 		fail(name);
-	/* Ignores packets that this program has sent. */
+	/* Ignores outgoing packets, such as those of this program. */
 	if (setsockopt(file, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes)))
 		fail("PACKET_IGNORE_OUTGOING");
 	setsockopt(file, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));

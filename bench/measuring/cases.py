@@ -57,7 +57,7 @@ def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sa
 def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:
     """Return the arguments of `bench/ns3/dumbbell.cc` for the same dumbbell."""
     link = experiment.forward
-    # The cases contain no other kind of capacity, which the peer would not simulate.
+    # The cases contain no other kinds of capacity, buffer and loss, which the peer would not simulate.
     assert isinstance(link.capacity, CapacitySteps)
     assert isinstance(link.buffer, BufferBytes)
     assert isinstance(link.loss, LossBernoulli)

@@ -1,4 +1,4 @@
-"""Cost of a process: CPU seconds as the system accounts them, and its peak memory."""
+"""Cost of a process: CPU seconds as the system accounts them, wall-clock seconds, and its peak memory."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def of_checkout(command: Sequence[str | Path], checkout: Path) -> list[str | Pat
 
 
 def run(command: Sequence[str | Path]) -> Cost:
-    """Run a command until it exits. If it fails, exit with its output."""
+    """Run a command until it exits. If it fails, exit with its standard error."""
     # As for users, Python keeps its bytecode: compiling all modules anew doubles the time of a command.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = [str(word) for word in command]
@@ -36,7 +36,7 @@ def run(command: Sequence[str | Path]) -> Cost:
     assert child.stderr is not None
     # The kernel's own peak starts with the parent's memory, so the child is sampled while it runs. The last few
     # milliseconds are missed. A child whose output exceeds a pipe's capacity would block forever, but the children here
-    # print a few lines only.
+    # print less.
     peak = 0
     while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         peak = max(peak, _peak_bytes(child.pid))

@@ -11,7 +11,7 @@ from thalweg.report.drawing.paper import save
 from measuring.growth import CURVES, Measured
 
 LIMIT = 2.0
-"""Growth of a cost over its range above which the page must state a reason."""
+"""Growth of a cost or of memory over the range of sizes above which the page states a reason."""
 
 REASONS = {
     (

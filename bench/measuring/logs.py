@@ -1,4 +1,4 @@
-"""Synthetic logs for the import benchmark: realistic lines from a seed, of which one in a thousand is malformed."""
+"""Synthetic logs for the import benchmark: realistic lines from a seed; about one row in a thousand is malformed."""
 
 import json
 import random
@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 START_S = 1_795_304_248
-"""UNIX time of the first line: 2026-11-21 23:37:28 UTC."""
+"""UNIX time before the first row: 2026-11-21 23:37:28 UTC."""
 MALFORMED_SHARE = 0.001
 BLOCK = 5_000
-"""Number of lines that are written together."""
+"""Approximate number of lines that are written together."""
 
 NGINX = (
     "$remote_addr $remote_port $server_addr $server_port $hostname $msec [$time_local] "
@@ -61,7 +61,7 @@ class _Traffic:
         return int(self.random.lognormvariate(10.2, 0.8))
 
     def tick(self) -> float:
-        """Return the next UNIX time in seconds; on average 200 lines per second."""
+        """Return the next UNIX time in seconds, on average 5 ms after the previous one."""
         self.at_s += self.random.expovariate(200)
         return self.at_s
 
@@ -187,7 +187,7 @@ def _blocks(form: str, seed: int) -> Iterator[str]:
 
 
 def _damaged(row: str, traffic: _Traffic) -> str:
-    """Return the row; one in a thousand is truncated, or its first two digits `1` are replaced with `one`."""
+    """Return the row; about one in a thousand is truncated, or its first two digits `1` are replaced with `one`."""
     if traffic.random.random() >= MALFORMED_SHARE:
         return row
     if traffic.random.random() < 0.5:

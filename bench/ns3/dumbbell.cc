@@ -6,8 +6,8 @@
 //
 // A group is a node with flows of one congestion control and one round-trip time. Its access link has a practically
 // unlimited rate and the additional delay of its round-trip time over the path's. A single group without additional
-// delay sends from `left` itself, which saves ns-3 a hop. The bottleneck's drop-tail queue is the only queue
-// discipline, and there are no traces and no samples, so that ns-3 computes nothing but the flows.
+// delay sends from `left` itself, which saves ns-3 a hop. Devices have drop-tail queues and no queue discipline,
+// and there are no traces and no samples, so that ns-3 computes nothing but the flows.
 //
 // usage: dumbbell RATE_BPS DELAY_NS BUFFER_BYTES LOSS_RATIO SECONDS CC:FLOWS:EXTRA_RTT_NS...
 // Prints one line of JSON: the packets that the bottleneck sent in both directions, and the payload bytes received.
@@ -122,9 +122,9 @@ main(int count, char** values)
         longestExtraNs = std::max(longestExtraNs, groups.back().extraRttNs);
     }
 
-    // The same settings as thalweg's hosts: full-sized segments, SACK, an initial window of ten segments, and socket
-    // buffers that do not limit a flow: four times the path's capacity, or forty times a flow's share of it if there
-    // are many flows. Larger buffers would only cost ns-3 time and memory.
+    // The same settings as thalweg's hosts: full-sized segments, SACK, an initial window of ten segments, a minimum RTO
+    // of 200 ms, and socket buffers that do not limit a flow: four times the path's capacity, or forty times a flow's
+    // share of it if there are more than ten flows. Larger buffers would only cost ns-3 time and memory.
     const uint64_t bdpBytes = rateBps / 8 * (2 * delayNs + longestExtraNs) / 1000000000;
     const uint64_t socketBytes = 4 * (bdpBytes + bufferBytes) * 10 / std::max<uint64_t>(10, flows) + (1 << 20);
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));

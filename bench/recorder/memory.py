@@ -1,4 +1,4 @@
-"""Measures the recorder's memory with many open connections, and after a row of each was written."""
+"""Measures the recorder's memory with many open connections, and its peak until a row of each was written."""
 
 import math
 import subprocess
@@ -9,7 +9,7 @@ from typing import Any
 from .machine import PORT, Agent, Machine, ended
 
 PER_PROCESS = 15_000
-"""Number of connections per process; the usual limit is 20,000 open files."""
+"""Maximum number of connections per process, below a limit of 20,000 open files."""
 INTERIM_S = 20
 """Interval of a connection's rows, shorter than the default of a minute."""
 PATIENCE_S = 120.0

@@ -39,12 +39,12 @@ class Account:
 
 @dataclass(frozen=True)
 class Price:
-    """Measured costs of recording."""
+    """Measured costs of an agent."""
 
     calls_per_connection: float
     ns_per_call: float
     measuring_ns_per_call: float | None
-    """Measured cost of an empty program."""
+    """Cost of an empty program per call; None if it could not be attached."""
     ns_per_connection: list[float]
     """Cost of the program per connection, in each window."""
     net_ns_per_connection: list[float] | None
@@ -97,7 +97,7 @@ class Place:
 
 
 def places() -> list[Place]:
-    """Return the placements to measure: on one CPU, and, if there are two, across both."""
+    """Return the placements to measure: on one CPU, and, if there are several, across two of them."""
     first, *others = sorted(os.sched_getaffinity(0))
     last = others[-1] if others else first
     apart = [Place("between two CPUs", first, last)] if others else []

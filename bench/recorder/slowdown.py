@@ -10,8 +10,8 @@ take hours on a virtual machine with varying load. The client and both servers a
 a CPU has a larger effect than the recorder.
 
 With an idle CPU, the measure is wall-clock time: the relative increase of a connection's duration, and therefore the
-decrease of sequential requests per second. The recorder's process is then on the idle CPU, as on a server with spare
-capacity.
+decrease of sequential requests per second. The recorder's process can then run on the idle CPU, as on a server with
+spare capacity.
 
 With all CPUs busy, the measure is CPU time: of both ends, of the kernel's work for them, and of the recorder's process.
 On a saturated machine, connections per second are the available CPU time divided by the CPU time per connection. The
@@ -19,11 +19,11 @@ cost of the eBPF programs is the difference between the two servers' connections
 time, including the merging and writing of files after the connections.
 
 A hypervisor that runs other guests may not report the stolen time, which then counts as CPU time of the running
-process. Groups of four batches (recorded, not, not, recorded) in which one batch takes more than twice the usual time
+process. Groups of four batches (recorded, not, not, recorded) in which one batch takes twice the median CPU time or more
 are excluded and counted, because a recorder does not delay a process by milliseconds.
 
 Limitations: the measurement does not include the kernel's check whether a program is attached to a connection (some
-tens of ns for each of four calls), and cache misses that the recorder's process causes for both servers.
+tens of ns for each of four calls), nor cache misses that the recorder's process causes for both servers.
 """
 
 import math
@@ -47,7 +47,7 @@ TURN = 32
 """Number of connections in a batch, and the order of batches, as in connections.c."""
 ORDER = (0, 1, 1, 0)
 PAUSE = 2.0
-"""Multiple of the median CPU time above which a batch counts as interrupted."""
+"""Multiple of the median CPU time from which on a batch counts as interrupted."""
 MERGES = ("--rotate-size", "8MB")
 """Agent options with which files are merged several times during the measurement."""
 
@@ -163,8 +163,8 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
             ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES, *load.options)
-        # Rows that are pending at the end of a window count in the next one; this applies to the start and the end
-        # alike.
+        # The first window is discarded: rows that are pending at the end of a window count in the next one, so that each
+        # measured window begins and ends with pending rows.
         for number in range(windows + 1):
             if number:
                 print(f"bench: recording, window {number} of {windows}", file=sys.stderr)

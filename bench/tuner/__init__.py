@@ -1,1 +1,1 @@
-"""The network and programs with which bench/tuning.py measures `thalweg-agent tune`."""
+"""Networks, guests and programs with which bench/tuning.py and bench/tuning_guest.py measure `thalweg-agent tune`."""

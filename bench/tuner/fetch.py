@@ -2,7 +2,7 @@
 
     fetch.py ADDRESS PORT
 
-It prints its port, the number of bytes received, and the duration of the connection in seconds.
+It prints its port, the number of bytes received, and the seconds from the handshake to the end of the data.
 """
 
 import socket

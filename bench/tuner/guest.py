@@ -1,7 +1,7 @@
 """Boots a guest with a distribution's kernel, runs a script in it, and returns a folder.
 
-Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns by default, and skips
-idle times (qemu(1), `-icount`). Other load of the machine therefore does not affect the results; a second of the
+The guest's time is virtual: QEMU counts the executed instructions, each of which takes 4 ns by default, and skips idle
+times (qemu(1), `-icount`). Other load of the machine therefore does not affect the results; a second of the
 guest's time may take more or less than a second.
 """
 
@@ -30,7 +30,7 @@ ip link set lo up
 sh -e /script && echo && echo "{BEGIN}" && tar -cz -C / {RESULTS} | base64 && echo "{END}"
 poweroff -f
 """
-# Options as for the engine vm: QEMU 7.2 miscomputes CMPXCHG16B, which newer kernels do not need.
+# CMPXCHG16B is disabled as for the engine vm: QEMU 7.2 miscomputes flags after it, and kernels run without it.
 QEMU = (
     *("qemu-system-x86_64", "-accel", "tcg,thread=single", "-rtc", "clock=vm"),
     *("-cpu", "max,-cx16", "-smp", "1", "-m", "1024", "-nographic", "-no-reboot", "-nic", "none"),

@@ -24,7 +24,7 @@ DEFAULT = "reno"
 
 @dataclass(frozen=True)
 class Road:
-    """Impairments of a path for data packets."""
+    """Impairments of a path; loss, rate and buffer apply to packets from the server."""
 
     loss: float = 0.0
     """Random loss ratio of the server's packets of more than 1000 bytes."""
@@ -106,7 +106,7 @@ class Network:
 
     @contextmanager
     def programs(self, size: int) -> Iterator["Programs"]:
-        """Run a server that sends `size` bytes in the tuned cgroup, and a client outside of it."""
+        """Run a server in the tuned cgroup that sends `size` bytes per connection, and a client outside of the cgroup."""
         enter = ["sh", "-c", f'echo $$ > {self.tuned}/cgroup.procs && exec "$@"', "sh"]
         serve = enter + self.command(self.server, sys.executable, HERE / "serve.py", SERVER, PORT, size)
         fetch = self.command(self.client, sys.executable, HERE / "fetch.py", SERVER, PORT)

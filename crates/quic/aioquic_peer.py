@@ -55,7 +55,7 @@ class ReportedConnection(QuicConnectionProtocol):
 
 
 def main() -> int:
-    """Run a peer; returns the exit code."""
+    """Run a peer; return the exit code."""
     options = _parser().parse_args()
     try:
         return asyncio.run(_serve(options) if options.role == "server" else _fetch(options))

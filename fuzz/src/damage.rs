@@ -1,4 +1,4 @@
-//! Runs a parser on many damaged forms of valid input.
+//! Runs a parser on many damaged forms of its seeds.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Number of cases between two checks of the time.
 const CASES: u32 = 64;
 
-/// Numbers and texts that are inserted into the input, because parsers tend to fail on them.
+/// Numbers and texts that are inserted into the input or overwrite it, because parsers tend to fail on them.
 const HOSTILE: &[&[u8]] = &[
     b"\n",
     b"\0",
@@ -27,7 +27,7 @@ const HOSTILE: &[&[u8]] = &[
 /// Calls `work` with damaged variants of the seeds for about a second, or for `THALWEG_FUZZ_SECONDS`.
 ///
 /// # Panics
-/// If `work` panics, with the shortest input found that causes it.
+/// If `work` panics, with the simplest input found that causes it; or if `seeds` is empty.
 pub fn damage(seeds: Vec<Vec<u8>>, work: impl Fn(&[u8])) {
     let seconds = std::env::var("THALWEG_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let end = Instant::now() + Duration::from_secs(seconds);

@@ -1,17 +1,17 @@
-//! One function for each parser of the engine: it accepts any bytes, and must neither panic nor hang.
+//! Functions that run the engine's parsers of larger inputs on any bytes, and must neither panic nor hang.
 //!
 //! ```text
 //!  cargo +nightly fuzz run plan fuzz/seeds/plan     searches for input that breaks it, guided by coverage
 //!  cargo run -p thalweg-fuzz --bin plan -- FILE...  tries these files, on any toolchain
-//!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each
+//!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of them
 //! ```
 //!
-//! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its program, so their fuzz
+//! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its crate, so their fuzz
 //! tests are in `crates/agent/src/fuzz.rs`. Python reads scenarios and imports, which are tested in
 //! `tests/python/scenario/test_mutated_scenarios.py` and `tests/python/records/imports/test_import_anything.py`.
 
 mod damage;
-// In the library, because cargo links every target before it runs an integration test.
+// A unit test, because cargo would link every fuzz target before it ran an integration test.
 #[cfg(test)]
 mod seeds;
 
@@ -49,7 +49,7 @@ pub const PARSERS: &[Parser] = &[
 /// Parses a plan like `thalweg-engine run`. A valid plan is written and read back.
 ///
 /// # Panics
-/// If the written plan differs.
+/// If the written plan cannot be read or differs.
 pub fn plan(bytes: &[u8]) {
     let Ok(plan) = serde_json::from_slice::<Plan>(bytes) else { return };
     let written = serde_json::to_vec(&plan).expect("a plan is JSON");
@@ -57,7 +57,7 @@ pub fn plan(bytes: &[u8]) {
     assert_eq!(again, plan);
 }
 
-/// Parses a line that a host reads, and a line that it answers.
+/// Parses a line as a command to a host, and as a host's answer.
 pub fn host_protocol(bytes: &[u8]) {
     let _ = serde_json::from_slice::<protocol::Command>(bytes);
     let _ = serde_json::from_slice::<protocol::HostEvent>(bytes);
@@ -106,7 +106,7 @@ pub fn outcomes(bytes: &[u8]) {
 /// Parses networks, one per line. A valid network is written and read back.
 ///
 /// # Panics
-/// If the written network differs.
+/// If the written network cannot be read or differs.
 pub fn prefixes(bytes: &[u8]) {
     std::str::from_utf8(bytes).unwrap_or_default().lines().for_each(round_trip::<Prefix>);
 }
@@ -114,7 +114,7 @@ pub fn prefixes(bytes: &[u8]) {
 /// Parses quantities with a unit, one per line. A valid quantity is written and read back.
 ///
 /// # Panics
-/// If the written quantity differs.
+/// If the written quantity cannot be read or differs.
 pub fn units(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for line in text.lines() {
@@ -133,7 +133,7 @@ fn round_trip<T: FromStr + ToString + PartialEq>(text: &str) {
     );
 }
 
-/// Main function of a target: libFuzzer's under cargo-fuzz, otherwise one that runs the given files.
+/// Main function of a target: libFuzzer's under cargo-fuzz, otherwise one that runs the parser on the given files.
 #[macro_export]
 macro_rules! target {
     ($parser:path) => {

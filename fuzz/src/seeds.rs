@@ -1,4 +1,4 @@
-//! Runs every parser on its seeds, and on damaged forms of each.
+//! Runs every parser on its seeds, and on damaged forms of them.
 
 use crate::PARSERS;
 use crate::damage::damage;

@@ -1,1 +1,1 @@
-"""Generators of files from the declarations in Rust, used by `tools/generate.py`."""
+"""Generators of files, used by `tools/generate.py`."""

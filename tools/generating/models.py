@@ -25,7 +25,7 @@ FORMATS = {
     "size-or-unlimited": "SizeOrUnlimited",
     "arrival-rate": "ArrivalRate",
 }
-"""String formats, and the types of `scenario/texts.py` that validate them."""
+"""String formats, and the types of `scenario/text/texts.py` that validate them."""
 
 SCALARS = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"}
 

@@ -61,7 +61,7 @@ def page(schema: Schema) -> str:
     """Return the page.
 
     Raises:
-        ValueError: A table of the schema is missing from `SECTIONS`.
+        ValueError: If a table of the schema is missing from `SECTIONS`.
     """
     defs = {**schema["$defs"], "Scenario": schema}
     missing = {name for name, definition in defs.items() if "properties" in definition} - {

@@ -120,9 +120,7 @@ def _shown(engine_name: str, size: str) -> str:
 
 
 def _parts(study: Study) -> Iterator[str]:
-    """Yield links to the scenarios, descriptions of synthetic records, and the parts that engines scale down or cannot
-    run.
-    """
+    """Yield links to the scenarios, descriptions of synthetic records, and the parts that engines scale down."""
     folder = f"../../studies/{study.name}"
     parts = study.claims.parts.items()
     names = [
@@ -151,8 +149,8 @@ def _records(part: StudyPart) -> str:
 
 
 def _claims(study: Study) -> Iterator[str]:
-    """Yield the claims: in detail those that any engine does not confirm, and as a list the others with their
-    values.
+    """Yield the claims: in detail those that some engine does not confirm or that were not judged, and as a list the
+    others with their values.
     """
     results = {claim.id: list(_found(study, claim)) for claim in study.claims.claims}
     confirmed = [

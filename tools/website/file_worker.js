@@ -25,5 +25,5 @@ if (location.protocol === "file:") {
       this.ready.then(() => this.inside.dispatchEvent(new this.inside.MessageEvent("message", { data })));
     }
   };
-  window.IFrameWorker = window.Worker; // tells the worker's script that it runs in a frame
+  window.IFrameWorker = window.Worker; // by this name, the worker's script detects the frame
 }

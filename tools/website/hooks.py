@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: navigation from the index pages, and links to files of the repository outside of docs/.
+"""Hooks of mkdocs: navigation from the index pages, READMEs of studies, and links to files outside of docs/.
 
 The Markdown stays readable in the repository: a link such as `../../studies/NAME/loss.toml` is relative to the
 repository. The site gets a copy of each linked file under `files/`, and the documents of the root folder as pages.

@@ -27,7 +27,7 @@ pub enum Command {
     /// Load, list and unload congestion controllers written in eBPF
     #[command(subcommand)]
     Cc(Cc),
-    /// Record every TCP connection of this machine until interrupted (Ctrl-C)
+    /// Record the TCP connections of this machine until interrupted (Ctrl-C)
     #[command(after_help = "Examples:\n  sudo thalweg-agent record\n  sudo thalweg-agent record --cgroup \
                       system.slice/nginx.service --sample 1/10")]
     Record(Box<Options>),
@@ -96,8 +96,9 @@ pub enum Cc {
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
         /// Set a parameter; can be repeated. bbr_cpu and bbr3 have only `rule`, the reaction to a shared CPU: bbr_cpu
-        /// accepts schedule (the default) and paper, bbr3 accepts none (the default), schedule and paper. bbr_tuned and
-        /// bbr_auto have the parameters of BBR, such as probe_gain. A FILE has no parameters
+        /// accepts schedule (the default) and paper, bbr3 accepts none (the default), schedule and paper. bbr_tuned has
+        /// the parameters of BBR, such as probe_gain; bbr_auto has these and its own, such as auto_max_gain. A FILE has
+        /// no parameters
         #[arg(long, value_name = "PARAM=VALUE")]
         set: Vec<String>,
         /// Same as --set rule=NAME
@@ -108,8 +109,8 @@ pub enum Cc {
         #[arg(long)]
         keep: bool,
     },
-    /// Unregister an eBPF algorithm; if it is the default, the first available of bbr, cubic and reno becomes the
-    /// default. Connections that use it keep it until they close
+    /// Unregister an eBPF algorithm; if it is the default of this network namespace, the first available of bbr, cubic
+    /// and reno becomes the default. Connections that use it keep it until they close
     Unload {
         /// Name, as shown by `cc list`
         name: String,

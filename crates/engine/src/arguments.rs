@@ -51,7 +51,7 @@ pub enum Command {
         #[arg(long = "engine", value_name = "NAME")]
         engines: Vec<String>,
     },
-    /// Measure whether this machine gets its CPUs, and whether BBR is slower on its connections if it does not.
+    /// Measure how much CPU time this machine lacks, and which BBR connections are slower for that reason.
     /// Prints JSON.
     Live {
         /// Duration in seconds, from 1 to 600.
@@ -72,15 +72,15 @@ pub enum Command {
     /// Listen at an address and pass the socket over standard input. Started by sessions.
     #[command(hide = true)]
     Listen {
-        /// The address.
+        /// Address and port.
         at: SocketAddr,
     },
     /// Start kernels in virtual time, or run as the first process of a guest. Started by engines.
     #[command(subcommand, hide = true)]
     Guest(Guest),
-    /// Print the schemas of scenarios, plans and tables, as JSON.
+    /// Print the schema of scenarios or of plans, or the columns of tables, as JSON.
     Schema {
-        /// Subject of the schema.
+        /// What to print.
         subject: Subject,
     },
 }
@@ -95,7 +95,7 @@ pub enum Policy {
 /// Policies to simulate.
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// Number of simulated worlds, each drawn from its own seed: 1, 2, and so on.
+    /// Number of simulated populations, each drawn from its own seed: 1, 2, and so on.
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
     /// Simulate only this policy; may be given several times.
@@ -159,13 +159,13 @@ pub struct Shell {
     /// Command line to run at the other end, with `sh -c`.
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<OsString>,
-    /// Service of this machine that is made reachable at the other end; may be given several times.
+    /// TCP service of this machine that is made reachable at the other end; may be given several times.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub reach: Vec<SocketAddr>,
     /// Record all packets.
     #[arg(long)]
     pub pcap: bool,
-    /// Do not show a status line.
+    /// Do not show the status of the path.
     #[arg(long)]
     pub quiet: bool,
     /// File to write events to, a JSON object per line.
@@ -181,7 +181,7 @@ pub struct Shell {
 pub enum End {
     /// The end at which data enters the forward link.
     Sender,
-    /// The end at which it leaves.
+    /// The end at which data leaves the forward link.
     Receiver,
 }
 

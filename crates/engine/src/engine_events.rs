@@ -1,4 +1,4 @@
-//! Events that a command prints on standard output while it works: a JSON object per line.
+//! Events that a command reports while it works: a JSON object per line.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub enum EngineEvent<'a> {
     },
     /// The run stopped, because of a signal or because the reader of the events has closed the pipe.
     Interrupted,
-    /// Every requested experiment was run or has failed.
+    /// Every requested experiment is complete or has failed.
     Done {
         /// Experiments that were completed by this command.
         finished: usize,
@@ -77,7 +77,7 @@ pub enum EngineEvent<'a> {
         copied: usize,
         /// Experiments that were already complete.
         present: usize,
-        /// Experiments that have not run yet.
+        /// Experiments that none of the directories contains.
         missing: usize,
     },
     /// The command cannot continue.

@@ -1,8 +1,7 @@
 //! The binary `thalweg-engine`: it reads a plan, runs it on an engine, and writes a run directory.
 //!
-//! Users run `thalweg`, which calls this program. Data goes to standard output as JSON, messages to standard error. The
-//! events, the exit codes and the run directory are described in `docs/reference/engine-protocol.md` and
-//! `run-directory.md`.
+//! Users run `thalweg`, which calls this program. Data goes to standard output, messages to standard error. The events,
+//! the exit codes and the run directory are described in `docs/reference/engine-protocol.md` and `run-directory.md`.
 
 mod arguments;
 mod capabilities;
@@ -107,7 +106,8 @@ fn exit_of(part: &str, outcome: Result<(), impl std::fmt::Display>) -> ExitCode 
     Exit::Failed.into()
 }
 
-/// Runs a command on a path. Standard output belongs to the command, so events go to the file that the options name.
+/// Runs a command on a path. Standard output belongs to the command, so events go to the file that the options name, if
+/// any.
 fn hold(options: &arguments::Shell) -> ExitCode {
     let output = match &options.events {
         None => Output::new(std::io::sink()),

@@ -8,9 +8,9 @@ use thalweg_trace::{Column, RECORDS, TABLES, Table};
 /// Subject of a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Subject {
-    /// JSON Schema of the scenario file.
+    /// JSON Schema of scenarios, without their tables `search` and `fuzz`.
     Scenario,
-    /// JSON Schema of the plan.
+    /// JSON Schema of plans.
     Plan,
     /// The columns of the tables in a run directory, and those of records.
     Columns,

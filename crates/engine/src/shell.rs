@@ -75,7 +75,7 @@ pub fn shell(options: &arguments::Shell, output: &Output) -> Result<ExitCode, Pr
     Ok(ExitCode::from(code.unwrap_or(1.0) as u8))
 }
 
-/// Checks that the plan has one path, on an engine that can run programs.
+/// Checks that the plan has one experiment, and that its engine can run the requested programs.
 fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result<(), Problem> {
     let kernel = "use --engine kernel";
     let (is_shell, has_services) = (options.command.is_empty(), !options.reach.is_empty());

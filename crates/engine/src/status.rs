@@ -2,7 +2,7 @@
 //!
 //! A command that writes to the terminal may use the full screen. Therefore, the status is the title of the terminal's
 //! window. It is a line of standard error if a command is given and standard output is not a terminal. It is omitted
-//! with `--quiet`, if standard error is not a terminal, and on terminals without a title.
+//! with `--quiet` and if standard error is not a terminal; the title also on terminals without one.
 
 use crate::arguments;
 use rustix::termios::isatty;

@@ -1,11 +1,11 @@
 //! Propagation: delay, jitter, and packets that are held back.
 //!
 //! A packet that leaves the capacity at `t` gets a *due* time, which sets its position in the order of packets:
-//! `t + delay + U(0, jitter)`, or the due time of the previous packet if that is later. It arrives at its due time plus
-//! an *offset*: the extra delay of its flow, and `reorder_delay` if it is held back. Due times never decrease, so
-//! packets with the same offset never overtake one another, and a packet that is held back does not delay the others.
-//! If the spacing of packets is shorter than the jitter, many are delayed by an earlier one, and the mean delay exceeds
-//! `delay + jitter / 2`.
+//! `t + delay + U(0, jitter)`, or the due time of the previous packet if that is later. It arrives at its due time
+//! (with aggregation: at its opportunity) plus an *offset*: the extra delay of its flow, and `reorder_delay` if it is
+//! held back. Due times never decrease, so packets with the same offset never overtake one another, and a packet that
+//! is held back does not delay the others. If the spacing of packets is shorter than the jitter, many are delayed by an
+//! earlier one, and the mean delay exceeds `delay + jitter / 2`.
 //!
 //! If a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets may
 //! overtake one another, as with netem's jitter.

@@ -31,7 +31,7 @@ pub struct Link<P> {
     tally: Tally,
     capacity: Capacity,
     /// The packet being sent; without one, the queue is empty. The packet itself is already in `line`, which saves a
-    /// move.
+    /// move, unless it never leaves or was policed.
     sending: Option<Sending>,
     /// Whether a router shapes merged packets: it then hands over a merged packet in one piece.
     offloads: bool,
@@ -40,7 +40,7 @@ pub struct Link<P> {
     line: DelayLine<P>,
     /// Delay and loss over time.
     profile: Profile,
-    /// The latest packet that found the queue full.
+    /// The latest packet that found a drop-tail queue full.
     discarded: Option<P>,
     /// Time of the latest call.
     now: Time,
@@ -51,7 +51,7 @@ pub struct Link<P> {
 /// Outcome of offering a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It was queued, or is held by ACK thinning.
+    /// It was queued or is being sent, or is held by ACK thinning.
     Queued,
     /// It was lost at random.
     Lost,
@@ -67,7 +67,8 @@ struct Sending {
     size: Bytes,
     /// Time at which its last bit leaves.
     departure: Time,
-    /// Due time, or with reordering the earliest arrival: no later packet arrives before it.
+    /// Due time, or with reordering the earliest arrival. No later packet arrives before it, unless the link allows
+    /// reordering and its delay decreases.
     due: Time,
 }
 
@@ -118,7 +119,7 @@ impl<P: Packet> Link<P> {
     /// Offers a packet of `size` bytes (IP header included) at `now`.
     ///
     /// `extra_delay` adds to the packet's propagation delay: flows with longer paths have more of it. Packets with the
-    /// same extra delay stay in order unless the link itself reorders packets; those with less overtake those with
+    /// same extra delay stay in order unless the link itself reorders packets; those with less may overtake those with
     /// more. Each distinct value in use has a small cost, so it should be constant within a flow.
     ///
     /// If the packet is duplicated, the result is that of the original.
@@ -176,8 +177,8 @@ impl<P: Packet> Link<P> {
     /// capacity: then `poll` may return nothing yet, and this returns a later time. It is in the past if `poll` has not
     /// been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
-        // All packets in the queue are due after the packet being sent. A merged packet may have arrived before its
-        // last segment has left.
+        // All packets in the queue are due after the packet being sent, unless reordering is allowed and the delay
+        // decreases. A merged packet may have arrived before its last segment has left.
         let mut next = self.line.next_arrival().unwrap_or(Time::MAX);
         if let Some(Sending { departure, due, .. }) = self.sending {
             next = next.min(if due > self.now { due } else { due.max(departure) });
@@ -328,7 +329,7 @@ impl<P: Packet> Link<P> {
         conforms
     }
 
-    /// Enqueues the copy of the packet that was just enqueued.
+    /// Enqueues the copy of the packet that was just offered.
     #[cold]
     fn enqueue_copy(&mut self, now: Time, copy: Item<P>) {
         self.counters.duplicated += Packets(1);

@@ -14,8 +14,8 @@
 //!
 //! The link starts in the good state. Before each packet the state changes with probability `p` or `r`; then the packet
 //! is lost with the probability of the new state. In the long run the link is in the bad state for `p / (p + r)` of the
-//! packets, and a bad period lasts for `1 / r` packets on average. netem's `gemodel` draws the loss first and changes
-//! the state after it, which shifts the states by one packet and does not change these figures.
+//! packets, and a bad period lasts for `1 / r` packets on average. netem's `gemodel` uses the probability of the
+//! previous state, which shifts the states by one packet and does not change these figures.
 
 use crate::error::{LinkError, probability};
 use rand_core::Rng;

@@ -2,7 +2,7 @@
 
 use thalweg_units::{Bytes, Packets, Span};
 
-/// Counters of a link at one moment. Copies of packets are counted like packets.
+/// Counters of a link at one moment. Copies are counted like other packets, except in `offered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets passed to `send`.

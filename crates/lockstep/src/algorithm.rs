@@ -80,13 +80,13 @@ impl Algorithm {
         self == Algorithm::Dctcp
     }
 
-    /// Returns whether a member of that structure is recorded. DCTCP's structure also has state of a receiver, which
-    /// contains the peer's sequence numbers.
+    /// Returns whether a member of [`Algorithm::structure`] is recorded. DCTCP's structure also has state of a
+    /// receiver, which contains the peer's sequence numbers.
     pub fn records(self, member: &str) -> bool {
         (self, member) != (Algorithm::Dctcp, "prior_rcv_nxt")
     }
 
-    /// Returns the clock of a member of that structure, if it has one.
+    /// Returns the clock of a member of [`Algorithm::structure`], if it has one.
     pub fn clock(self, member: &str) -> Option<Clock> {
         match (self, member) {
             (Algorithm::Bbr, "min_rtt_stamp" | "probe_rtt_done_stamp") => Some(Clock::Jiffies),

@@ -39,8 +39,8 @@ impl Member {
 /// belongs to `module`, which may be built in.
 ///
 /// # Errors
-/// If the kernel has no type information, or none about this structure, or a member is not a number; as text for the
-/// user.
+/// If the kernel has no type information, or none about this structure, or a member cannot be read as a number; as text
+/// for the user.
 pub fn of(name: &str, module: &str) -> Result<Vec<Member>, String> {
     let btf = type_information(module)?;
     let structure: Struct<'_> =

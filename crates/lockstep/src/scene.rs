@@ -1,7 +1,7 @@
-//! The recorded scenes: one recorded flow each, chosen so that they cover all inputs of its controller.
+//! The recorded scenes, with one recorded flow each. Together they exercise the decisions of the controllers.
 //!
-//! Rates are low, so that a recording of several seconds has at most a few thousand ACKs: BBR's must include a
-//! ProbeRTT, which starts after 10 s.
+//! Rates are low or recordings short, so that a recording has at most a few thousand ACKs. Most of BBR's last longer
+//! than 10 s, after which a ProbeRTT starts.
 
 use crate::algorithm::Algorithm;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Scene {
     /// Purpose of the scene.
     pub about: &'static str,
     path: fn(Algorithm) -> Path,
-    /// Capacity of the queue, as a percentage of the bandwidth-delay product; `None` for an unlimited queue.
+    /// Capacity of the queue, as a percentage of the bandwidth-delay product; `None`: 100,000 packets.
     buffer_percent: Option<u64>,
     /// Percentage of random losses.
     loss_percent: fn(Algorithm) -> f64,
@@ -27,7 +27,7 @@ pub struct Scene {
     /// Maximum of a random delay of acknowledgements. They stay in order, so they arrive in bunches.
     ack_jitter: Span,
     load: fn() -> Load,
-    /// Whether the queue marks packets. Only DCTCP requests ECN.
+    /// Whether the queue marks packets when DCTCP is recorded. The other algorithms do not request ECN.
     is_marking: bool,
     /// Whether another flow shares the path.
     is_competing: bool,
@@ -41,8 +41,8 @@ struct Path {
     duration: Span,
 }
 
-/// A path with a few thousand packets. BBR's ProbeRTT starts after 10 s; the others return to their window in less
-/// time.
+/// A path that carries about 2000 packets in a recording. BBR's ProbeRTT starts after 10 s; the other algorithms need
+/// less time to regrow their windows.
 const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
     Algorithm::Bbr => Path { rate: Rate(1_600_000), rtt: Span::from_millis(80), duration: Span::from_secs(14) },
     Algorithm::Cubic | Algorithm::Dctcp | Algorithm::Reno => {
@@ -64,7 +64,7 @@ fn head_start(algorithm: Algorithm) -> Span {
     Span::from_millis(if algorithm == Algorithm::Dctcp { 1_000 } else { 500 })
 }
 
-/// A queue that marks packets that have waited for several packet times, and drops only packets that do not fit (as in
+/// A queue that marks packets that have waited for 10 ms, and drops only packets that do not fit (like that of
 /// scenarios/dctcp-step.toml).
 const STEP: Queue = Queue::Codel {
     target_ns: Span::from_secs(1),

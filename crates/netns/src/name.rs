@@ -112,8 +112,8 @@ fn runtime_name(word: &str) -> &'static str {
     }
 }
 
-/// Returns the innermost systemd unit of a path. Session scopes, `init.scope` and the user managers `user@UID.service`
-/// are excluded: they do not name a service.
+/// Returns the innermost systemd service or scope of a path. Session scopes, `init.scope` and the user managers
+/// `user@UID.service` are excluded: they do not name a service.
 #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "systemd's unit suffixes are case-sensitive")]
 fn unit(path: &str) -> Option<String> {
     let is_unit = |part: &&str| {

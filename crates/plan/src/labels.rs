@@ -23,11 +23,11 @@ pub struct FlowLabels {
     pub cc: Arc<str>,
     /// Host.
     pub host: Arc<str>,
-    /// Direction; `None` if no flow of the experiment goes up.
+    /// Direction; `None` if the rows have no such column.
     pub direction: Option<&'static str>,
 }
 
-/// Returns the optional columns of `flows` and `samples` for which no flow of an experiment has values.
+/// Returns optional columns of `flows` and `samples` for which no flow of an experiment has values.
 pub fn unused_columns(experiment: &Experiment) -> Vec<&'static str> {
     let mut unused = Vec::new();
     if !experiment.has_up_flows() {

@@ -5,8 +5,8 @@
 //!
 //! - [`scenario`]: the TOML file. Quantities are texts with units, most keys are optional, a sweep describes many
 //!   points.
-//! - [`plan`]: the resolved experiments. Quantities are integers whose unit is in the key, nothing is optional that has
-//!   a default, every experiment has its own seed.
+//! - [`plan`]: the resolved experiments. Quantities are integers whose unit is in the key, defaults are filled in,
+//!   every experiment has its own seed.
 //!
 //! [`labels`] are the values that the rows of tables take from an experiment.
 //!

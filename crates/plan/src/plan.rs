@@ -35,7 +35,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-left-out" = true, "default" = {}))]
     pub profiles: BTreeMap<String, Profile>,
-    /// One experiment for each repetition of each point of the sweep.
+    /// Experiments, each one repetition of a point of the sweep.
     pub experiments: Vec<Experiment>,
 }
 
@@ -65,13 +65,13 @@ pub struct Experiment {
     pub repetition: u32,
     /// Values that the sweep set: key of the scenario, value as written.
     pub sweep: BTreeMap<String, SweepValue>,
-    /// Seed of everything random in this experiment.
+    /// Seed of the experiment's random numbers.
     pub seed: u64,
     /// Time limit; null: the experiment ends when every flow has finished.
     pub duration_ns: Option<Span>,
     /// Time between two samples; 0: no samples.
     pub sample_interval_ns: Span,
-    /// Each start of a connection is delayed by a random time between 0 and this value.
+    /// Random delay, between 0 and this value, of each copy's start and of its connections after a gap.
     pub start_jitter_ns: Span,
     /// Round-trip time of the empty path.
     pub rtt_ns: Span,
@@ -85,7 +85,7 @@ pub struct Experiment {
     pub reverse: Link,
     /// Hosts by name; `sender` and `receiver` always exist.
     pub hosts: BTreeMap<String, Host>,
-    /// TCP flows.
+    /// Flows.
     pub flows: Vec<Flow>,
     /// UDP traffic.
     pub background: Vec<Background>,
@@ -93,7 +93,7 @@ pub struct Experiment {
     pub engine: Choices,
 }
 
-/// Choices for the engines that use a real kernel.
+/// Settings of engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
@@ -103,7 +103,7 @@ pub struct Choices {
     pub traffic: Generator,
     /// Whether segmentation and receive offloads stay on along the path.
     pub offloads: bool,
-    /// Whether every packet offered to the path is recorded: as rows, and as a capture where packets are real.
+    /// Whether every packet offered to the path is recorded: as rows, and, of real packets, as a capture.
     pub record: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Choices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Emulator {
-    /// The relay if the machine permits packet sockets, else the kernel's queue disciplines (always in virtual time).
+    /// The relay where it can run, else the kernel's queue disciplines.
     #[default]
     Auto,
     /// The built-in emulator in user space.
@@ -175,7 +175,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub aggregation: Option<Aggregation>,
-    /// Only one in this number of a connection's acknowledgements is forwarded; absent or null: all are.
+    /// Up to this number of a connection's plain acknowledgements become one; absent or null: all are forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub ack_thinning: Option<u32>,
@@ -193,7 +193,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policer {
-    /// Rate at which the bucket fills, in IP packets.
+    /// Rate at which the bucket fills; it counts IP packets.
     pub rate_bps: Rate,
     /// Size of the bucket, which is full at the start.
     pub burst_bytes: Bytes,
@@ -201,14 +201,14 @@ pub struct Policer {
     pub after: bool,
 }
 
-/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all waiting packets then
-/// leave together.
+/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; waiting packets, up to
+/// `max_bytes`, then leave together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aggregation {
     /// Interval in which packets are collected.
     pub interval_ns: Span,
-    /// Maximum number of bytes that leave together; null: no limit.
+    /// Bytes that leave together, rounded up to whole packets; null: no limit.
     pub max_bytes: Option<Bytes>,
 }
 
@@ -270,12 +270,12 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Buffer {
-    /// A packet that would exceed it is dropped.
+    /// A limit in bytes.
     Bytes {
         /// Capacity in bytes of IP packets.
         bytes: Bytes,
     },
-    /// A packet that would exceed it is dropped.
+    /// A limit in packets.
     Packets {
         /// Capacity in packets of any size.
         packets: Packets,
@@ -314,7 +314,7 @@ pub struct Host {
     pub rcvbuf_max_bytes: Bytes,
     /// Every packet leaves after a random delay between 0 and this value, in order.
     pub delay_jitter_ns: Span,
-    /// Restriction of its CPU; absent or null: it has a CPU whenever it needs one.
+    /// Restriction of its CPU; absent or null: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cpu: Option<Cpu>,
@@ -410,7 +410,7 @@ fn numbers(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Whether a number is omitted from the output: experiments without it keep their ids.
+/// Whether to omit a field with a default of 0, so that plans without the field keep the ids of their experiments.
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -433,7 +433,7 @@ pub struct Cpu {
     pub period_ns: Span,
     /// CPU time to send a packet, where the engine models that.
     pub per_packet_ns: Span,
-    /// CPU time to handle an acknowledgement, where the engine models that.
+    /// CPU time to handle a received packet, where the engine models that.
     pub per_ack_ns: Span,
     /// Maximum deviation of slices from `slice_ns`, in millionths of it.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -483,13 +483,13 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cc_file: Option<CcFile>,
-    /// Parameters of the algorithm that differ from its own defaults.
+    /// Parameters of the algorithm that the scenario sets.
     pub cc_params: BTreeMap<String, f64>,
     /// Whether segments leave at the pacing rate even if the algorithm does not pace.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub paced: bool,
-    /// Whether the connection negotiates ECN.
+    /// Whether the connection negotiates ECN even if the algorithm does not need it.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub ecn: bool,
@@ -528,7 +528,7 @@ pub struct Program {
     pub client: Vec<String>,
     /// Condition for a server to be ready.
     pub ready: Ready,
-    /// Port of the first copy's server; copy n has the n-th port after it.
+    /// Port of the server of copy 0; copy n has this port plus n.
     pub port: u16,
     /// Whether clients send the data; otherwise servers do.
     pub client_sends: bool,
@@ -542,7 +542,7 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ready {
-    /// A socket is bound to the server's port.
+    /// A TCP socket listens on the server's port, or a UDP socket is bound to it.
     Listening,
     /// The server has printed a text.
     Output {
@@ -653,7 +653,7 @@ pub enum Load {
         /// Number of transfers; null: until the flow stops.
         count: Option<u32>,
     },
-    /// Data of an application, on connections that it opens on demand.
+    /// Data of an application, on connections that it opens.
     App {
         /// The application.
         app: App,
@@ -670,7 +670,7 @@ impl Load {
         }
     }
 
-    /// Whether it has nothing to send, or an application's parameters contradict one another.
+    /// Whether it has nothing to send, or an application's parameters are invalid.
     pub fn is_invalid(&self) -> bool {
         match self {
             Load::Unlimited => false,
@@ -693,16 +693,16 @@ pub enum Repeat {
         gap_ns: Span,
         /// No more connections open once the flow with this name has finished.
         until: Option<String>,
-        /// Total number of connections.
+        /// Maximum number of connections of each copy; null: no limit.
         count: Option<u32>,
     },
-    /// Random arrivals, also before the first one, whether or not earlier connections have finished.
+    /// Random arrivals, whether or not earlier connections have finished; a gap also precedes the first one.
     Poisson {
         /// Mean of the exponentially distributed gap between arrivals.
         mean_gap_ns: Span,
         /// No more connections open once the flow with this name has finished.
         until: Option<String>,
-        /// Total number of connections.
+        /// Maximum number of connections of each copy; null: no limit.
         count: Option<u32>,
     },
 }

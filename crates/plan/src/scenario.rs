@@ -1,7 +1,7 @@
 //! The scenario file.
 //!
 //! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has one of the
-//! project's formats (`rate`, `size`, `time`, ...) is a quantity; `x-example` is the example in error messages.
+//! project's formats (`rate`, `size`, `time`, ...) is a quantity.
 
 use crate::plan::Kernel;
 use schemars::JsonSchema;
@@ -26,7 +26,8 @@ pub struct Scenario {
     /// Source of the scenario: paper, section, figure.
     #[serde(default)]
     pub source: String,
-    /// Time limit of each experiment. Optional if every flow ends without it, through a size, a count or a stop.
+    /// Time limit of each experiment. Optional if every flow ends without it, for example through a size, a count or a
+    /// stop.
     #[schemars(extend("format" = "time"))]
     pub duration: Option<String>,
     /// Number of repetitions of each point of the sweep, each with a different seed.
@@ -37,8 +38,8 @@ pub struct Scenario {
     #[serde(default = "one_u64")]
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     pub seed: u64,
-    /// Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt.
-    /// Without it, repetitions of CUBIC or Reno on a drop-tail path are identical.
+    /// Random delay, between zero and this value, of each copy's start and of its connections after a gap. `"1rtt"` is
+    /// path.rtt. Without it, simulated repetitions may be identical.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time-or-rtt"))]
     pub start_jitter: String,
@@ -51,7 +52,7 @@ pub struct Scenario {
     /// Hosts by name. `sender` and `receiver` always exist; flows may name others in place of `sender`.
     #[serde(default)]
     pub host: BTreeMap<String, Host>,
-    /// TCP flows, by name.
+    /// Flows of data.
     #[serde(default)]
     pub flow: Vec<Flow>,
     /// Unresponsive UDP traffic on the same path.
@@ -78,8 +79,8 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// The bottleneck and the reverse path. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may
-/// be combined with steps or a trace without rates.
+/// The bottleneck and the reverse path. The bottleneck's capacity is set by a preset or exactly one of `rate`, `steps`
+/// and `trace`; `rate` may be combined with steps or a trace without rates.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
@@ -89,10 +90,10 @@ pub struct Path {
     /// Conditions that change in steps. The first step is at `"0s"`.
     pub steps: Option<Vec<Step>>,
     /// A file of conditions that change, relative to the scenario's folder. Either mahimahi's format: a line per
-    /// 1500-byte packet that may leave, in milliseconds since the start; or a CSV with the heading
-    /// `t_s,rate_bps,delay_s,loss`. The file repeats.
+    /// 1500-byte packet that may leave, in milliseconds since the start; or a CSV with the column `t_s` and any of
+    /// `rate_bps,delay_s,loss`. The file repeats.
     pub trace: Option<String>,
-    /// Parameters of a kind of access network, with their sources; every key of [path] overrides one.
+    /// Parameters of a kind of network, with their sources; keys of [path] take precedence.
     pub preset: Option<PathPreset>,
     /// Round-trip time of an empty path, half in each direction. Required unless a preset sets it.
     #[schemars(extend("format" = "time"))]
@@ -106,7 +107,7 @@ pub struct Path {
     /// Queue discipline: a name, or a table with `name` and tc's parameters.
     #[serde(default)]
     pub queue: Queue,
-    /// Token bucket in front of the queue: packets that exceed it are dropped.
+    /// Token bucket: packets that exceed it are dropped.
     pub policer: Option<Policer>,
     /// Packets leave together, as in Wi-Fi, LTE and DOCSIS. For the other direction, see [path.reverse].
     pub aggregation: Option<Aggregation>,
@@ -124,7 +125,7 @@ pub struct Path {
     /// Packets that are held back so that later ones overtake them: a ratio, or a table with the delay.
     #[serde(default)]
     pub reorder: Reorder,
-    /// Ratio of packets that arrive twice.
+    /// Ratio of packets that are duplicated.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
@@ -162,11 +163,11 @@ pub struct Reverse {
     /// Queue discipline.
     #[serde(default)]
     pub queue: Queue,
-    /// Token bucket in front of the queue.
+    /// Token bucket.
     pub policer: Option<Policer>,
     /// Packets leave together.
     pub aggregation: Option<Aggregation>,
-    /// Only one in this number of a connection's acknowledgements is forwarded, as by modems and Wi-Fi access points.
+    /// Up to this number of a connection's plain acknowledgements become one, as in modems and Wi-Fi access points.
     #[schemars(range(min = 1, max = 1000))]
     pub ack_thinning: Option<u32>,
     /// Random loss before its queue.
@@ -182,7 +183,7 @@ pub struct Reverse {
     /// Packets that are held back so that later ones overtake them.
     #[serde(default)]
     pub reorder: Reorder,
-    /// Ratio of packets that arrive twice.
+    /// Ratio of packets that are duplicated.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
@@ -231,12 +232,12 @@ pub struct Aggregation {
     /// Interval in which packets are collected before they leave.
     #[schemars(extend("format" = "time"))]
     pub interval: String,
-    /// Maximum number of bytes that leave together; the rest waits for the next interval. Default: no limit.
+    /// Bytes that leave together, rounded up to whole packets; the rest waits for the next interval. Default: no limit.
     #[schemars(extend("format" = "size"))]
     pub max_bytes: Option<String>,
 }
 
-/// Kinds of access networks.
+/// Kinds of networks.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathPreset {
@@ -390,7 +391,8 @@ pub struct Host {
     /// them (default: the newest); a real engine rejects any other than its own.
     pub kernel: Option<Kernel>,
     /// Maximum send buffer of a connection (the third value of tcp_wmem). Default: too large to limit it. Linux checks
-    /// the limit once per 64 kB, so that more than this can be in flight. On `receiver` it limits flows that go up.
+    /// the limit once per 64 kB, so that more than the limit can be in flight. On `receiver` it limits flows that go
+    /// up.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
     /// Maximum receive buffer of a connection (the third value of tcp_rmem). Default: too large to limit it. The window
@@ -409,7 +411,7 @@ pub struct Host {
     /// handles all of them (`rx-usecs` of ethtool). Default: the host handles each packet as it arrives.
     #[schemars(extend("format" = "time"))]
     pub interrupt_coalescing: Option<String>,
-    /// Parameters of a kind of network card, with their sources; every key of the host overrides one.
+    /// Parameters of a kind of network card, with their sources; keys of the host take precedence.
     pub preset: Option<HostPreset>,
 }
 
@@ -421,7 +423,7 @@ pub enum HostPreset {
     Nic2019,
 }
 
-/// A flow: one connection, a series of connections, or parallel copies.
+/// A flow: one or several connections, and parallel copies.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -461,13 +463,13 @@ pub struct Flow {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub extra_rtt: String,
-    /// The host at the sender's end of the path; the host at the other end is always `receiver`. It sends the data of
-    /// down flows, and receives the data of up flows.
+    /// The host at the sender's end of the path, which sends the data of down flows and receives that of up flows. The
+    /// host at the other end is always `receiver`.
     #[serde(default = "sender")]
     pub host: String,
     /// Direction of the data. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
-    /// the flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
-    /// connection.
+    /// the flow's host, through path.reverse, with acknowledgements through path. Without `program`, the side that
+    /// sends data opens the connection.
     #[serde(default)]
     pub direction: Direction,
     /// Many consecutive transfers over one connection. Replaces `size`.
@@ -492,7 +494,7 @@ pub struct Program {
     /// Command of a client, which exits with 0 when its transfer is complete.
     #[schemars(length(min = 1))]
     pub client: String,
-    /// Condition for the server to be ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table.
+    /// Condition for the server to be ready: `"listening"` (on its TCP or UDP port), or a table.
     #[serde(default = "listening")]
     pub ready: ProgramReady,
     /// Port of the first copy's server; further copies take the next ones. Default: the first free one from 4433.
@@ -522,7 +524,7 @@ pub enum ProgramSends {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProgramReady {
-    /// When a socket is bound to its port.
+    /// When a socket listens on its port.
     Name(ProgramReadyName),
     /// Another condition.
     Table(ProgramReadyTable),
@@ -551,10 +553,10 @@ pub struct ProgramReadyTable {
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From the sending host to `receiver`, through path.
+    /// To `receiver`, through path.
     #[default]
     Down,
-    /// From `receiver` to the sending host, through path.reverse.
+    /// From `receiver`, through path.reverse.
     Up,
 }
 
@@ -590,7 +592,7 @@ pub struct Repeat {
     pub gap: Option<String>,
     /// Name of a flow; connections open until it has finished.
     pub until: Option<String>,
-    /// Total number of connections.
+    /// Maximum number of connections of each copy.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub count: Option<u32>,
     /// Random arrivals of connections, whether or not earlier ones have finished.
@@ -647,7 +649,7 @@ pub struct Background {
     pub direction: Direction,
 }
 
-/// Settings of the engines that use a real kernel.
+/// Settings of engines.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
@@ -658,8 +660,8 @@ pub struct Engine {
     /// Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
     /// segments of up to 64 kB, as on a host whose network card splits them.
     pub offloads: Option<bool>,
-    /// Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on real
-    /// engines also as a capture that Wireshark reads.
+    /// Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on `kernel`
+    /// and `vm` also as a capture that Wireshark reads.
     pub record: Option<bool>,
 }
 
@@ -677,7 +679,7 @@ pub enum CpuModel {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineLink {
-    /// The relay if the machine permits packet sockets, else the kernel's queue disciplines (always in virtual time).
+    /// The relay where it can run, else the kernel's queue disciplines.
     Auto,
     /// The relay of thalweg, in user space.
     Relay,
@@ -691,8 +693,8 @@ pub enum EngineLink {
 pub enum EngineTraffic {
     /// The generator of thalweg.
     Builtin,
-    /// iperf3, which generates every flow without `program`, as with `program = {server = "iperf3 -s -p {port}", client
-    /// = "iperf3 -c {server} -p {port} -C {cc} -n {size}", sends = "client"}`.
+    /// iperf3, which generates every flow without `program`: with a size, as with `program = {server = "iperf3 -s -p
+    /// {port}", client = "iperf3 -c {server} -p {port} -C {cc} -n {size}", sends = "client"}`.
     Iperf3,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     pub(crate) receiver_alarm: Alarm,
     /// Pending work on the CPUs of a sending host that has two.
     pub(crate) wakes: Wakes,
-    /// Random stream of the congestion controller.
+    /// Random stream of the sender, including its congestion controller.
     pub(crate) stream: Stream,
     /// The transfer in progress; `None` while the application is idle between transfers.
     pub(crate) transfer: Option<Transfer>,
@@ -62,7 +62,7 @@ pub(crate) struct Transfer {
     pub(crate) start: Time,
     /// Size of the object; `None` if unlimited.
     pub(crate) size: Option<Bytes>,
-    /// The sender's counters at the start.
+    /// The sender's counters when the transfer became the one in progress.
     pub(crate) before: Counters,
     /// Offset of the transfer's first byte in the stream.
     pub(crate) offset: Bytes,

@@ -16,7 +16,7 @@ const MAX_COST: Span = Span::from_secs(1);
 /// Maximum number of connections open at once. Each takes about 6 kB, and an allocation failure ends the process.
 pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
 
-/// Checks that involve several parts of an experiment.
+/// Checks an experiment, except the traces and the parameters of its links.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
         return Err(Error::invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));

@@ -11,9 +11,9 @@
 //! offload, consecutive segments of a connection among these become one packet of at most 64 KiB, for which the
 //! receiver decides once whether to acknowledge. Segments merge under the conditions of Linux: the next one in order,
 //! the same timestamps, the same ECN field, no CWR flag except on the first one, full-sized except the last one, and
-//! none after a PSH flag, which ends a sender's burst. Acknowledgements without data are handled together, one by one.
+//! none after a PSH flag, which ends a sender's burst. Acknowledgements without data are not merged.
 //!
-//! A router with receive offload merges packets that its hosts send at the same instant. It queues, drops and sends
+//! A router with receive offload merges segments that a host sends at the same instant. It queues, drops and sends
 //! merged packets as one, as in a Linux router, whose card splits them after the queue. A merged packet departs with
 //! its first segment, and occupies the link for the time of all segments: htb passes it to the card in one piece.
 //!

@@ -2,7 +2,8 @@
 //!
 //! A row is emitted when the packet leaves the queue or is dropped. Packets still in the queue, and acknowledgements
 //! that ACK thinning has dropped, get their row at the end of the experiment, with the fate `queued`. A packet that the
-//! link duplicates has one row, that of the original. A packet merged by a router counts as one.
+//! link duplicates has one row, with the outcome of original or copy that was known first. A packet merged by a router
+//! counts as one.
 
 use crate::packet::Packet;
 use std::collections::BTreeMap;

@@ -93,8 +93,8 @@ impl Simulation {
         cpu.work(now, cost(cpu));
     }
 
-    /// Defers an arrival to the application's CPU if that has unfinished work for the connection. Returns any other
-    /// task.
+    /// Defers an arrival to the application's CPU if that has unfinished work for the connection. Returns the task if
+    /// it was not deferred.
     fn defer_to_application(&mut self, host: usize, index: usize, task: Task) -> Option<Task> {
         let Task::Arrival(packet) = task else { return Some(task) };
         let application = &mut self.cpus[host][APPLICATION];

@@ -58,7 +58,7 @@ pub struct Simulation {
     /// One for each host, in the order of their names; `None`: the host handles each packet as it arrives.
     pub(crate) cards: Vec<Option<Card>>,
     receiver_outbox: Outbox<Box<Packet>>,
-    /// Memory of packets that have arrived, for reuse: recently used memory is still in the caches.
+    /// Memory of packets that have arrived or were dropped, for reuse: recently used memory is still in the caches.
     #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<Packet>>,
     pub(crate) connections: Connections,
@@ -419,7 +419,7 @@ impl Simulation {
         id
     }
 
-    /// Creates a connection of a series, whose SYN leaves now.
+    /// Creates and opens a connection of a series.
     fn connect(&self, index: usize, number: u64, seed: u64) -> Connection {
         let (host, receiving_host) = self.ends_of(index);
         let config = self.agenda.flow(self.agenda.copy_of(index).0);
@@ -530,7 +530,7 @@ impl Simulation {
     }
 
     /// Makes a sender send as much as it may, and its application continue. On a host with restricted CPUs, the CPU
-    /// does this later, as one of its tasks.
+    /// does this when it next runs.
     fn after_sender(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let connection = self.connections[id].as_ref().expect("an open connection is there");
         if let Some(cpu) = self.cpus[connection.host].get_mut(cpu) {
@@ -567,7 +567,7 @@ impl Simulation {
         }
     }
 
-    /// Passes a packet from a host at the sender's end to the forward link.
+    /// Passes a packet from a host other than `receiver` to the forward link.
     fn leave_sender(&mut self, host: usize, packet: Box<Packet>) {
         self.forward.ends.sent += 1;
         match self.outboxes[host].pass(self.now, packet) {

@@ -68,7 +68,7 @@ impl Pending {
     /// Renames the file to its final name.
     ///
     /// # Errors
-    /// If the directory cannot be written.
+    /// If the file cannot be renamed.
     pub fn publish(self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.target)
         // `Drop` then finds no temporary file, which is not an error.
@@ -98,8 +98,8 @@ pub fn is_temporary(name: &str) -> bool {
     numbers.is_some_and(|(process, number)| [process, number].iter().all(|part| part.parse::<u64>().is_ok()))
 }
 
-/// Removes temporary files that terminated processes left in a directory. The caller holds the directory's lock, so no
-/// running process owns them.
+/// Removes temporary files that terminated processes left in a directory. The caller holds the lock that covers the
+/// directory, so no running process owns them.
 ///
 /// # Errors
 /// If the directory cannot be read, or a file cannot be removed.

@@ -128,7 +128,7 @@ impl Column {
         self.blank_rows > 0
     }
 
-    /// Whether no row so far has a value. Such rows are only counted.
+    /// Whether the column is optional and no row so far has a value. Such rows are only counted.
     #[inline]
     fn holds_no_row(&self) -> bool {
         self.levels.as_ref().is_some_and(Vec::is_empty)
@@ -171,7 +171,7 @@ fn refused(column: &str, value: Value<'_>) -> ! {
 /// Texts of a column, each stored once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Every distinct text.
+    /// Every distinct text, including texts of rows that were cleared.
     pub entries: Vec<ByteArray>,
     /// For each row, the index of its text in `entries`.
     pub cells: Vec<u32>,

@@ -32,7 +32,7 @@ pub struct RunDirectory {
 impl RunDirectory {
     /// Creates the run directory of `run`, or resumes an existing one.
     ///
-    /// Unfinished files of terminated processes are removed first.
+    /// Unfinished files of terminated processes are removed.
     ///
     /// # Errors
     /// If the directory belongs to another run, contains other files or an invalid `run.json`, is being written by
@@ -159,8 +159,8 @@ fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
     foreign.map_or(Ok(()), |file| Err(Error::NotARun { directory: directory.to_owned(), file }))
 }
 
-/// Creates the folders of the tables, and removes unfinished files in them: temporary files, and tables of incomplete
-/// experiments. Returns the complete experiments.
+/// Creates the folders of the tables, and removes unfinished files: temporary files, and the tables and recorded
+/// packets of incomplete experiments. Returns the complete experiments.
 fn tidy(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
     atomic::remove_temporary(directory).map_err(|source| Error::io(directory, directory, source))?;
     for table in TABLES {

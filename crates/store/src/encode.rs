@@ -1,8 +1,8 @@
 //! Encodes columns as the bytes of a Parquet file.
 //!
-//! The bytes depend only on the rows, their order and the version of the parquet crate: row groups have a fixed size,
-//! and no time or host is recorded. Integers are delta-encoded, because most of them are times and counters; texts and
-//! floating-point numbers are dictionary-encoded where that saves space; pages are compressed with zstd.
+//! The bytes depend only on the rows, their order, their division into row groups, and the versions of the parquet and
+//! zstd crates: no time or host is recorded. Integers are delta-encoded, because most of them are times and counters;
+//! texts and floating-point numbers are dictionary-encoded where that saves space; pages are compressed with zstd.
 
 use crate::chunk;
 use crate::column::Column;

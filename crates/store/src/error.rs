@@ -41,7 +41,7 @@ pub enum Error {
         /// Name of one of the files.
         file: String,
     },
-    /// The `run.json` of the directory is invalid.
+    /// The `run.json` of the directory is invalid, or missing from a directory to be merged.
     BadRunFile {
         /// The file.
         file: PathBuf,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_plan::plan::{Capacity, Experiment};
 
-/// Base name of an experiment's files: 16 hexadecimal digits, a hash of all inputs that determine its result.
+/// Base name of an experiment's files: 16 hexadecimal digits, a hash of its inputs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(String);

@@ -4,8 +4,8 @@ use crate::id::Id;
 use std::path::{Path, PathBuf};
 use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, StateRow};
 
-/// The tables in the order in which their files are renamed into place: `flows` last, because it marks an experiment
-/// as complete.
+/// The tables of every experiment, in the order in which their files are renamed into place: `flows` last, because it
+/// marks an experiment as complete.
 pub(crate) const TABLES: [&str; 4] =
     [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
 

@@ -5,15 +5,15 @@
 //! events.jsonl          events, one per line: append-only                          journal
 //! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, table_file, atomic
 //! samples/ state/ queue/
-//! packets/              recorded packets: a table and a capture per experiment     tables
+//! packets/              recorded packets: a table, and of real ones a capture      tables
 //! programs/<id>/        output of an experiment's programs                         directory
 //! commands.log          commands that engines ran on the machine: append-only      directory
 //! .lock                 held by the only engine that may write                     lock
 //! ```
 //!
-//! Rows are written in row groups as they arrive, so memory use does not depend on the length of an experiment. Its
-//! files have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that
-//! file is renamed into place last.
+//! Rows are written in row groups as they arrive, so the memory of the tables does not depend on the length of an
+//! experiment. The files of an experiment have temporary names until it has ended. An experiment is complete if and
+//! only if its `flows` file exists, because that file is renamed into place last.
 //!
 //! The same plan on the same version of a deterministic engine yields the same bytes in every table: rows are sorted by
 //! their keys within a row group, groups are in the order in which the engine emits rows, and tables contain neither
@@ -23,7 +23,7 @@
 //!
 //! Other programs also use the atomic files: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of any
 //! table in any folder, and [`Lock`] marks the owner of a folder. [`Problem`] and [`Exit`] report the results of
-//! commands in all binaries.
+//! commands of `thalweg-engine` and `thalweg-agent`.
 
 mod atomic;
 mod chunk;

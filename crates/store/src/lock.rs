@@ -20,7 +20,7 @@ impl Lock {
     /// Acquires the lock of `directory`.
     ///
     /// # Errors
-    /// If another process holds it ([`Error::Busy`], with its pid), or the directory cannot be written.
+    /// If it is already held ([`Error::Busy`], with the pid if known), or the directory cannot be written.
     pub fn take(directory: &Path) -> Result<Lock, Error> {
         let path = directory.join(FILE);
         let failed = |source| Error::io(directory, &path, source);

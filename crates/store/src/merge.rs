@@ -36,9 +36,10 @@ struct Note<'a> {
     host: &'a Host,
 }
 
-/// Merges the run directories `parts` into `out`, which is created if missing. If several contain an experiment, the
-/// first one is used. Lines of their journals that `out` lacks are appended, sorted by time. The logged commands of the
-/// parts that contributed experiments are appended too.
+/// Merges the run directories `parts` into `out`, which is created if missing. Experiments in `out` are kept; if
+/// several parts contain an experiment, the first one is used. Lines of their journals that `out` lacks are appended,
+/// sorted by time. The logged commands of the parts that contributed experiments are appended too, unless `out` has
+/// them.
 ///
 /// # Errors
 /// If the directories are not of the same plan, engine and version, or cannot be read or written.

@@ -39,9 +39,9 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
 struct Sorter {
     /// The order by the keys sorted so far.
     order: Vec<u32>,
-    /// For each index in `order`: key bits that are not sorted yet, above the index itself.
+    /// For each position in `order`: key bits that are not sorted yet, above the position itself.
     packed: Vec<u64>,
-    /// Number of bits of an index.
+    /// Number of bits of a position.
     place_bits: u32,
     /// Number of bits of `packed` in use.
     width: u32,

@@ -15,7 +15,7 @@ pub enum Exit {
     Failed,
     /// The command line, or a file that it names, is invalid; or a run directory belongs to another plan.
     Refused,
-    /// A run directory cannot be written.
+    /// A run directory or an output cannot be written, or a run directory cannot be read.
     NotWritable,
     /// A requirement is missing on this machine.
     Missing,
@@ -44,7 +44,8 @@ impl From<Exit> for ExitCode {
 /// The reason why a command ended, as text for the user.
 ///
 /// If `found` contains the number of a system error that indicates a shortage, the constructors replace the problem by
-/// that of the shortage, whose exit status is [`Exit::Exhausted`].
+/// that of the shortage, whose exit status is [`Exit::Exhausted`]. Exception: [`Problem::failed`] keeps the problem if
+/// the disk is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Exit status of the process.
@@ -105,8 +106,8 @@ impl Problem {
         }
     }
 
-    /// Converts the problem to that of a shortage, whatever operation failed. Exception: a full disk on a failed write
-    /// keeps the problem of the write.
+    /// Converts the problem to that of a shortage. Exception: if the disk is full, the problem of a failed operation is
+    /// kept.
     fn of_shortage(mut self, shortage: Shortage) -> Problem {
         if matches!(shortage, Shortage::Disk | Shortage::Quota) && self.exit == Exit::Failed {
             return self;
@@ -118,8 +119,8 @@ impl Problem {
     }
 }
 
-/// Returns the shortage in the text of an error: all errors of Rust's standard library, rustix and libbpf-rs end with
-/// the system's error number.
+/// Returns the shortage in the text of an error: system errors of Rust's standard library, rustix and libbpf-rs end
+/// with the system's error number.
 fn shortage(found: &str) -> Option<Shortage> {
     let number = found.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()?;
     Shortage::of(&io::Error::from_raw_os_error(number))

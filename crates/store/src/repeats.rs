@@ -1,5 +1,5 @@
-//! Encodes columns in which all rows of a group have the same value, or no value, only once, and copies them
-//! afterwards.
+//! Copies the bytes of columns in which all rows of a group have the same value, or no value, as in the column's latest
+//! such group.
 //!
 //! This applies to half of the columns of records, for example the host name, or losses on a path without loss.
 //! Encoding such a column takes as long as encoding any other. The resulting bytes are the same.

@@ -1,4 +1,4 @@
-//! A file of rows outside of a run directory.
+//! A file of rows in any directory.
 
 use crate::atomic::Pending;
 use crate::encode;
@@ -40,8 +40,7 @@ impl<R: Row> RowsFile<R> {
         self.write_beside(rows, &mut Repeats::default())
     }
 
-    /// Like [`RowsFile::write`], for many groups: columns in `repeats` that are the same in several groups are encoded
-    /// once.
+    /// Like [`RowsFile::write`], for many groups: columns that `repeats` holds are copied instead of encoded again.
     ///
     /// # Errors
     /// If they cannot be written.

@@ -25,7 +25,7 @@ pub struct TableFile<R> {
     rows: Rows<R>,
     /// The latest rows, not yet converted to columns.
     batch: Vec<R>,
-    /// Cache of columns that are the same in every row group.
+    /// Cache of columns in which all rows of a group have the same value.
     repeats: Repeats,
 }
 

@@ -150,7 +150,7 @@ impl Sink for Tables<'_> {
     }
 }
 
-/// Identity of the files, for error messages that name the file that could not be written.
+/// Location of the files, and the first write error.
 #[derive(Debug)]
 struct Place<'a> {
     directory: &'a Path,

@@ -3,11 +3,11 @@
 //! | | 6.1 | 6.12 | 6.18 |
 //! | --- | --- | --- | --- |
 //! | part of the receive buffer that is window | half | payload / memory of a segment | as 6.12 |
-//! | window for which the receive buffer is sized, if `c` bytes are read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + the span of data beyond a gap, more while `c` grows |
+//! | window that the receive buffer is sized for, if `c` bytes are read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + the span of data beyond a gap, more while `c` grows |
 //! | memory of a piece in the send buffer besides its payload | 1280 bytes | 832 bytes | as 6.12 |
 //! | memory of a segment that the send buffer is sized for | 4352 bytes | 4352 bytes | 2304 bytes |
 //! | memory of a full segment in the receive buffer | 2728 bytes | 2408 bytes | 2304 bytes |
-//! | memory of a segment that directly follows another one beyond a gap | that of a full segment | its payload, and 960 bytes for every 17 segments | as 6.1 |
+//! | memory of a segment that continues a run beyond a gap | as any | payload, and 960 bytes for 17 segments | as any |
 //! | bytes counted as read in a round trip that fills a gap | all | all, less those still queued | all |
 //! | time that a write takes per packet | none | 2 to 4 us | as 6.12 |
 //!

@@ -31,7 +31,7 @@
 //! - No TCP Fast Open, no MTU probing, no reneging, no connection without SACK or timestamps; a connection never gives
 //!   up.
 //! - A connection has no information from earlier ones to the same host (no metrics cache).
-//! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues. The driver
+//! - A packet that is polled has left the host: no queue exists below TCP, hence no TCP small queues. The driver
 //!   implements receive offload ([`Receiver::on_merged`]).
 //! - Lost segments are retransmitted one by one, never merged or in bursts.
 //! - Memory in the two buffers is approximated (see the modules `sndbuf` and `window`).

@@ -91,7 +91,7 @@ pub struct Data {
     pub offset: Bytes,
     /// Payload bytes, at least 1 and at most the MSS.
     pub len: u32,
-    /// Whether the segment carries the PSH flag, for example at the end of a burst of several segments or of the stream.
+    /// Whether the segment carries the PSH flag: for example, it ends a burst of several segments, or the stream.
     pub is_push: bool,
     /// ECN field of the IP header.
     pub ecn: Ecn,

@@ -3,8 +3,8 @@
 //! A table is a struct; its field names are the column names, its doc comments the texts of the reference page. With
 //! the [`Row`] trait a writer can process a row of any table.
 //!
-//! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never
-//! fall.
+//! Times are microseconds since the start of the experiment (of records: UNIX time). Counters described as "so far"
+//! never decrease.
 
 mod changes;
 mod histogram;

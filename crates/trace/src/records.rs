@@ -13,7 +13,7 @@ table! {
         /// End of the span: UNIX time.
         key: end_us: u64,
         /// Identifier of the connection: the kernel's socket cookie, unique until the machine reboots; for imported
-        /// rows, a hash or a line number.
+        /// rows, the log's number, a hash or a line number.
         key: connection: u64,
         /// close (the whole connection, once it has closed), interim (the connection so far; its next close or interim
         /// row replaces this one) or transfer (one object sent).
@@ -43,7 +43,7 @@ table! {
         : local_port: Option<u64>,
         /// The peer's address, in the form of local_address.
         : remote_address: Option<Rc<str>>,
-        /// The peer's port; empty for incoming connections unless addresses are whole.
+        /// The peer's port; empty unless direction is out or addresses are whole.
         : remote_port: Option<u64>,
         /// in (the peer opened it) or out; empty: it was open before recording began.
         : direction: Option<&'static str>,
@@ -56,14 +56,13 @@ table! {
         /// Congestion control at the end of the span.
         : cc: Option<Rc<str>>,
         /// How its algorithm was chosen, if `thalweg-agent tune` was running: treated (drawn by the policy's
-        /// probabilities), held_out (it kept the default, for comparison) or untouched (by an application, a route or
-        /// the administrator); else empty.
+        /// probabilities), held_out (it kept the default, for comparison) or untouched (see untouched_because); else
+        /// empty.
         : assignment: Option<&'static str>,
         /// The reason why a connection is untouched: application (it, or another program, set TCP_CONGESTION), route
         /// (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override in the
-        /// settings excludes the connection, or sets its algorithm), refused (the kernel did not set the drawn
-        /// algorithm) or no_chances (its network namespace is unknown or its default is not among the algorithms); else
-        /// empty.
+        /// settings excludes the connection, or sets its algorithm), refused (the kernel did not set the algorithm) or
+        /// no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
         : untouched_because: Option<&'static str>,
         /// The algorithm that `tune` chose, or would have chosen in a dry run; for held_out connections, the default.
         : assigned_cc: Option<Rc<str>>,
@@ -124,20 +123,20 @@ table! {
         : app_limited_share: Option<f64>,
         /// 8 acked_bytes / busy_us, in bits per second; empty: it was busy for less than two jiffies.
         : busy_goodput_bps: Option<f64>,
-        /// Payload bytes acknowledged within 1 s of the opening; empty: it was open for less than that.
+        /// Payload bytes acknowledged within 1 s of the opening; empty: open for less, or joined.
         : acked_1s_bytes: Option<u64>,
-        /// Payload bytes acknowledged within 3 s of the opening; empty: it was open for less than that.
+        /// Payload bytes acknowledged within 3 s of the opening; empty: open for less, or joined.
         : acked_3s_bytes: Option<u64>,
-        /// Payload bytes acknowledged within 10 s of the opening; empty: it was open for less than that.
+        /// Payload bytes acknowledged within 10 s of the opening; empty: open for less, or joined.
         : acked_10s_bytes: Option<u64>,
-        /// Payload bytes acknowledged within 30 s of the opening; empty: it was open for less than that.
+        /// Payload bytes acknowledged within 30 s of the opening; empty: open for less, or joined.
         : acked_30s_bytes: Option<u64>,
-        /// BBR's estimate of the bandwidth; empty: another congestion control.
+        /// BBR's estimate of the bandwidth; empty: no estimate.
         : bbr_bw_bps: Option<u64>,
-        /// BBR's estimate of the smallest round-trip time; empty: another congestion control.
+        /// BBR's estimate of the smallest round-trip time; empty: no estimate.
         : bbr_min_rtt_us: Option<u64>,
-        /// Whether BBR was short of CPU: its machine was off CPU for longer than BBR can compensate; empty: another
-        /// congestion control, or too short to decide.
+        /// Whether BBR was short of CPU because its machine was off CPU; empty: another congestion control, or too few
+        /// samples to decide.
         : cpu_limited: Option<bool>,
         /// (rtt_max_us - rtt_min_us) / rtt_min_us: a lower bound of the depth of the path's queue, in BDP.
         : buffer_bdp: Option<f64>,

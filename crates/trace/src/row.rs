@@ -43,7 +43,7 @@ pub struct Column {
 /// A table of the run directory, or of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Name; of a run directory's table its folder, too.
+    /// Name; in a run directory, also the name of the table's folder.
     pub name: &'static str,
     /// Description of a row.
     pub about: &'static str,
@@ -80,8 +80,8 @@ pub trait Row: Sized {
     /// Hands over the values in the order of the table's columns.
     fn values<'a>(&'a self, take: &mut impl FnMut(Value<'a>));
 
-    /// Hands over the columns of some rows in the table's order. For rows of many columns this is a few times faster
-    /// than handing over rows one by one, where each value goes to a different location.
+    /// Hands over the columns of some rows in the table's order. For rows of many columns this is faster than handing
+    /// over rows one by one, where each value goes to a different location.
     fn columns(rows: &[Self], take: &mut impl Columns);
 }
 

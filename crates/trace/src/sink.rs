@@ -8,7 +8,7 @@ pub trait Sink {
     fn flow(&mut self, row: FlowRow);
     /// A connection was sampled.
     fn sample(&mut self, row: SampleRow);
-    /// An algorithm's own value was sampled.
+    /// An internal value of an algorithm was sampled.
     fn state(&mut self, row: StateRow);
     /// A link was sampled.
     fn queue(&mut self, row: QueueRow);
@@ -23,7 +23,7 @@ pub struct Memory {
     pub flows: Vec<FlowRow>,
     /// Samples of connections.
     pub samples: Vec<SampleRow>,
-    /// Values that only one algorithm has.
+    /// Internal values of algorithms.
     pub state: Vec<StateRow>,
     /// Samples of links.
     pub queue: Vec<QueueRow>,

@@ -33,12 +33,12 @@ table! {
         : size_bytes: Option<u64>,
         /// Start: the connection's SYN, or the request on an open connection; for programs the first packet.
         : start_us: u64,
-        /// Time at which its last byte was acknowledged, or the end of the experiment; for programs, time at which the
-        /// last payload left the path.
+        /// Time at which its last byte was acknowledged, or it ended incomplete; for programs, time at which the last
+        /// payload left the path.
         : end_us: u64,
         /// Whether all its bytes were acknowledged; for programs, whether the client exited with status 0.
         : completed: bool,
-        /// Completion time, from start to the last byte acknowledged; empty if it was not completed.
+        /// Completion time: end_us - start_us; empty if it was not completed.
         : fct_us: Option<u64>,
         /// Payload bytes acknowledged; for programs, those that left the path: for TCP each byte once, for UDP every
         /// payload byte.
@@ -60,7 +60,7 @@ table! {
         : marked_segments: Option<u64>,
         /// Smallest round-trip time sampled.
         : rtt_min_us: Option<f64>,
-        /// Mean of the sampled round-trip times.
+        /// Mean of the round-trip times sampled; on real kernels, of smoothed ones.
         : rtt_mean_us: Option<f64>,
         /// Median of the round-trip times sampled, to 1 %.
         : rtt_p50_us: Option<f64>,
@@ -74,14 +74,14 @@ table! {
         : bitrate_bps: Option<u64>,
         /// Time for which playback stalled because of it (video, call); only where a flow has an app.
         : stall_us: Option<u64>,
-        /// Packets of the sender of data that entered the path and never left it; empty: no program. The column is
-        /// absent where no flow has programs, and so are the following three.
+        /// Packets of the sender of data that entered the path and never left it. This column and the following three
+        /// are absent where no flow has programs.
         : lost_packets: Option<u64>,
-        /// Smallest one-way delay on the path of packets of the sender of data; empty: no program.
+        /// Smallest one-way delay on the path of packets of the sender of data.
         : delay_min_us: Option<f64>,
-        /// Mean of these delays; empty: no program.
+        /// Mean of these delays.
         : delay_mean_us: Option<f64>,
-        /// 95th percentile of these delays, to 1 %; empty: no program.
+        /// 95th percentile of these delays, to 1 %, on the connection with the most data.
         : delay_p95_us: Option<f64>,
         /// The reason why the experiment is untrustworthy; empty: the engine has found none.
         : untrustworthy: Option<Arc<str>>,
@@ -106,14 +106,14 @@ table! {
         /// Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the largest
         /// payload.
         : cwnd_packets: Option<u64>,
-        /// Slow-start threshold; empty: not set yet.
+        /// Slow-start threshold; empty: unset, or as for cwnd_packets.
         : ssthresh_packets: Option<u64>,
         /// Segments sent, and neither acknowledged nor marked as lost; empty: as for cwnd_packets.
         : inflight_packets: Option<u64>,
-        /// Pacing rate; empty: not paced.
+        /// Pacing rate; empty: not paced, or programs.
         : pacing_rate_bps: Option<u64>,
-        /// Latest delivery-rate sample that was not limited by the application, or a higher one that was; for programs,
-        /// payload delivered since the previous sample.
+        /// Latest delivery-rate sample. If the application limited it: the previous one if that is higher (simulator),
+        /// or empty (real kernels). For programs, payload delivered since the previous sample.
         : delivery_rate_bps: Option<u64>,
         /// Smoothed round-trip time.
         : srtt_us: Option<u64>,
@@ -138,8 +138,8 @@ table! {
 }
 
 table! {
-    /// A value that only one congestion control has: at its connection's first sample, and at each sample at which it
-    /// has changed. It holds until the next row.
+    /// An internal value of a congestion control: at its connection's first sample, and at each sample at which it has
+    /// changed. It holds until the next row.
     StateRow in "state" {
         /// Number of the sweep point.
         key: experiment: u64,
@@ -187,9 +187,9 @@ table! {
         : lost_packets: u64,
         /// Packets marked so far by the queue (ECN).
         : marked_packets: u64,
-        /// Packets that have left the queue so far.
+        /// Packets sent so far.
         : sent_packets: u64,
-        /// Bytes that have left the queue so far.
+        /// Bytes sent so far.
         : sent_bytes: u64,
         /// Sojourn time of all packets that have left the queue so far, summed; empty: the engine cannot measure it.
         : sojourn_sum_us: Option<u64>,

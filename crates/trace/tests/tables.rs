@@ -1,4 +1,4 @@
-//! Tables describe their columns.
+//! Rows, and the declarations of their columns.
 
 use thalweg_trace::{Kind, QueueRow, Row, TABLES, Value};
 

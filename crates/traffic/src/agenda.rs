@@ -1,7 +1,7 @@
 //! Determines which connection opens next, and which flows are over.
 //!
 //! Each copy of a flow has a stream of random numbers, selected by its position among all copies of the experiment, so
-//! that it opens its connections at the same times and with the same sizes in the simulator and on every real host.
+//! that it draws the same gaps and sizes in the simulator and on every real host.
 
 use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};
@@ -25,11 +25,11 @@ pub struct Agenda {
     unfinished_flows: usize,
     /// Flows that are over and that `next_over` has not returned yet.
     over: Vec<usize>,
-    /// Running applications, by the index of their series.
+    /// Applications that were woken at least once, by the index of their series.
     apps: BTreeMap<usize, RunningApp>,
 }
 
-/// An application that was woken at least once.
+/// An application and its connections.
 #[derive(Debug)]
 struct RunningApp {
     application: Application,
@@ -74,7 +74,8 @@ impl Agenda {
         self.unfinished_flows == 0 && !self.unfinished.is_empty()
     }
 
-    /// Returns the time at which each series opens its first connection, and the index of the series.
+    /// Returns the time at which each series of the agenda's flows opens its first connection, and the index of the
+    /// series.
     pub fn first_opens(&mut self) -> Vec<(Time, usize)> {
         let own_series = self.series.iter_mut().enumerate().filter(|(_, series)| self.is_ours[series.flow]);
         own_series.map(|(index, series)| (series.first_open(&self.flows[series.flow]), index)).collect()

@@ -1,4 +1,4 @@
-//! Series of connections: when each copy of a flow opens its next connection, and when a flow is over.
+//! Series of connections: when each copy of a flow opens its next connection, and whether it is over.
 
 use crate::streams::{self, Stream};
 use rand_core::Rng;

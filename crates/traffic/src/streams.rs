@@ -8,7 +8,7 @@ use thalweg_units::Span;
 /// A stream of random numbers. Changing the algorithm changes the result version.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// All streams of an experiment. Changing the order in which they are created changes the result version.
+/// The streams of an experiment. Changing the order in which they are created changes the result version.
 #[derive(Clone, Debug)]
 pub struct Randomness {
     /// Stream of the link from sender to receiver.

@@ -25,14 +25,14 @@ EPILOG = (
     "Exit codes: 0 success; 1 something ran and failed, runs differ, `--check` of validate or reproduce failed, or "
     "`doctor --live` found connections short of CPU; "
     "2 invalid usage or scenario; "
-    "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing could be compared, or no "
-    "experiment can be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
+    "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing could be compared or judged, "
+    "or no experiment can be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
     "7 a bound of `--check` (run, results) does not hold; 8 a bound, or a row of `compare --strict`, is not settled; "
     "75 temporary: a resource of this machine is exhausted, or a cluster stopped responding; 130 interrupted."
 )
 
 COMMANDS = (
-    Lazy("check", "thalweg.cli.commands.check", "Check a scenario and list its experiments."),
+    Lazy("check", "thalweg.cli.commands.check", "Check a scenario and list the points of its sweep."),
     Lazy("run", "thalweg.cli.commands.run", "Run a scenario, and write a report."),
     Lazy("shell", "thalweg.cli.commands.shell", "Run a shell or a command on the path of a scenario."),
     Lazy("results", "thalweg.cli.commands.results", "Print the results of runs."),
@@ -40,7 +40,7 @@ COMMANDS = (
     Lazy("compare", "thalweg.cli.commands.compare", "Compare runs, and report which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
     Lazy("fuzz", "thalweg.cli.commands.fuzz", "Search for conditions under which an algorithm fails."),
-    Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
+    Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments thalweg can repeat."),
     Lazy("reproduce", "thalweg.cli.commands.reproduce", "Repeat a paper's experiments and judge its claims."),
     Lazy("validate", "thalweg.cli.commands.validate", "Compare two engines on a grid of scenarios."),
     Lazy("records", "thalweg.cli.live.records", "Summarise records of live servers."),
@@ -49,7 +49,7 @@ COMMANDS = (
     Lazy("schema", "thalweg.cli.commands.schema", "Print the JSON Schema of scenarios."),
     Lazy("doctor", "thalweg.cli.commands.doctor", "Check whether this machine meets the requirements."),
     Lazy("kernel", "thalweg.cli.commands.kernel",
-         "Build, fetch and select Linux kernels for uml and vm."),
+         "Build, fetch and select Linux kernels for the engines uml and vm."),
     Lazy("synth", "thalweg.cli.live.synth", "Write synthetic records of servers, with known true effects."),
     Lazy("policy", "thalweg.cli.live.policy_command",
          "Compare policies that choose an algorithm for each destination."),

@@ -11,13 +11,13 @@ Span = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A duration in nanoseconds, never negative."""
 
 Time = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""An instant: nanoseconds since an origin, such as the start of the experiment."""
+"""An instant: nanoseconds since the experiment began."""
 
 Rate = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A rate in bits per second. `Mbps` is 10^6 bit/s."""
 
 Probability = float
-"""A probability from 0 to 1. Deserialization does not check the range."""
+"""A probability from 0 to 1."""
 
 
 class ProfilePoint(Table):
@@ -90,7 +90,7 @@ Bytes = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A size in bytes. `MB` is 10^6 bytes, `MiB` is 2^20."""
 
 Packets = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""A number of packets (for TCP: of segments, the unit of Linux's congestion window)."""
+"""A number of packets (for TCP: of full-sized segments, the unit of Linux's congestion window)."""
 
 
 class BufferBytes(Table):

@@ -35,10 +35,10 @@ ConditionTable = dict[str, list[Scalar] | StrictInt]
 
 
 class FuzzTable(SearchesTable):
-    """The whole table."""
+    """Table of `thalweg fuzz`."""
 
     fails: dict[str, str] = Field(min_length=1)
-    """Failures by name: `measure(flow) <= number`, perhaps with `for TIME`."""
+    """Failures by name: `measure(flow) <= number`, or `>=`, optionally with `for TIME`, `after TIME`, or both."""
     conditions: dict[str, ConditionTable] = Field(min_length=1)
     """Possible conditions by kind, with the ranges of their values."""
     budget: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 100

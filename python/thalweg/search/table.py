@@ -65,7 +65,7 @@ class ObjectiveTable(SearchesTable):
 
 
 class SearchTable(SearchesTable):
-    """The whole table."""
+    """Table of `thalweg optimise`."""
 
     parameters: dict[str, list[Scalar] | ParameterTable] = Field(min_length=1)
     """Keys of the scenario, as in [sweep], and what each can be: `[low, high]`, or a table."""

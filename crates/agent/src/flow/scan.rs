@@ -68,6 +68,15 @@ pub struct Scanned {
     pub seen: HashSet<u32>,
     /// Number of network namespaces that were found, but could not be entered or not be read completely.
     pub missed: usize,
+    /// Number of processes whose network namespace could not be read, so that it may have been missed, too.
+    pub hidden: usize,
+}
+
+impl Scanned {
+    /// Whether all network namespaces were scanned, as far as the kernel shows them.
+    fn is_complete(&self) -> bool {
+        self.missed == 0 && self.hidden == 0
+    }
 }
 
 impl Scanner {
@@ -104,7 +113,7 @@ impl Scanner {
         })?;
         if !shows_all {
             maps.publish_visited(&scanned);
-            maps.publish(0, scanned.missed == 0)?;
+            maps.publish(0, scanned.is_complete())?;
             self.search()?;
         }
         Ok(scanned)
@@ -126,7 +135,9 @@ impl Scanner {
         let mut scanned = Scanned::default();
         read(&self.iterator, take)?;
         scanned.seen.extend(thalweg_netns::own().ok().and_then(|number| u32::try_from(number).ok()));
-        for namespace in thalweg_netns::others().found {
+        let others = thalweg_netns::others();
+        scanned.hidden = others.hidden;
+        for namespace in others.found {
             match namespace.enter().and_then(|()| read(&self.iterator, take)) {
                 Ok(()) => scanned.seen.extend(u32::try_from(namespace.number())),
                 Err(_) => scanned.missed += 1,

@@ -268,7 +268,11 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
 /// Logs after the first scan which connections the records will lack.
 fn report(outcome: io::Result<Scanned>) {
     match outcome {
-        Ok(Scanned { missed: 0, .. }) => {}
+        Ok(Scanned { missed: 0, hidden: 0, .. }) => {}
+        Ok(Scanned { missed: 0, hidden, .. }) => log::warning(&format!(
+            "the network namespaces of {hidden} processes cannot be read: connections that were open there before now \
+             are not recorded (this requires CAP_SYS_PTRACE)"
+        )),
         Ok(Scanned { missed, .. }) => log::warning(&format!(
             "{missed} network namespaces cannot be entered: connections that were open there before now are not \
              recorded (this requires CAP_SYS_ADMIN and CAP_SYS_PTRACE)"

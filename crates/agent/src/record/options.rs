@@ -60,13 +60,13 @@ pub struct Options {
     /// Time with an empty send queue that ends a transfer
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = time)]
     pub idle_gap: Duration,
-    /// Interval between writes; at most this much is lost after kill -9
+    /// Interval between writes; kill -9 loses the rows since the last one
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub flush: Duration,
     /// Time span of a record file
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time)]
     pub rotate: Duration,
-    /// Size limit of a record file
+    /// Size at which a new record file starts, even before --rotate
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub rotate_size: Bytes,
     /// Total size limit; the oldest files are deleted first
@@ -75,8 +75,8 @@ pub struct Options {
     /// Interval between rows of an open connection, with --detail full
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     pub interim: Duration,
-    /// Maximum number of open connections that are recorded, at 0.45 kB each [default: 1 % of the memory, from 16384 to
-    /// 131072 connections]
+    /// Capacity for open connections, rounded up to a power of two, at 0.45 kB each [default: 1 % of the memory, from
+    /// 16384 to 131072 connections]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_OPEN))]
     pub max_open: Option<u32>,
     /// Loopback address and port of the Prometheus metrics

@@ -111,15 +111,19 @@ fn recording(snapshot: &Snapshot) -> Registry {
     };
     let Snapshot { counters, writer, usage, .. } = snapshot;
     counter("connections_opened", "Recorded connections that were opened.", counters.opened);
-    counter("connections_joined", "Connections that were open before recording began.", counters.joined);
+    counter("connections_joined", "Connections that were already open when they were first observed.", counters.joined);
     counter("connections_unsampled", "Connections that were not recorded because of --sample.", counters.unsampled);
     counter("lost_events", "Events dropped because the event queue was full.", counters.lost_events);
     counter(
         "lost_connections",
-        "Connections that were not recorded because their table was full (--max-open).",
+        "Attempts to record a connection that failed because the table was full (--max-open).",
         counters.lost_connections,
     );
-    counter("lost_rows", "Rows dropped because they could not be written for too long.", writer.rows_lost);
+    counter(
+        "lost_rows",
+        "Rows dropped because the queue was full: the disk rejected writes, or was too slow.",
+        writer.rows_lost,
+    );
     counter("written_rows", "Rows written to complete files.", writer.rows_written);
     counter("removed_files", "Record files deleted to make space for newer ones.", writer.files_removed);
     counter("clock_steps", "Steps of the wall clock while recording.", counters.clock_steps);

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum SortBy {
-    /// Bits per second acknowledged between the last two scans.
+    /// Bits per second acknowledged since the previous query of the table; unknown without one in the last minute.
     #[default]
     Goodput,
     /// Bytes acknowledged.

@@ -40,7 +40,7 @@ fn text(snapshot: &Snapshot) -> String {
         format!("{} open now, in cgroup {}{sampled}", count(snapshot.connections_open), snapshot.cgroup),
     );
     let [opened, closed, joined] = [counters.opened, counters.closed, counters.joined].map(count);
-    line("", format!("{opened} opened, {closed} closed, {joined} open before recording began"));
+    line("", format!("{opened} opened, {closed} closed, {joined} already open when first observed"));
     let [close, transfer, interim] = [counters.close_rows, counters.transfer_rows, counters.interim_rows].map(count);
     line("rows", format!("{close} close, {transfer} transfer, {interim} interim"));
     let (files, waiting) = (count(writer.files), count(writer.rows_waiting));
@@ -80,7 +80,7 @@ fn text(snapshot: &Snapshot) -> String {
 fn lost(snapshot: &Snapshot) -> String {
     let all = [
         (snapshot.counters.lost_events, "events dropped because the queue was full"),
-        (snapshot.counters.lost_connections, "connections not recorded because their table was full (--max-open)"),
+        (snapshot.counters.lost_connections, "attempts to record a connection while the table was full (--max-open)"),
         (snapshot.writer.rows_lost, "rows that could not be written"),
     ];
     let lost: Vec<String> =
@@ -114,7 +114,7 @@ recording
   since         2023-11-14 22:13:20 UTC (27h01m)
   process       4242, thalweg-agent 0.1.0, Linux 6.18.5
   connections   79 open now, in cgroup /sys/fs/cgroup
-                1,234,567 opened, 1,234,500 closed, 12 open before recording began
+                1,234,567 opened, 1,234,500 closed, 12 already open when first observed
   rows          1,234,500 close, 3,300,100 transfer, 204 interim
   files         57 (1.23 GB) in /var/lib/thalweg/records; 804 rows queued
   addresses     truncated

@@ -368,7 +368,7 @@ impl DecisionEngine {
     pub(super) fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
-        if self.setup.networks(prefix).next().is_some() {
+        if tree.leaf(prefix.address()) == prefix {
             return Some(prefix).filter(is_known);
         }
         if !guard.knows_within(prefix) {

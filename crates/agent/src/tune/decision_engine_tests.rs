@@ -110,6 +110,15 @@ fn outcomes_of_a_destination_update_its_row_at_the_next_tick() {
 }
 
 #[test]
+fn destinations_without_a_network_around_them_have_rows_of_their_own() {
+    let (mut engine, mut kernel) = (engine(&[], "[tree]\nv4 = 8\n"), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    learn(&mut engine, &mut kernel, "192.0.0.0/8", 30, [400.0, 100.0]);
+    let share = row(&kernel, "192.0.0.0/8").unwrap().incoming.probability(BBR);
+    assert!(share > 0.9 && share > bbr_elsewhere(&kernel), "{share} {}", bbr_elsewhere(&kernel));
+}
+
+#[test]
 fn a_rejected_row_is_reported_until_it_is_written() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();

@@ -102,14 +102,14 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
     let mut checks = Vec::new();
     checks.extend(algorithms(machine));
     checks.push(buffer(machine, "net.ipv4.tcp_wmem", "send buffer", "may be in flight"));
-    checks.push(buffer(machine, "net.ipv4.tcp_rmem", "receive buffer", "peers may send at once"));
+    checks.push(buffer(machine, "net.ipv4.tcp_rmem", "receive buffer", "may be in flight to this host"));
     checks.extend(queues(machine));
     checks.push(number(
         machine,
         "net.ipv4.tcp_slow_start_after_idle",
         &|value| value == 0,
-        "After an idle period, a connection starts from its initial window again, so persistent connections begin each \
-         response slowly.",
+        "After an idle period, algorithms other than BBR reduce the window, down to the initial one, so that \
+         responses on persistent connections begin slowly.",
         "0",
     ));
     checks.push(number(
@@ -123,8 +123,9 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
         machine,
         "net.ipv4.tcp_no_metrics_save",
         &|value| value == 1,
-        "New connections inherit the slow-start threshold of earlier ones to the same address, whatever their \
-         algorithm: losses of one algorithm affect the next one, which distorts the comparison.",
+        "New connections inherit the reordering and the retransmission timeout of earlier ones to the same address, \
+         whatever their algorithm, and with net.ipv4.tcp_no_ssthresh_metrics_save = 0 their slow-start threshold, \
+         which distorts the comparison.",
         "1",
     ));
     checks.push(number(
@@ -186,8 +187,8 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
         name,
         is_good,
         why: format!(
-            "Half of the largest {what} holds payload: {} {verb}, so at an RTT of 100 ms no connection is faster than \
-             {rate}bit/s, whatever its algorithm.",
+            "As little as half of the largest {what} holds payload: {} {verb}, which limits a connection to \
+             {rate}bit/s at an RTT of 100 ms, whatever its algorithm.",
             bytes(window)
         ),
         how: how.filter(|_| !is_good),
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(names(&stock()), expected);
         let text = guide(&stock(), false);
         for part in [
-            "no connection is faster than 168Mbit/s",
+            "limits a connection to 168Mbit/s",
             "sudo sysctl -w net.ipv4.tcp_wmem=\"4096 16384 25165824\"",
             "tc qdisc replace dev eth0 root fq",
             "good  net.core.bpf_jit_enable: 1\n",

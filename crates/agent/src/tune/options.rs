@@ -11,11 +11,12 @@ pub const DEFAULT_STATE: &str = "/var/lib/thalweg/tune.json";
 
 /// Options of tuning.
 #[derive(Clone, Debug, Args)]
+#[group(id = "tune_options")]
 pub struct Options {
     /// Query of a running agent
     #[command(subcommand)]
     pub command: Option<Query>,
-    /// Check settings of this machine, beyond the congestion control, that affect its connections, and change nothing
+    /// Check settings of this machine that affect its connections, and change nothing
     #[arg(long)]
     pub guide: bool,
     /// With --guide: print JSON
@@ -28,12 +29,12 @@ pub struct Options {
     /// [default: bayes]
     #[arg(long, value_name = "NAME|FILE")]
     pub policy: Option<String>,
-    /// Algorithms to choose from, including the system's default [default: those in
+    /// Two to eight algorithms to choose from, including the system's default [default: those in
     /// net.ipv4.tcp_allowed_congestion_control that need no ECN]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub arms: Option<Vec<String>>,
-    /// Share of connections that keep the system's default, for comparison; at most 0.01 for destinations where the
-    /// others are significantly better [default: 0.05]
+    /// Share of connections that keep the system's default, for comparison; at most guard.least_holdout of --config
+    /// (0.01) for destinations where the chosen algorithms are significantly better [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub holdout: Option<f64>,
     /// Decide and record, but set no algorithm
@@ -68,7 +69,7 @@ pub enum Query {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Number of destinations, most recently active first
+        /// Maximum number of destinations and of changes, latest first
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
         /// Control socket of the agent

@@ -104,7 +104,7 @@ pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "ecn_low",
         about: "whether BBR responds to CE marks as those of a queue with a shallow marking threshold (1 or 0); only \
-                at RTTs below 5 ms",
+                once the minimum RTT has been 5 ms or less",
         default: 0.0,
         min: 0.0,
         max: 1.0,

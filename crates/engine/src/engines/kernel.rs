@@ -16,8 +16,8 @@ pub struct KernelEngine;
 /// rows.
 const RESULT_VERSION: u32 = 3;
 
-/// Keys that the simulator honours and a kernel does not: a flow cannot set parameters of the kernel's algorithms. (All
-/// hosts also share the machine's CPUs; see [`SCARCE_CPU`].)
+/// Keys, besides [`SIM_ONLY`] and those with [`SCARCE_CPU`], that the simulator honours and this engine does not: a
+/// flow cannot set parameters of the kernel's algorithms. (All hosts also share the machine's CPUs.)
 const NOT_HONOURED: &[&str] = &["flow.cc_params"];
 
 /// Keys that only engines with a real kernel honour, partly value by value.
@@ -116,8 +116,8 @@ impl Engine for KernelEngine {
     }
 }
 
-/// Returns the reason why an engine with a separate kernel cannot run. If that kernel is missing, the reason is only
-/// the command that gets it.
+/// Returns the reason why an engine with a separate kernel cannot run. If that kernel is missing, the hint is the
+/// command that gets it.
 pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
     if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { error.sentence() }
 }
@@ -165,7 +165,7 @@ const OF_LINKS: &[&str] = &[
 /// Keys for conditions of the path and for ECN that do not belong to a direction.
 const OF_PATHS: &[&str] = &["path.steps.rtt", "path.preset", "flow.ecn"];
 
-/// Returns the keys for paths and ECN that every engine with a real kernel honours.
+/// Returns the keys of [`OF_PATHS`], and those of [`OF_LINKS`] and [`QUEUES`] for both directions.
 fn of_real_paths() -> Vec<&'static str> {
     let mut keys = OF_PATHS.to_vec();
     for link in ["path", "path.reverse"] {

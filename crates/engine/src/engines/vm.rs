@@ -18,8 +18,8 @@ pub struct VmEngine;
 const RESULT_VERSION: u32 = 2;
 
 /// Keys that only engines with a real kernel honour, partly value by value, and keys of features that only guests have:
-/// scarce CPUs (without packet costs, which are real, and without credit, which Linux does not support), the user's own
-/// congestion controls, and co-tenants.
+/// scarce CPUs (without packet costs, which are real, and without jitter and credit, which Linux does not support), the
+/// user's own congestion controls, and co-tenants.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",
@@ -49,8 +49,8 @@ static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
     Guests::open(&engine).map_err(|error| unavailable(&error))
 });
 
-/// Returns the description of a congestion control of the guests. Built-in algorithms of the agent have the parameters
-/// of the simulator.
+/// Returns the description of a congestion control of the guests. Algorithms of the agent have those parameters of the
+/// simulator that apply.
 fn guests_controller(name: String) -> Controller {
     // The simulator's algorithm with the same parameters, and the subset of parameters that applies.
     let (of, only, about) = match name.as_str() {

@@ -1,4 +1,4 @@
-//! Tests of runs with failing experiments, using engines that fail intentionally.
+//! Tests of runs, with engines whose experiments fail or are untrustworthy intentionally.
 
 use super::*;
 use crate::engine::{Controller, Failure, Job, Outcome, Performance, Records};

@@ -1,4 +1,4 @@
-//! Runs several experiments concurrently. Each runs on one thread, and its results do not depend on the others.
+//! Runs experiments concurrently, each on one thread.
 
 use super::guard;
 use crate::engine::{Engine, Failure, Job, Outcome, Records};
@@ -16,7 +16,7 @@ use thalweg_store::{Error, ExperimentId, RunDirectory};
 pub enum Halt {
     /// The run directory cannot be written.
     Store(Error),
-    /// The reader of events has closed the pipe: the parent process has died.
+    /// The reader of events has closed the pipe.
     NoReader,
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Timeout of all waits of a test.
+/// Timeout of each wait.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns whether the engine can run here. In CI it must.

@@ -57,15 +57,16 @@ impl Algorithm {
 /// Returns the algorithms that the flows of a guest require, and the files for them.
 ///
 /// # Errors
-/// `bad-cc`: a file has changed or cannot be read, or two flows use one name with different kinds of files or
-/// parameters; those of [`algorithm_of`].
+/// `bad-cc`: a file has changed or cannot be read, or two flows use one name with different files or parameters; those
+/// of [`algorithm_of`].
 pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
-    let mut needed: BTreeMap<&str, Algorithm> = BTreeMap::new();
+    let mut needed: BTreeMap<&str, (Algorithm, Option<&str>)> = BTreeMap::new();
     let mut files = Vec::new();
     for flow in flows.iter().map(|flow| &experiment.flows[*flow]) {
         let algorithm = algorithm_of(flow)?;
+        let content = flow.cc_file.as_ref().map(|file| file.sha256.as_str());
         if let Some(other) = needed.get(flow.cc.as_str()) {
-            if *other != algorithm {
+            if *other != (algorithm, content) {
                 let message =
                     format!("flows.{}.cc: another flow of this host requests a different `{}`", flow.name, flow.cc);
                 return Err(Error::new("bad-cc", message, "use another host or another name for one of the two flows"));
@@ -77,9 +78,9 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
         {
             files.push((place.clone(), read(flow, file)?));
         }
-        needed.insert(&flow.cc, algorithm);
+        needed.insert(&flow.cc, (algorithm, content));
     }
-    Ok((needed.into_values().collect(), files))
+    Ok((needed.into_values().map(|(algorithm, _)| algorithm).collect(), files))
 }
 
 /// Determines the source of a flow's algorithm, with the checks that do not depend on the guest's kernel.
@@ -192,6 +193,22 @@ mod tests {
         let error = error(|flows| {
             for (flow, rule) in flows.iter_mut().zip([0.0, 1.0]) {
                 set(flow, BBR_CPU, &[("rule", rule)]);
+            }
+        });
+        assert!(error.message.contains("another flow of this host"), "{error}");
+    }
+
+    #[test]
+    fn flows_of_a_host_cannot_load_different_files_under_one_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = error(|flows| {
+            for (number, flow) in flows.iter_mut().take(2).enumerate() {
+                let path = folder.path().join(format!("{number}.ko"));
+                let content = format!("code {number}");
+                fs::write(&path, &content).unwrap();
+                let sha256 = crate::cache::hexadecimal(Sha256::new().chain_update(content));
+                flow.cc = "mine".to_owned();
+                flow.cc_file = Some(CcFile { path: path.display().to_string(), kind: CcFileKind::Module, sha256 });
             }
         });
         assert!(error.message.contains("another flow of this host"), "{error}");

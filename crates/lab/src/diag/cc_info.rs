@@ -85,7 +85,7 @@ pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
     // getsockopt does not report which of the three structures it returns, unlike a dump.
     let info = match until_zero(&name[..name_length]) {
         [b'b', b'b', b'r', ..] => CcInfo::parse_bbr(bytes),
-        b"dctcp" => CcInfo::parse_dctcp(bytes),
+        b"dctcp" | b"dctcp-reno" => CcInfo::parse_dctcp(bytes),
         b"vegas" | b"yeah" | b"illinois" | b"westwood" | b"nv" => CcInfo::parse_vegas(bytes),
         _ => None,
     };

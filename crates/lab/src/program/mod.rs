@@ -32,10 +32,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use servers::Servers;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 use thalweg_plan::plan::Experiment;
 
 /// Size limit of a program's folder `{out}`, in bytes; checked about every second after the experiment's start.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
+
+/// Returns the time within which the programs of a host are ready, or an error is reported.
+pub fn max_wait(in_guest: bool) -> Duration {
+    servers::max_wait(in_guest)
+}
 
 /// Runs the programs of a host until the command `stop`.
 ///

@@ -37,6 +37,15 @@ pub(super) struct Servers<'a> {
     ended: Receiver<(Copy, Result<Ending, String>)>,
 }
 
+/// Returns the time after which servers that are not ready on an entirely busy machine are given up.
+pub(super) fn max_wait(in_guest: bool) -> Duration {
+    patience(in_guest) * BUSY_DIVISOR
+}
+
+fn patience(in_guest: bool) -> Duration {
+    if in_guest { PATIENCE_IN_GUESTS } else { PATIENCE }
+}
+
 impl<'a> Servers<'a> {
     /// Starts the servers of a host, and waits until all are ready.
     ///
@@ -53,7 +62,7 @@ impl<'a> Servers<'a> {
                 servers.running.insert(of, process);
             }
         }
-        servers.wait_until_ready(if programs.in_guest { PATIENCE_IN_GUESTS } else { PATIENCE })?;
+        servers.wait_until_ready(patience(programs.in_guest))?;
         Ok(servers)
     }
 

@@ -5,6 +5,7 @@ use super::host_processes::{HostProcesses, Kind, unexpected, unexpected_of};
 use super::{Failure, HostSetup, Job, Performance, Take, programs, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
+use crate::program;
 use crate::protocol::{Command, Configuration, HostEvent, Outgoing, ProgramRun, Role};
 use crate::stage::HostReport;
 use crate::vm::{Machine, contention, host_files, processors};
@@ -19,7 +20,7 @@ use thalweg_units::{Span, Time};
 const PORT: u16 = 5001;
 
 /// The port of receiving hosts in sessions, in which the user's programs may use [`PORT`].
-const SESSION_PORT: u16 = 65001;
+pub(crate) const SESSION_PORT: u16 = 65001;
 
 /// Time between the start command and the start, in which the command must reach every host.
 pub(super) const HEADWAY: Span = Span::from_millis(50);
@@ -27,13 +28,13 @@ pub(super) const HEADWAY: Span = Span::from_millis(50);
 /// The same for guests, whose processor may be off CPU for some time.
 const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
 
-/// Timeout for hosts to prepare, which includes waiting until servers of programs are ready.
+/// Timeout for hosts to prepare, without the wait for servers of programs.
 const PREPARE: Duration = Duration::from_secs(20);
 
 /// Timeout without events from a host that reports its rows, because it may have to sort millions of rows.
 const TELL: Duration = Duration::from_secs(30);
 
-/// Timeout for hosts to prepare if senders are guests, which boot first: on a busy machine that emulates their
+/// The same if senders are guests, which boot first: on a busy machine that emulates their
 /// processor, this takes minutes. A guest that panics or exits is reported at once.
 const BOOT: Duration = Duration::from_secs(300);
 
@@ -72,7 +73,10 @@ fn hear_configured(
     outputs: &[Option<PathBuf>],
 ) -> Result<(), Failure> {
     let mut awaited: BTreeSet<usize> = (0..processes.len()).collect();
-    let patience = if outputs.is_empty() { PREPARE } else { BOOT };
+    let are_in_guests = !outputs.is_empty();
+    let has_programs = experiment.flows.iter().any(|flow| flow.program.is_some());
+    let servers = if has_programs { program::max_wait(are_in_guests) } else { Duration::ZERO };
+    let patience = servers + if are_in_guests { BOOT } else { PREPARE };
     let until = Instant::now() + patience;
     while !awaited.is_empty() {
         match processes.receive(Some(until))? {

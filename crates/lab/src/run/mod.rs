@@ -22,6 +22,7 @@ mod rows;
 mod script;
 mod speed;
 
+pub(crate) use act::SESSION_PORT;
 pub use job::{Failure, HostSetup, Job, Outcome, Performance, Take};
 pub use rows::Rows;
 

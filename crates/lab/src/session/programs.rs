@@ -6,10 +6,12 @@ use super::{EXIT_CODE, LEFT, Session};
 use crate::error::Error;
 use crate::net::holder::wait_for;
 use crate::net::{Network, Place, not_started};
+use crate::run::SESSION_PORT;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
@@ -59,7 +61,8 @@ impl Programs {
         }
         let server = order.server.as_ref().map(|line| {
             note(network, &there, ["sh", "-c"].map(OsStr::new).into_iter().chain([line.as_os_str()]));
-            Server::start(network, &there, line, &environment, &order.server_output)
+            let others: Vec<u16> = order.reach.iter().map(SocketAddr::port).chain([SESSION_PORT]).collect();
+            Server::start(network, &there, line, &environment, &order.server_output, &others)
         });
         let server = server.transpose()?;
         let Some((program, arguments)) = order.command.split_first() else {
@@ -132,6 +135,7 @@ impl Server {
         line: &OsStr,
         environment: &[(OsString, OsString)],
         output: &Path,
+        other_ports: &[u16],
     ) -> Result<Server, Error> {
         let opened = File::create(output).and_then(|file| Ok((file.try_clone()?, file)));
         let (stdout, stderr) = opened.map_err(|error| {
@@ -145,15 +149,15 @@ impl Server {
             command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn()
         });
         let mut server = Server(started.map_err(|error| not_started("sh", &error))?);
-        server.wait_until_it_listens(line, output)?;
+        server.wait_until_it_listens(line, output, other_ports)?;
         Ok(server)
     }
 
     /// Waits until a socket listens at the server's end, or the server exits. After the timeout the server is assumed
     /// to need no socket.
-    fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path) -> Result<(), Error> {
+    fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path, other_ports: &[u16]) -> Result<(), Error> {
         let until = Instant::now() + LISTENS;
-        while Instant::now() < until && !is_listening(self.0.id()) {
+        while Instant::now() < until && !is_listening(self.0.id(), other_ports) {
             if let Ok(Some(status)) = self.0.try_wait() {
                 if status.success() {
                     return Ok(());
@@ -186,12 +190,17 @@ impl Drop for Server {
     }
 }
 
-/// Returns whether a socket in the network namespace of a process waits for connections or datagrams.
-fn is_listening(pid: u32) -> bool {
+/// Returns whether a socket in the network namespace of a process waits for connections or datagrams, other than those
+/// of the engine at `other_ports`.
+fn is_listening(pid: u32, other_ports: &[u16]) -> bool {
     /// Socket states in /proc/net: TCP_LISTEN, and TCP_CLOSE, the state of UDP sockets that are not connected.
     const WAITING: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
     WAITING.iter().any(|(table, state)| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(state))
+        text.lines().skip(1).any(|line| {
+            let fields: Vec<&str> = line.split_whitespace().take(4).collect();
+            let port = fields.get(1).and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
+            fields.get(3) == Some(state) && port.is_some_and(|port| !other_ports.contains(&port))
+        })
     })
 }

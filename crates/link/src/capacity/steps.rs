@@ -8,7 +8,7 @@
 //! next packet if it was waiting, so that ends of back-to-back packets are exact for any number of packets.
 //!
 //! Work is counted in units of 1e-9 bit, so that one nanosecond at `r` bit/s is exactly `r` units. 2^64 bytes are less
-//! than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
+//! than 2^97 units and 584 years at 2^64 bit/s are less than 2^128: 128 bits hold both.
 
 use crate::error::LinkError;
 use thalweg_plan::plan::Step;

@@ -19,7 +19,8 @@ use thalweg_units::{Bytes, Span, Time};
 /// Backlog up to which no packet is dropped: a full frame (RFC 8289, section 5.6: "maxpacket").
 const MAX_PACKET: Bytes = Bytes(1514);
 
-/// Drop state is resumed if it ended less than this number of intervals ago (RFC 8289, section 5.5).
+/// The previous drop rate is resumed until this number of intervals after the time of its next drop (RFC 8289, section
+/// 5.5).
 const RESUME_INTERVALS: u64 = 16;
 
 /// Parameters of the control law.

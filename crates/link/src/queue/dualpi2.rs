@@ -36,7 +36,7 @@ pub(crate) struct Dualpi2<P> {
     /// Shares of the capacity, in percent, while both queues are busy.
     low_latency_share: i64,
     classic_share: i64,
-    /// The C queue is served while this is positive (appendix A.1: "scheduler").
+    /// While both queues have packets, C is served if this is positive, otherwise L (appendix A.1: "scheduler").
     classic_credit: i64,
     base: f64,
     delay_before: Span,

@@ -1,7 +1,7 @@
 //! Flow queuing with CoDel (RFC 8290).
 //!
 //! Flows are hashed to sub-queues (section 4.1), which are served by deficit round robin, sparse flows first (section
-//! 4.2). Each has its own CoDel state. When the limit is exceeded, packets are dropped from the head of the largest
+//! 4.2). Each has its own CoDel state. When a limit is exceeded, packets are dropped from the head of the largest
 //! sub-queue, at most `drop_batch` of them or half of its bytes (section 4.1 allows both; Linux drops a batch).
 
 use super::control_law::{Law, State};

@@ -16,7 +16,7 @@ pub(crate) struct Item<P> {
     pub enqueued: Time,
     /// Jitter added to the propagation delay; it reorders packets only if the link allows that.
     pub jitter: Span,
-    /// Additional delay that may reorder packets: that of the flow, or of a packet that is held back.
+    /// Additional delay that may reorder packets: that of the flow, plus that of a packet that is held back.
     pub offset: Span,
 }
 

@@ -58,7 +58,7 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     probability: f64,
-    /// Sum of the probabilities of packets since the last drop.
+    /// Sum of the probabilities of packets since a drop or a mark last reset it.
     sum: f64,
     burst_left: Span,
     delay: Span,

@@ -1,5 +1,5 @@
-//! Tests invariants of every link under every sequence of calls: packets are accounted for, and results depend only on
-//! seeds, not on the times of calls.
+//! Tests invariants of random links under random sequences of calls: packets are accounted for, and results depend only
+//! on seeds, not on the times of calls.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;
@@ -212,7 +212,7 @@ proptest! {
     }
 }
 
-/// Returns a link with all random features enabled.
+/// Returns a link with all features that draw from the caller's random number generator.
 fn rough() -> plan::Link {
     plan::Link {
         capacity: rate(12_000_000),

@@ -1,5 +1,5 @@
-//! Compares queue disciplines with their specifications, using open-loop traffic, which does not react to drops and
-//! marks.
+//! Compares queue disciplines and other stages with their specifications, using open-loop traffic, which does not react
+//! to drops and marks.
 
 use crate::common::{self, ms, plain, rate, rng};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use thalweg_link::{Link, Packet, Sent, Stats};
 use thalweg_plan::plan::{self, Queue};
 use thalweg_units::{Bytes, Ecn, Packets, Probability, Rate, Span, Time};
 
-/// Link rate of all tests: 1500 bytes take 1 ms.
+/// Link rate of [`bottleneck`]: 1500 bytes take 1 ms.
 const RATE: u64 = 12_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ struct Result {
     /// Delays of the packets of each flow that arrived, in order.
     delays: BTreeMap<u64, Vec<Span>>,
     marked: BTreeMap<u64, u64>,
-    /// Times of drops, each rounded up to the next arrival.
+    /// Times of drops, each rounded up to the next offer of a packet.
     drops: Vec<Time>,
     stats: Stats,
 }
@@ -162,7 +162,7 @@ fn codel_waits_one_interval_and_then_drops_at_a_rising_rate() {
     let gaps: Vec<f64> = result.drops.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e3).collect();
     // The delay reaches the target after about 50 ms, and stays above it for an interval of 100 ms.
     assert!((100..300).contains(&(result.drops[0].0 / 1_000_000)), "first drop at {}", result.drops[0]);
-    // RFC 8289, section 5.6: the gap after drop n is interval / sqrt(n); packets arrive only every millisecond.
+    // RFC 8289, section 5.6: the gap after drop n is interval / sqrt(n); packets leave only every millisecond.
     for count in [4, 16, 64] {
         let expected = 100.0 / f64::from(count).sqrt();
         let gap = gaps[count as usize - 1];

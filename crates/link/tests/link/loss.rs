@@ -1,6 +1,6 @@
 //! Tests of random loss and duplication.
 //!
-//! Ratios are compared with a tolerance of four standard deviations, for fixed seeds.
+//! Ratios are compared with a tolerance of at least four standard deviations, for fixed seeds.
 
 use crate::common::{Outcome, carry, full_sized, ms, plain, probability, rate};
 use thalweg_link::Sent;

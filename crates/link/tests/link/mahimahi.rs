@@ -77,7 +77,7 @@ fn capacity_counts_opportunities() {
     );
 }
 
-/// Reference implementation of mahimahi's link: a loop over every opportunity, used or not.
+/// Reference implementation of the capacity of a trace: a loop over every opportunity, used or not.
 fn opportunity_by_opportunity(trace_ms: &[u64], offers: &[Offer]) -> Vec<u64> {
     let mut departures = Vec::new();
     let mut waiting = std::collections::VecDeque::new();

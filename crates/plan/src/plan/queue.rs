@@ -1,4 +1,4 @@
-//! Queue disciplines with their parameters, under the names that tc(8) has for them.
+//! Queue disciplines with their parameters, under names from tc(8).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub enum Queue {
         avpkt_bytes: Bytes,
         /// Number of packets of a tolerated burst; it sets the weight of the average.
         burst: u32,
-        /// Probability at `max`.
+        /// Probability at `max_bytes`.
         probability: Probability,
         /// Rate at which the average decays while the queue is idle.
         bandwidth_bps: Rate,

@@ -52,7 +52,8 @@ impl Slices {
         if self.elapsed(at) < self.length(at) { at } else { self.next_period(at) }
     }
 
-    /// Returns the end of work that takes `cost` and begins within a slice.
+    /// Returns the end of work that takes `cost` and begins within a slice; if it exactly uses up a slice, the start of
+    /// the next one.
     pub(super) fn finish(&self, now: Time, cost: Span) -> Time {
         let elapsed = self.elapsed(now);
         if self.jitter_ppm == 0 {

@@ -1,5 +1,5 @@
-//! Tests invariants of every scenario: packets are accounted for at every step, every byte is delivered once, and the
-//! same experiment produces the same rows.
+//! Tests invariants of random experiments: packets are accounted for at every step, completed transfers have delivered
+//! their size, and the same experiment produces the same rows.
 
 use crate::support;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn load() -> impl Strategy<Value = Load> {
     ]
 }
 
-/// Generates applications with overlapping messages, and one that opens connections.
+/// Generates applications whose messages overlap, or which use several connections.
 fn app() -> impl Strategy<Value = App> {
     let sizes = || prop::collection::vec(1u64..50_000, 1..3).prop_map(|sizes| sizes.into_iter().map(Bytes).collect());
     prop_oneof![
@@ -85,7 +85,7 @@ fn app() -> impl Strategy<Value = App> {
     ]
 }
 
-/// Generates a queue that marks packets of ECN flows and drops others, or one that does neither.
+/// Generates CoDel, which marks packets of ECN flows, or a FIFO.
 fn queue() -> impl Strategy<Value = Queue> {
     let codel = Queue::Codel {
         target_ns: Span::from_millis(5),

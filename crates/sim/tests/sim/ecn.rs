@@ -8,7 +8,7 @@ use thalweg_units::{Bytes, Packets, Rate, Span};
 const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(40);
 
-/// Returns the queues that mark, with Linux's defaults.
+/// Returns three queues that mark, otherwise with Linux's defaults.
 fn queues() -> [Queue; 3] {
     let (target_ns, interval_ns, ce_threshold_ns) = (Span::from_millis(5), Span::from_millis(100), None);
     [
@@ -33,7 +33,7 @@ fn queues() -> [Queue; 3] {
     ]
 }
 
-/// Returns an experiment of 20 s with one flow over a queue that marks.
+/// Returns an experiment of 20 s with one flow over `queue`.
 fn path(cc: &str, queue: &Queue, ecn: bool) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 1.0, &[cc], 20);
     experiment.forward.queue = queue.clone();
@@ -85,7 +85,7 @@ fn a_queue_that_does_not_mark_drops_packets_of_ecn_flows() {
     assert!(dropped > 0 && marked == 0, "{dropped} drops, {marked} marks");
 }
 
-/// Returns a queue that marks every packet with a sojourn time of at least 6 ms: a seventh of the round-trip time, as
+/// Returns a queue that marks every packet with a sojourn time above 6 ms: about a seventh of the round-trip time, as
 /// DCTCP requires (RFC 8257, section 4.1).
 fn step() -> Queue {
     Queue::Codel {

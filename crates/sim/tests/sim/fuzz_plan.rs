@@ -1,6 +1,6 @@
 //! Tests that every parseable plan runs or is rejected: no number in it makes the simulator panic.
 //!
-//! Each case changes a few values of an experiment to extremes. It runs for about a second, or for
+//! Each case changes a few values of an experiment to extremes. The test runs for about a second, or for
 //! `THALWEG_FUZZ_SECONDS` (`make fuzz`); a failure reports the seed, and `THALWEG_FUZZ_SEED` sets the first one.
 
 use rand_xoshiro::Xoshiro256PlusPlus;

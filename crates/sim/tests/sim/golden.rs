@@ -135,7 +135,8 @@ fn two_way() -> Experiment {
     experiment
 }
 
-/// Returns the goodput, retransmissions and median round-trip time of each flow, and the drops of the queue, as text.
+/// Returns the goodput, retransmissions and median round-trip time of each flow, and the drops of the forward queue,
+/// as text.
 fn outcome(rows: &Memory) -> String {
     let mut line = String::new();
     for row in &rows.flows {

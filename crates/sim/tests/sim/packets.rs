@@ -29,7 +29,7 @@ fn forward(rows: &Memory) -> (Vec<&PacketRow>, &QueueRow) {
     (packets, rows.queue.iter().rfind(|row| row.link == "forward").expect("there are samples of it"))
 }
 
-/// Counts packets by outcome and cause.
+/// Counts the packets with an outcome and a cause.
 fn count(packets: &[&PacketRow], fate: &str, cause: Option<&str>) -> u64 {
     packets.iter().filter(|row| row.fate == fate && row.cause == cause).count() as u64
 }

@@ -149,8 +149,8 @@ fn udp_uses_its_rate_and_tcp_the_remaining_capacity() {
 
 #[test]
 fn udp_at_the_path_rate_leaves_little_to_tcp() {
-    // If it were synchronized with the bottleneck, UDP would take every slot of the queue, and TCP's rate would be a
-    // hundredth of this.
+    // If its departures were synchronized with the bottleneck, UDP would take every free place in the queue, and TCP's
+    // rate would be a hundredth of that measured here.
     let rate = Rate::from_mbps(10);
     let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
     experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None, up: false }];

@@ -120,8 +120,7 @@ fn an_experiment_whose_last_file_cannot_be_written_leaves_no_files() {
     let id = &ids(&run)[0];
     let directory = open(temporary.path(), &run);
     let complete = files(temporary.path());
-    // A directory in place of the file: the only failure of a rename that does not depend on the user who runs the
-    // test.
+    // A directory in place of the file: a failure of a rename that does not depend on the user who runs the test.
     let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
     fs::create_dir(&obstacle).unwrap();
     let error = commit(&directory, id, some_rows).unwrap_err();
@@ -173,7 +172,7 @@ fn recorded_packets_are_written_as_table_and_capture_or_not_at_all() {
     tables.discard().unwrap();
     assert_eq!(files(temporary.path()), complete);
 
-    // As above: the last rename fails, and the earlier ones are undone.
+    // The last rename fails, and the earlier ones are undone.
     let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
     fs::create_dir(&obstacle).unwrap();
     commit_recorded(&directory, id, b"capture", some_rows).unwrap_err();

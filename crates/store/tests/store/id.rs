@@ -1,4 +1,4 @@
-//! Ids depend on everything that determines a result, and on nothing else.
+//! Ids depend on the inputs of a result, and not on unused traces.
 
 use crate::common::{experiment, link};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use thalweg_units::{Span, Time};
 pub(super) const DELAY_MIN: Span = Span::from_millis(40);
 /// Maximum number of ACKs in quick mode: TCP_MAX_QUICKACKS.
 pub(super) const QUICK_MAX: u64 = 16;
-/// Maximum number of immediate ACKs after a mark.
+/// Maximum number of quick ACKs that the ECN field of a segment requests.
 pub(super) const ECN_QUICK_MAX: u64 = 2;
 /// Assumed payload of a segment before the first one has arrived: TCP_MSS_DEFAULT.
 const SIZE_DEFAULT: u32 = 536;
@@ -33,7 +33,7 @@ pub(super) struct AckPolicy {
     pub(super) is_forced: bool,
     /// Whether a short segment, or one that carries the PSH flag, has arrived since the last ACK.
     pub(super) is_pushed: bool,
-    /// Whether more segments of the same merged packet follow: no ACK is decided before its last segment.
+    /// Whether more segments of the same merged packet follow.
     pub(super) is_merged: bool,
     /// Time at which a delayed ACK is due.
     pub(super) due: Option<Time>,
@@ -44,7 +44,7 @@ pub(super) struct AckPolicy {
     pub(super) duplicates: u32,
     /// The left edge at which `duplicates` was counted.
     pub(super) duplicates_at: u64,
-    /// Number of compressed ACKs, which the next one replaces.
+    /// Number of ACKs not sent, which the compressed ACK will replace.
     pub(super) compressed: u32,
     /// Time at which the compressed ACK is due.
     pub(super) compressed_due: Option<Time>,

@@ -1,9 +1,9 @@
 //! The time at which an ACK is sent.
 //!
 //! An ACK is sent immediately when more than one full segment is unacknowledged; in quick mode (up to 16 ACKs at the
-//! beginning, after a pause and after a duplicate; also while the window grows); when the last gap is filled; and after
-//! a short segment or one with the PSH flag, which indicate the end of a write. Otherwise it is sent after an adaptive
-//! delay, 40 ms at first.
+//! beginning, after a pause and after a duplicate; also while the window grows); when the last gap is filled; for a
+//! duplicate; for marks (`marks`); and after a short segment or one with the PSH flag, which indicate the end of a
+//! write. Otherwise, without a gap, it is sent after an adaptive delay, 40 ms at first.
 //!
 //! Senders set PSH on the last segment of a burst of several (Linux does so to help receive offload), so only the ACKs
 //! of single segments are delayed. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH.

@@ -15,7 +15,7 @@ pub(super) struct EcnEcho {
     pub is_seen: bool,
     /// Whether the latest ECN-capable segment was marked (DCTCP.CE).
     pub is_ce: bool,
-    /// The left edge when the latest ECN-capable segment arrived.
+    /// The left edge after the latest ECN-capable segment.
     pub next: u64,
     /// The same left edge, in bytes.
     pub next_bytes: u64,

@@ -24,7 +24,7 @@ impl Receiver {
         }
     }
 
-    /// Handles the ECN field of a segment that was not delivered before. If the segment is in order, the left edge has
+    /// Handles the ECN field of a segment that was in order or beyond a gap. If it was in order, the left edge has
     /// already advanced.
     pub(super) fn on_ecn_field(&mut self, now: Time, data: &Data) {
         let Some(feedback) = self.ecn.feedback else { return };
@@ -59,8 +59,8 @@ impl Receiver {
         self.ecn.next_bytes = self.stream.next_bytes();
     }
 
-    /// Sends a pending delayed ACK before the CE state changes. It covers the segments up to the previous one, with the
-    /// previous state.
+    /// Sends a pending delayed ACK before the CE state changes. It covers the segments up to the previous ECN-capable
+    /// one, with the previous state.
     fn send_delayed_before(&mut self, now: Time) {
         if !self.acks.is_delayed() {
             return;

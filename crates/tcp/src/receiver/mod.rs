@@ -25,7 +25,7 @@ use thalweg_cc::EcnFeedback;
 use thalweg_units::{Bytes, MSS, Span, Time};
 use window::ReceiveWindow;
 
-/// Maximum age of a segment's timestamp relative to the newest one, in ms: TCP_PAWS_WINDOW.
+/// Maximum age of a segment's timestamp relative to `ts_recent`, in ms: TCP_PAWS_WINDOW.
 const PAWS_WINDOW: u32 = 1;
 /// Retransmission timeout before the first RTT sample, also for the SYN-ACK.
 const RTO_INITIAL: Span = Span::from_secs(1);
@@ -59,18 +59,19 @@ impl Default for ReceiverConfig {
 pub struct Receiver {
     state: State,
     stream: Reassembly,
-    /// Newest timestamp of a segment that advanced the left edge; ACKs echo it (RFC 7323, section 4.3).
+    /// The timestamp that ACKs echo: TS.Recent of RFC 7323, section 4.3.
     ts_recent: Timestamp,
-    /// The left edge in the last ACK.
+    /// The left edge in the last ACK, except an ACK that only precedes a change of DCTCP's CE state.
     acked: u64,
-    /// The left edge in the last ACK, in bytes.
+    /// The same left edge, in bytes.
     acked_bytes: u64,
     acks: AckPolicy,
     /// Configured feedback.
     ecn_config: Option<EcnFeedback>,
     ecn: EcnEcho,
     window: ReceiveWindow,
-    /// Round-trip time of the handshake; the receiver sends no data that would yield another sample.
+    /// Round-trip time of the handshake, since the receiver sends no data that would yield another sample; `None` if
+    /// the SYN-ACK timed out.
     srtt: Option<Span>,
     outbox: VecDeque<ToSender>,
 }
@@ -79,7 +80,7 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listening,
-    /// The SYN-ACK was sent at `sent_at` for the `attempt`th time, and is repeated at `due`.
+    /// The SYN-ACK was last sent at `sent_at`, and is repeated at `due`; it has timed out `attempt - 1` times.
     SynReceived {
         sent_at: Time,
         due: Time,
@@ -125,8 +126,8 @@ impl Receiver {
         }
     }
 
-    /// Handles segments that receive offload has merged, in order: one ACK is decided for all of them. Call
-    /// [`Receiver::poll_transmit`] afterwards.
+    /// Handles segments that receive offload has merged, in order: after the last one, decides whether to acknowledge
+    /// them. Call [`Receiver::poll_transmit`] afterwards.
     pub fn on_merged(&mut self, now: Time, segments: &[Data]) {
         let Some((last, others)) = segments.split_last() else { return };
         self.acks.is_merged = true;
@@ -198,7 +199,7 @@ impl Receiver {
             return;
         };
         self.state = State::Established;
-        // If the SYN-ACK was repeated, it is unknown which copy was answered.
+        // If the SYN-ACK was repeated after a timeout, it is unknown which copy was answered.
         self.srtt = (attempt == 1).then(|| now.since(sent_at));
         self.window.establish(now);
     }

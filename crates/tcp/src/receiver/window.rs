@@ -2,13 +2,13 @@
 //!
 //! The buffer starts at 128 KiB and grows to `rcvbuf_max` with the amount that the application reads per round trip
 //! (dynamic right-sizing). A part of it is usable as window; the rest is for bookkeeping. That part is half
-//! (`tcp_adv_win_scale` = 1) on Linux 6.1; from 6.6 on the ratio of payload to memory of the first full segment that
-//! arrives (`scaling_ratio`, in 256ths). Each arriving segment opens the window by two segments, up to the limit set by
-//! the buffer. The window never shrinks.
+//! (`tcp_adv_win_scale` = 1) on Linux 6.1; from 6.6 on the ratio of payload to memory of the largest segment that has
+//! arrived (`scaling_ratio`, in 256ths). A full segment that arrives opens the window by two segments, up to the limit
+//! set by the buffer. The right edge of the window never moves back.
 //!
 //! Approximations: segments beyond a gap take the memory of [`KernelGeneration::held_memory`]. In-order data takes
-//! none, since the application reads immediately; hence the window never closes. Segments beyond the window or the
-//! buffer are accepted, since the sender respects the window.
+//! memory only while it is handled, since the application reads immediately; hence the window never closes. Segments
+//! beyond the window or the buffer are accepted, since the sender respects the window.
 
 use crate::kernel::{Held, KernelGeneration, MAX_FRAGMENTS};
 use crate::packet::{Data, Timestamp};
@@ -18,7 +18,7 @@ use thalweg_units::{Bytes, Span, Time};
 const BUFFER_INITIAL: u64 = 131_072;
 /// Part of the buffer that is usable as window before it is measured, in 256ths: TCP_DEFAULT_SCALING_RATIO since 6.10.
 const RATIO_INITIAL: u64 = 128;
-/// Minimum window in bytes once the ratio is measured: half of SOCK_MIN_RCVBUF.
+/// Minimum of the window's limit in bytes once the ratio is measured: half of SOCK_MIN_RCVBUF.
 const CLAMP_MIN: u64 = 1152;
 /// Maximum window that fits in the header without scaling, as in the SYN-ACK.
 const UNSCALED_MAX: u64 = 65_535;
@@ -141,10 +141,10 @@ impl ReceiveWindow {
         Selected { size: self.advertised, is_short: free < full / 2 }
     }
 
-    /// Opens the window by two segments for one that has arrived, if there is space. Returns whether it has opened.
+    /// Opens the window for a segment that has arrived, if there is space. Returns whether it has opened.
     pub fn grow(&mut self, len: u32, held: Held) -> bool {
         let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
-        // A segment with more bookkeeping than payload opens the window only by twice its payload.
+        // A segment whose payload is below the window share of its memory opens the window only by twice its payload.
         let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
         self.opened += step.min(room);
@@ -180,8 +180,8 @@ impl ReceiveWindow {
         self.window_round_at = Some(now);
     }
 
-    /// Measures the part of the buffer that is usable as window, when a segment with more payload than any before has
-    /// arrived.
+    /// Measures the part of the buffer that is usable as window, when a segment with more payload than the previous
+    /// full size has arrived.
     pub fn measure_ratio(&mut self, len: u32) {
         if !self.kernel.measures_window() {
             return;
@@ -217,7 +217,8 @@ impl ReceiveWindow {
     }
 
     /// Returns the bytes still in the receive queue when the application has copied the first socket buffer. The
-    /// arrived segment is that first buffer, unless all data that follows it fits into the same buffer.
+    /// arrived segment is that first buffer, unless all data that follows it fits into the same buffer. Returns 0 for
+    /// kernels that do not subtract them.
     fn waiting(&self, arrived: u64, next_bytes: u64) -> u64 {
         let joined = next_bytes - arrived;
         if self.kernel.subtracts_queue() && joined >= MAX_FRAGMENTS * self.mss { joined } else { 0 }

@@ -240,8 +240,8 @@ impl Sender {
         acked
     }
 
-    /// Samples the round-trip times: that of the oldest segment for the smoothed RTT, that of the newest for the minimum
-    /// RTT and the controller.
+    /// Samples the round-trip times: that of the oldest segment for the smoothed RTT, that of the newest for the
+    /// minimum RTT and the controller.
     #[inline]
     fn sample_rtts(&mut self, now: Time, acked: &Acked, prior_sacked: u64, facts: &mut AckFacts) -> Rtts {
         let mut oldest = None;

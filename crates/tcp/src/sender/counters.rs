@@ -11,7 +11,7 @@ pub struct Counters {
     pub timeouts: u64,
     /// Number of fast recoveries.
     pub recoveries: u64,
-    /// Number of cwnd reductions that were undone.
+    /// Number of recoveries and timeouts that were found to be spurious.
     pub undos: u64,
     /// Loss probes (TLP) sent.
     pub tlp_probes: u64,

@@ -21,7 +21,7 @@ pub(super) struct EcnState {
     pub codepoint: Ecn,
     /// Whether the next new segment carries CWR.
     is_cwr_due: bool,
-    /// Count of marked segments in the latest ACK.
+    /// Count of marked segments in the latest ACK that was not overtaken, with accurate feedback.
     pub ce_segments: u32,
 }
 
@@ -36,7 +36,7 @@ impl EcnState {
         }
     }
 
-    /// Requests that the next new segment carry CWR, because cwnd is being reduced.
+    /// Requests that the next new segment carry CWR, because cwnd is being reduced; not with accurate feedback.
     pub fn queue_cwr(&mut self) {
         self.is_cwr_due = matches!(self.feedback, Some(EcnFeedback::Classic | EcnFeedback::Dctcp));
     }

@@ -4,8 +4,8 @@
 //! SYN was lost, the initial window is one segment. If the answer echoes the timestamp of the first SYN, the timeouts
 //! were spurious and the initial window stays unchanged.
 //!
-//! Not modelled: Linux gives up after six repetitions; here the connection retries forever. Since 6.5, Linux doubles
-//! the interval only from the fifth repetition on.
+//! Not modelled: Linux gives up after six repetitions; here the connection retries forever. Since 6.5, the first five
+//! repetitions of Linux are a second apart, and only later intervals double.
 
 use super::facts::timestamp_rtt;
 use super::transmit::Departure;
@@ -35,11 +35,11 @@ impl Sender {
         self.set_timer(now, Timer::Retransmission, self.rtt.rto());
     }
 
-    /// Handles the receiver's answer. Returns the round-trip time.
+    /// Handles the receiver's answer. Returns the round-trip time; `None` for a repeated answer.
     pub(super) fn on_syn_ack(&mut self, now: Time, packet: &SynAck, rng: &mut dyn Rng) -> Option<Span> {
         self.peer_tsval = self.peer_tsval.max(packet.tsval);
         if self.handshake != Handshake::SynSent {
-            // Our answer was lost: send it again.
+            // The third packet of the handshake may have been lost: send it again.
             self.work.established = self.handshake == Handshake::Established;
             return None;
         }

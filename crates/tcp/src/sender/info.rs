@@ -10,14 +10,14 @@ use thalweg_units::{Packets, Rate, Span, Time};
 pub struct Info {
     /// Congestion window.
     pub cwnd: Packets,
-    /// Slow-start threshold; `None` before the first congestion.
+    /// Slow-start threshold; `None` while it is unlimited, as at the start of the connection.
     pub ssthresh: Option<Packets>,
-    /// Segments sent, and neither acknowledged nor deemed lost.
+    /// Segments in flight, including retransmissions of segments deemed lost.
     pub inflight: Packets,
     /// Pacing rate; `None` if the connection is not paced.
     pub pacing_rate: Option<Rate>,
-    /// Latest delivery-rate sample that was not application-limited, or a later application-limited one that was at
-    /// least as fast, in payload bits per second; `None` before the first valid sample.
+    /// Latest valid delivery-rate sample, in payload bits per second; an application-limited one replaces an earlier
+    /// one only if it is at least as fast. `None` before the first valid sample.
     pub delivery_rate: Option<Rate>,
     /// Smoothed round-trip time.
     pub srtt: Option<Span>,
@@ -58,7 +58,7 @@ impl Sender {
         }
     }
 
-    /// Passes the values that only the controller has to `take`.
+    /// Passes the controller's own values to `take`.
     pub fn report(&self, now: Time, take: &mut dyn FnMut(&'static str, f64)) {
         self.cc.report(&self.conn(now), take);
     }

@@ -7,8 +7,8 @@
 //!
 //! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until the data sent so far is
 //! acknowledged, the controller sets ssthresh, cwnd falls to ssthresh by proportional rate reduction, and the next new
-//! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks have no other
-//! effect.
+//! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks cause no further
+//! reduction.
 //!
 //! With [`EcnFeedback::Accurate`] ACKs carry the number of marked segments, and neither ECE nor CWR is used.
 //!
@@ -45,7 +45,7 @@ impl Sender {
         }
     }
 
-    /// Starts a reduction of cwnd for a mark, unless a reduction or recovery is in progress.
+    /// Starts a reduction of cwnd if the ACK reports a mark, unless a reduction or recovery is in progress.
     pub(super) fn reduce_for_mark(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if !facts.is_marked || !matches!(self.state, CaState::Open | CaState::Disorder) {
             return;

@@ -273,7 +273,7 @@ impl Sender {
     }
 
     /// Handles a packet. Returns the round-trip time of the handshake, or of the oldest newly acknowledged segment that
-    /// can be measured without timestamps (see `Rtts::exact`); `None` without such a sample. Poll afterwards.
+    /// can be measured without timestamps; `None` without such a sample. Poll afterwards.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
             ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),

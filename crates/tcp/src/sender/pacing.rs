@@ -57,7 +57,7 @@ impl Sender {
         let is_early = self.window.cwnd.0 < self.window.ssthresh.0 / 2;
         let percent = if is_early { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let window = self.window.cwnd.0.max(self.board.packets_out());
-        // Bits times percent per microsecond: below 2^64 for windows of up to 10^10 bytes.
+        // Bits, times the share, times microseconds per second: below 2^64 for windows of up to 10^12 bytes.
         let scaled = window.saturating_mul(self.config.mss.0).saturating_mul(8 * percent * 10_000);
         let srtt_us = self.rtt.srtt().map_or(0, Span::as_micros).max(1);
         self.window.pacing_rate = Rate(scaled / srtt_us);

@@ -1,10 +1,10 @@
-//! The loss probe (TLP, RFC 8985 section 7): two round trips after the last transmission without an ACK, a segment is
-//! sent that elicits one: new data if available, otherwise the last segment again.
+//! The loss probe (TLP, RFC 8985 section 7): two round trips after the last new segment or ACK, a segment is sent that
+//! elicits an ACK: new data if available, otherwise the last segment again.
 //!
 //! A probe of new data is one segment; Linux sends a burst if cwnd allows one.
 //!
 //! If the retransmission of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a
-//! duplicate ACK shows that both arrived), cwnd is reduced to the controller's ssthresh.
+//! duplicate ACK shows that both copies arrived), cwnd is reduced to the controller's ssthresh.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;
@@ -16,7 +16,7 @@ use thalweg_cc::CaState;
 use thalweg_units::Time;
 
 impl Sender {
-    /// Sends a loss probe, unless one is outstanding. Returns its segment.
+    /// Sends a loss probe, unless one is outstanding or pacing delays it. Returns its segment if it was sent.
     pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.packets_out() == 0 {
             self.timer = None;

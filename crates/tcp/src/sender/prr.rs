@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 6937, with the reduction bound that became RFC 6937bis): cwnd falls to ssthresh
-//! gradually while segments are being acknowledged.
+//! Proportional rate reduction (RFC 6937, with the reduction bound of its revision, draft-ietf-tcpm-prr-rfc6937bis):
+//! cwnd falls to ssthresh gradually while segments are being acknowledged.
 //!
 //! While more than ssthresh is in flight, sending is proportional to delivery. Below it, the window refills: by slow
 //! start on ACKs that move the left edge and show no further loss, by packet conservation (one segment sent per

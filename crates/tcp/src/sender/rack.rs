@@ -31,7 +31,7 @@ pub(super) struct Rack {
     end: u64,
     /// Round-trip time of the segment delivered last, which may have been sent before that one.
     rtt: Span,
-    /// Whether the next [`Rack::detect_if_advanced`] searches for losses: a segment was delivered, or a reduction undone.
+    /// Whether a segment was delivered, or a reduction undone, since the last call of [`Rack::detect_if_advanced`].
     has_advanced: bool,
     /// Whether reordering was observed on the path.
     pub is_reordering_seen: bool,
@@ -179,8 +179,8 @@ impl Rack {
         self.detect(now, board, window)
     }
 
-    /// Marks as lost the segments that were sent before a delivered one and are overdue by at least `window`. Returns the
-    /// longest remaining wait among those that were sent before a delivered one and are not overdue yet, if any.
+    /// Marks as lost those segments sent before a delivered one that are overdue by at least `window`. Returns the
+    /// longest remaining wait among those that are not overdue yet, if any.
     pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         let first = self.detect_sent_once(now, board, window);
         let second = self.detect_resent(now, board, window);

@@ -18,13 +18,13 @@ pub(super) struct RateSampler {
     /// Time at which the latest segment was acknowledged, or at which data was last sent with nothing outstanding, if
     /// that is later.
     pub delivered_at: Time,
-    /// Send time of the most recently sent segment that was delivered, or the time at which data was last sent with
-    /// nothing outstanding, if that is later.
+    /// Send time of the most recently sent segment that the latest ACK delivered, or the time at which data was last
+    /// sent with nothing outstanding, if that event is later.
     first_sent_at: Time,
-    /// Samples are application-limited until this number of segments is delivered.
+    /// Samples are application-limited until more than this number of segments are delivered.
     app_limited_until: Option<u64>,
-    /// The latest sample that was not application-limited, or a later application-limited one that was at least as
-    /// fast; only samples with a valid interval.
+    /// The latest sample with a valid interval; an application-limited one replaces an earlier one only if it is at
+    /// least as fast.
     best: Option<RateSample>,
 }
 
@@ -54,8 +54,8 @@ pub(super) struct Totals {
 }
 
 impl Delivery {
-    /// Adds the `rest` of the burst to the segments in flight if `seq` was acknowledged without it: as in Linux, the
-    /// count is that after the complete burst was sent.
+    /// Adds the `rest` of its burst to the segments in flight when `seq` was sent, if `seq` is the most recently sent
+    /// segment: as in Linux, the count is that after the complete burst was sent.
     pub fn count_burst(&mut self, seq: u64, rest: u64) {
         if let Some(newest) = self.newest.as_mut().filter(|newest| newest.seq == seq) {
             newest.counts.inflight = newest.counts.inflight.saturating_add(rest as u32);
@@ -79,7 +79,7 @@ impl RateSampler {
         self.app_limited_until = Some((self.delivered + in_flight.0).max(1));
     }
 
-    /// Restarts the intervals: nothing is in flight, and a segment is about to be sent.
+    /// Restarts the intervals: nothing is outstanding, and a segment is about to be sent.
     pub fn restart(&mut self, now: Time) {
         self.first_sent_at = now;
         self.delivered_at = now;
@@ -149,8 +149,7 @@ impl RateSampler {
         Some(sample)
     }
 
-    /// Returns the rate of the latest sample that was not application-limited, or of a later application-limited one
-    /// that was at least as fast, in payload bits per second (Linux: `tcpi_delivery_rate`); `None` before the first
+    /// Returns the rate of `best`, in payload bits per second (Linux: `tcpi_delivery_rate`); `None` before the first
     /// sample with a valid interval.
     pub fn delivery_rate(&self, mss: Bytes) -> Option<Rate> {
         self.best.and_then(|best| best.rate(mss))

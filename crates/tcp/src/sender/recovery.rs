@@ -14,8 +14,8 @@
 //!
 //! Recovery ends when all data below `high_seq` is acknowledged: that sent before its reduction of cwnd. A loss probe
 //! that repaired a loss causes a reduction without retransmissions: Cwr is entered and left on the same ACK. F-RTO (RFC
-//! 5682, the SACK version) checks a timeout, unless it interrupts a recovery: after the first retransmission new
-//! segments are sent, and if an original that was declared lost arrives, the timeout was spurious.
+//! 5682, the SACK version) checks a timeout outside of recovery, or one that repeats the previous one: after the first
+//! retransmission new segments are sent, and if an original that was declared lost arrives, the timeout was spurious.
 //!
 //! Not modelled: MTU probing, reneging receivers, connections without SACK.
 
@@ -294,7 +294,8 @@ impl Sender {
         self.episode.is_frto = is_new || is_repeated;
     }
 
-    /// Marks the first segment as lost, and all others except those sent so recently that their ACK cannot have arrived.
+    /// Marks the first segment as lost, and the others unless they were sent so recently that their ACK cannot have
+    /// arrived.
     fn mark_overdue_lost(&mut self, now: Time) {
         let una = self.board.una();
         for seq in una..self.board.next() {

@@ -27,7 +27,7 @@ pub(super) struct Rtt {
     srtt_8: i64,
     /// Four times the mean deviation, in ns.
     deviation_4: i64,
-    /// Maximum `deviation_4` in this round trip.
+    /// Maximum `deviation_4` in this round trip, at least [`RTO_MIN`].
     deviation_4_max: i64,
     /// Variation term: what the timeout adds to the smoothed round-trip time, in ns.
     variation: i64,
@@ -115,7 +115,8 @@ impl Rtt {
     }
 }
 
-/// The three best samples of a sliding window as (time, RTT), each at least as recent and as large as the previous one.
+/// The best samples of three staggered parts of a sliding window as (time, RTT), each at least as recent and as large
+/// as the previous one.
 #[derive(Debug, Default)]
 struct WindowedMin {
     best: Option<[(Time, Span); 3]>,

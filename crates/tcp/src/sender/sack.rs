@@ -1,7 +1,7 @@
 //! Handles the SACK blocks of an ACK (RFC 2018), and D-SACKs (RFC 2883).
 //!
-//! An ordinary block affects only segments that no earlier block covered. A first block that lies below the cumulative ACK, or
-//! inside the second block, reports a segment that arrived twice.
+//! An ordinary block affects only segments that no earlier block covered. A first block that lies below the cumulative
+//! ACK, or inside the second block, reports a segment that arrived twice.
 
 use super::Sender;
 use super::facts::AckFacts;

@@ -10,7 +10,7 @@ pub(super) struct SendBuffer {
     pub written: u64,
     /// Stream offset of the end of the data that is in the buffer or was sent.
     pub queued: u64,
-    /// Maximum memory of the buffer in bytes.
+    /// Current limit of the buffer's memory in bytes (Linux: `sk_sndbuf`).
     pub(super) size: u64,
     /// Pieces that were not, or only partly, sent.
     pub(super) pieces: VecDeque<Piece>,
@@ -50,7 +50,7 @@ impl SendBuffer {
         self.busy_until
     }
 
-    /// Starts writing, if the application has data to write; memory is free.
+    /// Starts writing, if the application has data to write.
     pub fn begin_writing(&mut self) {
         self.is_writing = self.queued < self.written;
     }

@@ -6,8 +6,8 @@
 //! the buffer is free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has
-//! offered, in whole segments. A piece and each burst in flight take memory for their payload and the overhead of
-//! [`KernelGeneration::piece_overhead`](crate::KernelGeneration).
+//! offered, whichever is less, in whole segments. A piece and each outstanding burst take memory for their payload and
+//! the overhead of [`KernelGeneration::piece_overhead`](crate::KernelGeneration).
 //!
 //! The application sends while it writes, as `tcp_sendmsg` does:
 //!
@@ -27,7 +27,7 @@
 //! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines
 //! does. If the buffer has reached `sndbuf_max`, a write takes time for the packets sent during it, except on 6.1.
 //! Whether the application limits the rate is decided at the beginning of every such write; for a controller that
-//! watches losses, also at every ACK and timer.
+//! watches losses, also on ACKs and at timers.
 //!
 //! Not modelled: Linux merges pieces that were selectively acknowledged, and splits those that are retransmitted in
 //! parts.
@@ -85,13 +85,13 @@ impl Sender {
         self.sndbuf.is_held = is_held;
     }
 
-    /// Whether the application has data to write and memory is free.
+    /// Whether the application is writing, and its previous write is complete.
     pub fn application_can_write(&self) -> bool {
         self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
     }
 
-    /// Continues the application's writes until a segment can be sent, and returns that transmission. Returns
-    /// [`Push::Nothing`] if the application is held or busy, has nothing more to write, or waits for memory.
+    /// Continues the application's writes until data is to be sent, and returns which. Returns [`Push::Nothing`] if the
+    /// application is held or busy, has nothing more to write, or waits for memory with nothing queued.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;
@@ -172,7 +172,7 @@ impl Sender {
     }
 
     /// Marks the next rate samples if only the application prevents the pipe from being full. Called when the
-    /// application starts to write; for a controller that watches losses, also at every ACK and timer.
+    /// application starts to write; for a controller that watches losses, also on ACKs and at timers.
     pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;

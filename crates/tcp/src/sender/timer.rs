@@ -79,8 +79,8 @@ impl Sender {
         self.timer = Some((expiry(now, after), timer));
     }
 
-    /// Sets the timer to expire `after` the next departure that pacing allows, in whole milliseconds, as in Linux. Used
-    /// only for timers that start with a transmission or an ACK.
+    /// Sets the timer to expire `after` the next departure that pacing allows; as in Linux, the time until that
+    /// departure is rounded down to milliseconds. Used only for timers that start with a transmission or an ACK.
     pub(super) fn set_timer_after_pacing(&mut self, now: Time, timer: Timer, after: Span) {
         let pacing_delay = if self.is_paced { self.pacer.departure.since(now) } else { Span::ZERO };
         let after = (after + Span::from_millis(pacing_delay.as_millis())).min(RTO_MAX);
@@ -99,8 +99,8 @@ impl Sender {
         }
     }
 
-    /// Sets the timer to the retransmission timeout. If another timer was set in between, the timeout counts from the
-    /// last transmission of the first segment.
+    /// Sets the timer to the retransmission timeout, or stops it if nothing is outstanding. If another timer was set in
+    /// between, the timeout counts from the last transmission of the first segment.
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.packets_out() == 0 {
             self.timer = None;

@@ -6,7 +6,7 @@
 //! it can be sent: whether cwnd is the limit and, if new data was sent, the timer.
 //!
 //! Not modelled: Linux limits the data in the host's own queues (TSQ) and keeps a retransmission from overtaking its
-//! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
+//! original there; here a packet is on the link when it is polled. Nagle's algorithm is off (`TCP_NODELAY` is
 //! assumed). Retransmissions are sent as single segments. There are no zero-window probes: the receiving application
 //! reads immediately, so the window never closes.
 

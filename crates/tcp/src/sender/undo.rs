@@ -1,9 +1,9 @@
 //! Undoes spurious reductions of cwnd, where no segment was lost.
 //!
-//! Two kinds of evidence are used. Timestamps (Eifel, RFC 3522): the ACK that covers a retransmitted segment echoes a
-//! time before the retransmission, so it was the original that arrived. D-SACKs (RFC 3708): every retransmission was
-//! reported as a duplicate. Timestamps have a resolution of 1 ms: a retransmission within the same millisecond cannot
-//! be distinguished from the original.
+//! Two kinds of evidence are used besides F-RTO (`recovery`). Timestamps (Eifel, RFC 3522): the ACK that covers a
+//! retransmitted segment echoes a time before the retransmission, so it was the original that arrived. D-SACKs (RFC
+//! 3708): every retransmission was reported as a duplicate. Timestamps have a resolution of 1 ms: a retransmission
+//! within the same millisecond cannot be distinguished from the original.
 
 use super::Sender;
 use super::facts::AckFacts;
@@ -12,7 +12,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
 impl Sender {
-    /// Whether the original of a retransmitted segment has arrived: its timestamp shows this, or nothing was
+    /// Whether the ACK is for an original: the echoed timestamp precedes the first retransmission, or nothing was
     /// retransmitted.
     fn is_original_delivered(&self, facts: &AckFacts) -> bool {
         self.episode.first_resent_at.is_none_or(|first| facts.tsecr < first)
@@ -43,7 +43,7 @@ impl Sender {
         self.rack.look_again();
     }
 
-    /// Undoes the reduction at the end of a recovery, if it was spurious.
+    /// Sets the state to Open at the end of a recovery. Undoes the reduction if it was spurious.
     pub(super) fn try_undo_recovery(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if self.may_undo(facts) {
             self.undo_reduction(now, false);

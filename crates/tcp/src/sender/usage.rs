@@ -1,17 +1,17 @@
 //! Congestion window validation: the reduction of an unused cwnd (similar to RFC 7661; RFC 5681 section 4.1).
 //!
-//! A window that the application does not fill contains no information about the path. Controllers raise cwnd only
-//! while it limits the sender. After a pause, cwnd is halved for every retransmission timeout that has passed. If the
-//! segments sent do not fill cwnd and no ACK has arrived for a timeout, cwnd is reduced half-way to the used part. This
-//! is rare, since in Linux every ACK that may raise cwnd restarts that period. Controllers that govern recovery handle
-//! this themselves.
+//! A window that the application does not fill contains no information about the path. Loss-based controllers raise
+//! cwnd only while it limits the sender. After a pause, cwnd is halved for every retransmission timeout that has
+//! passed. If the segments sent do not fill cwnd and no ACK has arrived for a timeout, cwnd is reduced half-way to the
+//! used part. This is rare, since in Linux every ACK that may raise cwnd restarts that period. Controllers that govern
+//! recovery handle this themselves.
 
 use super::{INITIAL_CWND, Sender};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Whether cwnd limits the sender; in slow start, whether more than half of it was used.
+    /// Whether cwnd limits the sender; in slow start, also whether more than half of it was used.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.usage.is_cwnd_limited
             || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.usage.max_packets_out)

@@ -1,6 +1,6 @@
 //! The transmissions that the latest event allows.
 
-/// The transmissions that the latest event allows.
+/// The transmissions that the latest event allows, and their progress.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Whether to send a SYN.
@@ -17,13 +17,13 @@ pub(super) struct Work {
     pub push: Push,
     /// Whether an ACK may have freed memory that the application waits for.
     pub is_space_due: bool,
-    /// Whether to update the use of cwnd and the timer even if there is no new data to send.
+    /// Whether to check if cwnd is the limit even without new data to send.
     pub is_stock_due: bool,
-    /// Whether the first segment was retransmitted.
+    /// Whether the first outstanding segment is among those retransmitted since [`Rexmit::Lost`] was set.
     pub(super) is_head_resent: bool,
-    /// Number of new segments sent since the last such update.
+    /// Number of new segments sent since `take_stock` last ran.
     pub(super) sent: u64,
-    /// Whether nothing was in flight before the first of those segments.
+    /// Whether nothing was outstanding before the first of those segments.
     pub(super) was_idle: bool,
     /// Whether the next burst waits for cwnd.
     pub(super) is_deferred_for_cwnd: bool,

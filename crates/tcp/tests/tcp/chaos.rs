@@ -1,4 +1,5 @@
-//! Tests that under any network behaviour every byte arrives once and in order, and all counts stay correct.
+//! Tests that with random losses, delays and duplicates every byte arrives once and in order, and all counts stay
+//! correct.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -7,7 +8,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use thalweg_tcp::{ReceiverConfig, SenderConfig};
 use thalweg_units::{Bytes, Rate, Span};
 
-/// Impairments of the network, in percent of the packets of a direction.
+/// Impairments of the network, in percent of the packets of a direction, and the bound of their lateness.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     lost: u64,
@@ -73,7 +74,7 @@ proptest! {
         prop_assert_eq!(pipe.receiver.delivered(), Bytes(total));
         prop_assert_eq!(pipe.sender.acked(), Bytes(total));
 
-        // A retransmission carries the same bytes as the first transmission, and the segments make up the stream.
+        // A retransmission carries the same bytes as the first transmission, and the segments cover the stream.
         let mut pieces = std::collections::BTreeMap::new();
         for (_, data) in pipe.data() {
             let piece = (data.offset.0, u64::from(data.len));

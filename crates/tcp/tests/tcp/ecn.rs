@@ -9,10 +9,11 @@ use thalweg_units::{Ecn, Packets, Rate, Time};
 
 const CWND: u64 = 20;
 
-/// The segments in flight when the mark of the first one is reported; the next segment carries CWR.
+/// Segments that are in flight together, so that their marks cause one reduction.
 const ONE_WINDOW: std::ops::Range<u64> = 100..119;
 
-/// Returns a connection with ECN on a path of 20 ms, with a window of 20 segments until marks halve it.
+/// Returns a connection with this feedback at its ends on a path of 20 ms, with a window of 20 segments until marks
+/// halve it.
 fn path(sender: Option<EcnFeedback>, receiver: Option<EcnFeedback>) -> Pipe {
     let sender = SenderConfig { ecn: sender, ..SenderConfig::default() };
     let receiver = ReceiverConfig { ecn: receiver, ..ReceiverConfig::default() };
@@ -181,7 +182,7 @@ fn a_reduction_with_marks_is_not_undone_when_nothing_was_lost() {
     assert!(run(true) <= Packets(CWND / 2));
 }
 
-/// Returns the number of segments that a transfer counts as marked, out of the 40 that are marked, alone or in runs.
+/// Returns the number of segments that a transfer counts as marked if 40 are marked: 20 alone, and 20 in a row.
 fn counted(feedback: EcnFeedback) -> u64 {
     let mut pipe = path(Some(feedback), Some(feedback));
     mark(&mut pipe, (200..300).step_by(5).chain(401..421));
@@ -229,7 +230,7 @@ fn identical_marks_without_ecn_change_nothing() {
 }
 
 /// Returns cwnd before the first reduction of a DCTCP connection without marks, and ssthresh after it. The transfer
-/// loses the first `lost` transmissions of a segment.
+/// loses the first `lost` transmissions of `segment`.
 fn first_reduction(segment: u64, lost: u64) -> (u64, u64) {
     let sender = SenderConfig { ecn: Some(EcnFeedback::Dctcp), ..SenderConfig::default() };
     let receiver = ReceiverConfig { ecn: Some(EcnFeedback::Dctcp), ..ReceiverConfig::default() };

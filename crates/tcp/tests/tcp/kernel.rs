@@ -3,9 +3,10 @@
 //!
 //! `kernel/cubic-loss.{sender,receiver}` were recorded by tcpdump in a user-mode Linux 6.1.192 in virtual time (HZ =
 //! 1000): eight seconds of a CUBIC flow at 20 Mbit/s, 40 ms, 1 BDP of buffer and 5 % of random loss. A line is an
-//! event: a letter, the time in ns, and numbers of segments (`I` received, `O` sent, `S` a SYN, `A` a SYN-ACK, `E` the
-//! third packet). Sender: `I` next window tsval tsecr blocks, `O` segment bytes. Receiver: `I` segment offset bytes
-//! tsval tsecr `P` if pushed, `O` next window tsval tsecr blocks.
+//! event: a letter (`I` received, `O` sent, `S` a SYN, `A` a SYN-ACK, `E` the third packet), the time in ns, and
+//! fields. Sender: `A` window tsval tsecr, `I` next window tsval tsecr blocks, `O` segment bytes. Receiver: `S` tsval,
+//! `E` tsval tsecr, `I` segment offset bytes tsval tsecr `P` if pushed, `O` next window tsval tsecr blocks. Windows and
+//! offsets are in bytes; segments, `next` and blocks are segment numbers.
 
 use crate::common::controller;
 use rand_xoshiro::Xoshiro256PlusPlus;

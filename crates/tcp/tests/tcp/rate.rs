@@ -66,7 +66,7 @@ fn ack_aggregation_does_not_inflate_the_delivery_rate() {
 fn samples_are_marked_as_application_limited_when_there_is_no_data() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
     pipe.connect();
-    // 200 segments keep the pipe full; one segment every 5 ms does not.
+    // 400 segments at once keep the pipe full; one segment every 5 ms does not.
     pipe.write(segments(400));
     pipe.run_until(at_ms(1_000));
     for _ in 0..50 {

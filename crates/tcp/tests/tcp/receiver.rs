@@ -255,7 +255,7 @@ fn a_duplicate_that_its_own_ack_did_not_report_is_not_reported_later() {
     for seq in 101..104 {
         assert_eq!(bench.segment(seq).len(), 1);
     }
-    // The ACK is delayed, and another segment arrives before it is sent.
+    // The ACK is compressed, and another segment arrives before it is sent.
     assert!(bench.segment(102).is_empty());
     assert!(bench.segment(104).is_empty());
     let (_, acks) = bench.until_it_acts();
@@ -273,7 +273,7 @@ fn after_a_duplicate_sixteen_acks_are_quick_including_its_own() {
 #[test]
 fn the_timestamp_that_moved_the_left_edge_is_echoed() {
     let mut bench = Bench::warm();
-    // The timestamp of the first of the two segments that the last ACK covers, since its sender has waited longest.
+    // The timestamp of the first of the two segments that the last ACK covers.
     let tick = Timestamp::at(bench.now - ms(1));
     bench.wait(ms(5));
     let acks = bench.segment(101);

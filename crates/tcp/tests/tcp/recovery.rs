@@ -7,7 +7,7 @@ use thalweg_cc::CaState;
 use thalweg_tcp::{AckPacket, KernelGeneration, ReceiverConfig, SenderConfig, ToReceiver};
 use thalweg_units::{Packets, Rate, Span, Time};
 
-/// Returns a window of 20 segments on a path with a round trip of 20 ms, at a rate that keeps segments apart.
+/// Returns a window of `cwnd` segments on a path with a round trip of 20 ms, at a rate that keeps segments apart.
 fn path(cwnd: u64) -> Pipe {
     Pipe::new(Fixed::new(cwnd), Some(Rate::from_mbps(20)), ms(10))
 }
@@ -128,7 +128,7 @@ fn a_loss_repaired_by_a_tail_loss_probe_lowers_cwnd() {
 #[test]
 fn an_unnecessary_tail_loss_probe_does_not_lower_cwnd() {
     let mut pipe = path(20);
-    // All ACKs of the tail are lost, but all data arrives.
+    // All ACKs of the tail without SACK blocks are lost, but all data arrives.
     pipe.back = Box::new(|packet, _| match packet {
         thalweg_tcp::ToSender::Ack(ack) if ack.next.0 >= 98 && ack.sack.is_empty() => Fate::Drop,
         _ => Fate::Deliver,
@@ -169,7 +169,7 @@ fn the_timeout_doubles_each_time_while_all_packets_are_lost() {
     let sent = pipe.sent_at(100);
     let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
     assert!(pipe.info().counters.timeouts >= 3);
-    // Timers expire late by up to an eighth.
+    // Timers expire late by up to about an eighth.
     let doubles = waits.windows(2).filter(|pair| pair[1].abs_diff(2 * pair[0]) <= pair[0] / 4).count();
     assert!(doubles >= 2, "{waits:?}");
     assert!(waits[0] >= 200, "{waits:?}");
@@ -276,7 +276,7 @@ fn with_observed_reordering_a_loss_is_detected_after_a_quarter_rtt() {
 
 #[test]
 fn the_reordering_timer_expires_on_time_while_pacing_delays_the_next_burst() {
-    // Two segments every 46 ms. The first pair that is swapped is detected as reordering; the first segment of the last
+    // Two segments every 46 ms. One pair is swapped, which is detected as reordering; the first segment of the last
     // pair is lost.
     let mut pipe = Pipe::new(Fixed::paced(20, Rate(500_000)), Some(Rate::from_mbps(20)), ms(10));
     let mut late = delay_first([(51, Span::from_micros(900))]);
@@ -329,8 +329,8 @@ fn spurious_retransmissions_widen_the_reordering_window() {
 #[test]
 fn a_recovery_is_undone_when_d_sacks_report_every_retransmission() {
     let mut pipe = path(40);
-    // The delay is long enough for the retransmission to arrive first. Its timestamp echo is ambiguous; the D-SACK is
-    // not.
+    // The delay is long enough for the retransmission to arrive first, so no timestamp shows that the original arrived;
+    // the D-SACK does.
     pipe.forward = delay_first([(100, ms(30))]);
     let states = watch_states(&mut pipe);
     pipe.connect();

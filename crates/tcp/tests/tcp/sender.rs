@@ -14,7 +14,7 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 /// A large receive window.
 const WINDOW: Bytes = Bytes(10_000_000);
 
-/// A controller with a window of 100 segments that every loss reduces to two; it records its calls.
+/// A controller with a window of 100 segments that every loss reduces to two; it records ACKs.
 #[derive(Debug, Default)]
 struct Noting {
     governs: bool,

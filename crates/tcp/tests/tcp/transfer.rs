@@ -1,4 +1,4 @@
-//! Tests of connection setup and transfers on a path without losses.
+//! Tests of connection setup, windows, socket buffers and idle periods.
 
 use crate::common::*;
 use thalweg_tcp::{KernelGeneration, ReceiverConfig, SenderConfig, ToReceiver, ToSender};

@@ -39,7 +39,7 @@ pub struct Wake {
 pub struct Delivery {
     /// Time for which playback stalled because of the message; `None` for data that is not played.
     pub stall: Option<Span>,
-    /// Time of the application's next wakeup.
+    /// Time of an additional wakeup of the application.
     pub next: Option<Time>,
     /// Whether the application has finished.
     pub is_done: bool,

@@ -25,7 +25,7 @@ def command(
     overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> None:
-    """Check a scenario and list its experiments."""
+    """Check a scenario and list the points of its sweep."""
     with collector.paused():
         _check(file, engine_name, overrides or [], as_json=as_json)
         # The program ends here: garbage collection is unnecessary.

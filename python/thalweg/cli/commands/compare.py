@@ -89,13 +89,13 @@ def command(
     """Compare runs, and report which differences are real.
 
     Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
-    changed. With --by, one run is compared with itself. Each change has its 95 % interval. A difference is real if it
-    is larger than the tolerance, and significant after correction for the number of rows (docs/reference/analysis.md).
+    changed. With --by, one run is compared with itself. Changes have 95 % intervals. A difference is real if it is
+    larger than the tolerance, and significant after correction for the number of rows (docs/reference/analysis.md).
 
     Exit code 1 if there is a real difference; with --fail-on worse, only if B is worse (never for measures that are
-    neither good nor bad, such as share). Otherwise 5 if no row has a verdict, as with too few repetitions; 6 if
-    experiments were excluded (untrustworthy, failed, unfinished), or a measure or flow of --measure or --flow was not
-    compared; else 0. What only one run has is listed, and does not change the code.
+    neither good nor bad, such as share). Otherwise 5 if no row has a verdict, as with too few repetitions, unless
+    they do not vary and A equals B; 6 if experiments were excluded (untrustworthy, failed, unfinished), or a measure or
+    flow of --measure or --flow was not compared; else 0. What only one run has is listed, and does not change the code.
     """
     if kernels or modules:
         if second is not None or by is not None:

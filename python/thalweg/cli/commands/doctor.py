@@ -60,7 +60,7 @@ def command(
     if a requirement of the engine sim is missing; those of the other engines are only warnings.
 
     With --live, measures instead how much CPU time this machine lacks (steal time, runnable tasks that do not run), and
-    which BBR connections are slower for that reason, in every network namespace that this user may enter (root: all).
+    which BBR connections are slower for that reason, in the network namespaces that this user may enter.
     If there are such connections, the exit code is 1.
     """
     if live:

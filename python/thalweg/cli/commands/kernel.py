@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg kernel build"
 
 commands = typer.Typer(
-    help="Build, fetch and select Linux kernels for uml and vm.",
+    help="Build, fetch and select Linux kernels for the engines uml and vm.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -49,8 +49,8 @@ def build(
     """Build a user-mode Linux kernel as the default of the engine uml.
 
     Needs no root: apt fetches the distribution's kernel source, gcc builds it, and the result stays in
-    ~/.cache/thalweg. A kernel that exists is not built again. A source tree of your own may be any Linux from 6.1 on;
-    it is only read, never written.
+    ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. A kernel that exists is not built again. A source tree of your own may
+    be any Linux from 6.1 on; it is only read, never written.
     """
     from thalweg.kernel import KernelProgress, Order
     from thalweg.kernel import build as build_kernel
@@ -91,7 +91,8 @@ def fetch(
     """Fetch a distribution's kernel as the default of the engine vm.
 
     Needs no root, and installs nothing: apt fetches the package, and what a guest needs of it stays in
-    ~/.cache/thalweg. The package linux-image-amd64 is larger, and has every algorithm and queue discipline.
+    ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. The package linux-image-amd64 is larger, and has more algorithms and
+    queue disciplines.
     """
     from thalweg.kernel import PACKAGE, KernelProgress
     from thalweg.kernel import fetch as fetch_kernel
@@ -141,7 +142,7 @@ def use(name: Name) -> None:
 
 @commands.command("remove", cls=helped.Command, epilog="Example: thalweg kernel remove 6.1.192-0a1b2c3d4e5f")
 def remove(name: Name) -> None:
-    """Remove a built or fetched kernel from ~/.cache/thalweg."""
+    """Remove a built or fetched kernel."""
     from thalweg.kernel import GuestKernel, current, guests
 
     kernel = _named(name)

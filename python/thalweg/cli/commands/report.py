@@ -25,7 +25,7 @@ def command(
     ] = None,
     figures: Annotated[
         Path | None,
-        option("--figures", "DIR", "Write every figure as a file into DIR; write the report only if --out is given."),
+        option("--figures", "DIR", "Write the figures as files into DIR; write the report only if --out is given."),
     ] = None,
     form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the paths as JSON.")] = False,

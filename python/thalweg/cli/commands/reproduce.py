@@ -68,7 +68,7 @@ def command(
     figures: Annotated[
         Path | None,
         option(
-            "--figures", "DIR", "Write every figure as a file into DIR; for all studies, into a subfolder for each."
+            "--figures", "DIR", "Write the figures as files into DIR; for all studies, into a subfolder for each."
         ),
     ] = None,
     form: figure_files.Form = None,

@@ -57,7 +57,8 @@ def command(
 ) -> None:
     """Run a scenario, and write a report.
 
-    Ends with the table of `thalweg results` (at most 30 lines) and the paths of the run directory and the report.
+    Ends with the table of `thalweg results` (at most 30 lines; none above 2000 experiments) and the paths of the
+    run directory and the report.
 
     The same command resumes an interrupted run; finished experiments are not run again.
 

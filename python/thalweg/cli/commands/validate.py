@@ -36,7 +36,9 @@ def command(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Run only the ends of each range, with one repetition and at most 10 s per experiment."
+            "--quick",
+            help="Run only the ends of each range, with one repetition (or --repetitions) and at most 10 s per"
+            " experiment.",
         ),
     ] = False,
     repetitions: Annotated[

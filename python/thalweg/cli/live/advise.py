@@ -41,7 +41,7 @@ def command(
     ] = None,
     where: Annotated[
         list[str] | None,
-        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in; can be repeated."),
+        option("--where", "COLUMN=VALUE", "Only rows with this value, such as direction=in; can be repeated."),
     ] = None,
     prefixes: Annotated[
         Path | None, option("--prefixes", "FILE", "Table of networks, for --by as and country: pfx2as, or CSV.")
@@ -90,7 +90,7 @@ def command(
         typer.Option(
             "--false",
             metavar="PERCENT",
-            help="Expected share of false verdicts among those that name an algorithm as better.",
+            help="Maximum expected share of false verdicts among those that name an algorithm as better.",
         ),
     ] = "5%",
     cluster: Annotated[
@@ -105,7 +105,7 @@ def command(
         bool,
         typer.Option(
             "--without-receiver-limited",
-            help="Exclude samples that the receive window limited most of the time.",
+            help="Exclude samples receiver-limited for at least half of busy time.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")] = 1,
@@ -114,7 +114,7 @@ def command(
     ] = 1000,
     spark: Annotated[
         str | None,
-        option("--spark", "MASTER", "Count on a Spark cluster: spark://host:7077."),
+        option("--spark", "MASTER", "Run the queries on a Spark cluster: spark://host:7077."),
     ] = None,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Memory of queries, above which they use the disk.")
@@ -123,7 +123,7 @@ def command(
 ) -> None:
     """Find where an algorithm helps and where it hurts.
 
-    Prints the difference and a verdict for each part of the traffic; see docs/concepts/advice.md.
+    Prints differences and verdicts by part of the traffic; see docs/concepts/advice.md.
     """
     from thalweg.advise import Question, advise
     from thalweg.advise.question import DEFAULT_SEGMENTS

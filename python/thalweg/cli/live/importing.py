@@ -72,7 +72,8 @@ def command(
         option(
             "--map",
             "COLUMN=FIELD[:UNIT]",
-            "Fill a column from a field of the source; can be repeated. csv, json: this or --map-file is required.",
+            "All but iperf3, ndt, ss: fill a column from a field; can be repeated. csv, json: this or --map-file is"
+            " required.",
         ),
     ] = None,
     map_file: Annotated[Path | None, option("--map-file", "FILE", "TOML file with mappings as in --map.")] = None,
@@ -109,8 +110,8 @@ def command(
     """Convert logs and dumps of other sources to records.
 
     The columns are those of `thalweg-agent record`, so that `thalweg records` reads both; columns that a source lacks
-    are empty. Each input file becomes one file of records, and a repeated import replaces it. Lines that cannot be read
-    are counted and left out. A failed import writes no records.
+    are empty. An input file becomes one file of records, which a repeated import replaces. Lines that cannot be read
+    are counted and left out. If a file cannot be read, no records are written.
     """
     options: Given = {
         "--format-string": format_string, "--config": config, "--format-name": format_name, "--map": maps,

@@ -21,7 +21,7 @@ def command(
     ],
     where: Annotated[
         list[str] | None,
-        option("--where", "COLUMN=VALUE", "Count only these rows, such as direction=in; can be repeated."),
+        option("--where", "COLUMN=VALUE", "Only rows with this value, such as direction=in; can be repeated."),
     ] = None,
     out: Annotated[Path | None, option("--out", "PAGE", "Also write an HTML page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
@@ -29,9 +29,8 @@ def command(
     """Summarise records of live servers.
 
     Reads the files of `thalweg-agent record` and `thalweg import` from any number of machines. Prints the number of
-    connections and transfers by algorithm and by how they ended, the distributions of their goodput, completion times,
-    RTTs, retransmissions and queues, and which columns are missing. The columns are described in
-    docs/reference/records.md.
+    connections and transfers by algorithm, how connections ended, the distributions of goodput, completion times, RTTs,
+    retransmissions and queues, and which columns are missing. The columns are described in docs/reference/records.md.
     """
     from thalweg.records import summary_of
     from thalweg.records.where import conditions, text

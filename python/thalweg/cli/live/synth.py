@@ -34,11 +34,15 @@ def _group() -> None:
 
 @commands.command("cdn", cls=helped.Command, epilog=EPILOG)
 def cdn(
-    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of records.", min=1)] = 1_000_000,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Number of rows.", min=1)] = 1_000_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.", min=0)] = 1,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Output folder; created if missing. Simulator runs go to DIR-runs."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder without records; created if missing. Simulator runs go to DIR-runs.",
+        ),
     ] = Path("synth-cdn"),
     days: Annotated[int, typer.Option("--days", metavar="N", help="Days that the records span.", min=1, max=366)] = 7,
     truth: Annotated[
@@ -46,8 +50,9 @@ def cdn(
         typer.Option(
             "--truth",
             metavar="NAME",
-            help="True effect of BBR: simulated, none, tiny, reversed, paradox (Simpson's) or correlated (none, but"
-            " the connections of a client resemble each other).",
+            help="True effect of BBR: simulated, none, tiny (5 % less time), reversed (slower for some classes, faster"
+            " for others), paradox (Simpson's) or correlated (none, but the connections of a client resemble each"
+            " other).",
         ),
     ] = "simulated",
     design: Annotated[

@@ -150,7 +150,7 @@ fn qdiscs_missing_in_the_kernel_are_rejected_with_the_alternative() {
     check(&failed(experiment), "no-qdisc", &["netem", "engine.link = \"relay\""]);
 }
 
-/// Reports that the test is skipped, because the kernel has all algorithms.
+/// Reports that the test is skipped, because the kernel has all queue disciplines.
 fn not_there() {
     if std::env::var_os("THALWEG_CI").is_none() {
         not_tested("the error for missing queue disciplines", "this kernel has them all");

@@ -203,7 +203,8 @@ fn a_step_of_the_delay_and_a_policer_take_effect_and_are_counted() {
     assert!((50_000.0..60_000.0).contains(&before) && (20_000.0..30_000.0).contains(&after), "{before} {after} us");
 }
 
-/// Returns a download and an upload over 10 and 1 Mbit/s, both with queues of 50 packets.
+/// Returns a download and, depending on `up`, an upload or a second download, over 10 Mbit/s down and 1 Mbit/s up, both
+/// with queues of 50 packets.
 fn two_way(up: bool) -> Value {
     let mut experiment = of("reno", 1);
     experiment["duration_ns"] = json!(6_000_000_000_u64);
@@ -299,7 +300,7 @@ fn aggregation_in_both_directions_still_fills_the_path() {
     assert!(mean_us > 22_000.0, "{mean_us} us");
 }
 
-/// Returns a video, a page, a call, RPC and a probe on an empty path, for three seconds.
+/// Returns an experiment of three seconds with a video, two pages, a call, RPC and probes.
 fn applications() -> Value {
     let mut experiment = of("cubic", 3);
     experiment["duration_ns"] = json!(3_000_000_000_u64);
@@ -346,7 +347,8 @@ fn applications_send_the_same_data_as_in_the_simulator_with_the_same_latency() {
     }
 }
 
-/// Returns item, size, bitrate and stall of each message of an application, in order, and its completion time in us.
+/// Returns item, size, bitrate and stall of each message that an application sent before 2.5 s, sorted as text, and its
+/// completion time in us.
 fn messages(outcome: &Outcome, app: &str) -> Vec<(String, f64)> {
     // Messages that are due at the end may or may not be sent.
     let rows = outcome.flow(app).into_iter().filter(|row| number(&row["start_us"]) < 2.5e6);

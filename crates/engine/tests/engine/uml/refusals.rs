@@ -1,4 +1,4 @@
-//! Unsupported experiments are rejected with the command to type instead.
+//! Unusable kernels and unsupported experiments are rejected with the reason.
 
 use super::{bench, is_available};
 use crate::common::{ENGINE, events};

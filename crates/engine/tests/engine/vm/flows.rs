@@ -44,7 +44,7 @@ fn algorithms_available_only_in_the_guest_send_to_the_host_machine() {
     if !is_available() {
         return;
     }
-    // The machine's own kernel may lack Vegas; it does not send packets in this test.
+    // The machine's own kernel may lack Vegas; it sends no data in this test.
     let outcome = outcome(sized(&[("large", "vegas"), ("other", "bbr")]));
     carried(&outcome);
     // The path takes 20 ms, and the processor is slow.
@@ -97,7 +97,7 @@ fn packets_of_a_guest_pass_through_a_qdisc_available_only_in_its_kernel() {
     assert!(log.contains("# in the guest of sender: tc qdisc replace dev eth0 root handle 1: cake"), "{log}");
 }
 
-/// Returns a module of the guests' kernel, decompressed.
+/// Returns the file of a module of the guests' kernel; `None` if it is compressed or missing.
 fn module(name: &str) -> Option<PathBuf> {
     fn find(folder: &Path, file: &str) -> Option<PathBuf> {
         let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());

@@ -64,7 +64,7 @@ pub const fn ms(ms: u64) -> u64 {
     ms * 1_000_000
 }
 
-/// A packet to offer, which carries its number.
+/// A packet to offer.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     pub at_ns: u64,

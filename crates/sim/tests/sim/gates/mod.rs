@@ -1,7 +1,7 @@
-//! Tests of results from textbooks and papers about the algorithms, each with a control whose result must differ.
+//! Tests of results from textbooks and papers about the algorithms, most with a control whose result must differ.
 //!
 //! `cargo test --release -p thalweg-sim --test sim gates -- --nocapture` prints the measurements;
-//! docs/reference/textbook-gates.md lists them with sources and tolerances. Every random experiment has several seeds.
+//! docs/reference/textbook-gates.md lists them with sources and tolerances.
 //!
 //! | file | topic |
 //! | --- | --- |
@@ -11,7 +11,7 @@
 //! | `standing_queue` | Standing queue of several BBR flows |
 //! | `convergence` | Share of a late flow |
 //! | `rtt_fairness` | Shares of two flows with different round-trip times |
-//! | `buffers` | Effects of loss, buffers and the receive window on each |
+//! | `buffers` | Effects of loss, buffers and the receive window on each algorithm |
 //! | `queues` | Guarantees of queue disciplines and ECN that a drop-tail queue lacks |
 //! | `prague` | Queueing delay, balance with CUBIC and RTT dependence of Prague, compared with L4S |
 //! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point |

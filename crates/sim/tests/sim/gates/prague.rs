@@ -14,8 +14,8 @@ use thalweg_units::{Rate, Span};
 const RATE: Rate = Rate::from_mbps(50);
 const SECONDS: u64 = 30;
 
-/// Time in microseconds after which slow start is over, as are the 500 rounds until Prague reduces its dependence on
-/// the round-trip time.
+/// Time in microseconds after which slow start is over, as are, on paths of up to 25 ms, the 500 rounds until Prague
+/// reduces its dependence on the round-trip time.
 const SETTLED_US: u64 = 15_000_000;
 
 fn pie() -> Queue {
@@ -35,14 +35,14 @@ fn path(rtt: Span, queue: Queue, ccs: &[&str]) -> Experiment {
     experiment
 }
 
-/// Returns the rate of a flow after the start, in bit/s.
+/// Returns the rate of a flow from [`SETTLED_US`] on, in bit/s.
 fn settled_rate(rows: &Memory, flow: &str) -> f64 {
     let settled: Vec<_> = rows.samples.iter().filter(|row| &*row.flow == flow && row.t_us >= SETTLED_US).collect();
     let (first, last) = (settled[0], settled[settled.len() - 1]);
     (last.acked_bytes - first.acked_bytes) as f64 * 8e6 / (last.t_us - first.t_us) as f64
 }
 
-/// Returns the mean sojourn time in ms of the packets that left the queue after the start.
+/// Returns the mean sojourn time in ms of the packets that left the queue from [`SETTLED_US`] on.
 fn mean_sojourn_ms(rows: &Memory) -> f64 {
     let mut settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
     let (first, last) = (settled.next().expect("a sample"), settled.next_back().expect("a sample"));

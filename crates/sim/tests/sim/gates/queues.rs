@@ -70,8 +70,8 @@ fn codel_keeps_the_delay_of_a_flow_near_its_target() {
     assert!(control > 40.0, "fifo: {control} ms");
 }
 
-/// Returns the 95th percentile of the RTT in ms of a flow of 1 Mbit/s, in requests of 1250 bytes, that competes with
-/// twenty CUBIC flows.
+/// Returns the 95th percentile of the RTTs in ms of requests of 1250 bytes that compete with twenty CUBIC flows. Each
+/// starts 10 ms after the previous one was acknowledged.
 fn sparse_rtt_p95_ms(queue: Queue) -> f64 {
     let mut experiment = cubic_flows(20, queue);
     let load = Load::Requests { size_bytes: Bytes(1250), think_ns: Span::from_millis(10), count: None };

@@ -31,8 +31,8 @@ struct Bottleneck {
 /// A buffer too small for a standing queue, and windows of hundreds of segments, beyond CUBIC's Reno-friendly region.
 const SHALLOW: Bottleneck = Bottleneck { rate: Rate::from_mbps(100), buffer_bdp: 0.2, seconds: 90 };
 
-/// A deep buffer. The queue multiplies the round-trip time by five, and Reno needs half a window of round trips between
-/// losses: the windows are small enough, and the time is long enough, for dozens of losses.
+/// A deep buffer. The queue multiplies the longer round-trip time by up to five, and Reno needs half a window of round
+/// trips between losses: the windows are small enough, and the time is long enough, for dozens of losses.
 const DEEP: Bottleneck = Bottleneck { rate: Rate::from_mbps(10), buffer_bdp: 4.0, seconds: 500 };
 
 /// Starts differ by up to a second, so each seed is a different order of events.

@@ -69,6 +69,6 @@ fn the_standing_queue_is_cwnd_gain_minus_one_bdp() {
             !is_about_one(backlogs) && backlogs.iter().all(|backlog| (0.65..1.3).contains(&(backlog / (gain - 1.0))))
         );
     }
-    // CUBIC fills the complete buffer.
+    // CUBIC fills most of the buffer.
     assert!(!is_about_one(queue_bdp("cubic", 4, None)));
 }

@@ -99,8 +99,8 @@ enum Packet {
 type Watch = Box<dyn FnMut(Time, &Sender)>;
 type Script<P> = Box<dyn FnMut(&P, u64) -> Fate>;
 
-/// Two endpoints and the path between them: a rate of `rate`, an unlimited queue, and a delay of `delay` in each
-/// direction.
+/// Two endpoints and the path between them: a delay of `delay` in each direction, and to the receiver a rate of `rate`
+/// with an unlimited queue.
 pub struct Pipe {
     pub sender: Sender,
     pub receiver: Receiver,
@@ -112,12 +112,13 @@ pub struct Pipe {
     pub acks: Vec<(Time, ToSender)>,
     /// Round-trip times reported by the sender.
     pub rtts: Vec<Span>,
-    /// Decides about forward packets, given the packet and the number of earlier transmissions of its segment.
+    /// Decides about forward packets, given the packet and the number of earlier transmissions of its segment; for
+    /// packets without data, the number of packets sent before.
     pub forward: Script<ToReceiver>,
     /// Decides about reverse packets, given the packet and the number of packets sent before.
     pub back: Script<ToSender>,
     pub watch: Watch,
-    /// Packets that would arrive at the receiver in this interval arrive at its end, in order.
+    /// Packets that would arrive at the receiver in this interval arrive at its end, in the order of sending.
     pub stall: Option<(Time, Time)>,
     rate: Option<Rate>,
     delay: Span,
@@ -164,7 +165,7 @@ impl Pipe {
         }
     }
 
-    /// Opens the connection at time zero.
+    /// Opens the connection now.
     pub fn connect(&mut self) {
         self.sender.connect(self.now);
         self.poll();
@@ -176,7 +177,7 @@ impl Pipe {
         self.poll();
     }
 
-    /// Runs until `end`, or until no event is pending.
+    /// Handles all events up to `end`, and sets the time to `end`.
     pub fn run_until(&mut self, end: Time) {
         self.run_while(end, |_| true);
         self.now = end;
@@ -309,7 +310,7 @@ pub fn drop_first(segments: impl IntoIterator<Item = u64>) -> Script<ToReceiver>
     drop_times(segments.into_iter().map(|seq| (seq, 1)))
 }
 
-/// Drops the given number of transmissions of each segment.
+/// Drops the given number of first transmissions of each segment.
 pub fn drop_times(segments: impl IntoIterator<Item = (u64, u64)>) -> Script<ToReceiver> {
     let drops: BTreeMap<u64, u64> = segments.into_iter().collect();
     Box::new(move |packet, before| match packet {
