@@ -3,9 +3,9 @@
     python tools/better_bbr.py paths             write paths and comparisons; with --check, compare the files
     python tools/better_bbr.py search RUNS       run the searches that RUNS lacks, and write winners.csv and *-best.toml
 
-Each of the sets `converge`, `fair`, `mixed` and `windows` has 200 paths, of which every second one is held out: searches
-use `NAME-seen.csv`, the study evaluates `NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths. The sets of
-classes and of the kernel are parts of `mixed`.
+Each of the sets `converge`, `fair`, `mixed` and `windows` has 200 paths, of which every second one is held out:
+searches use `NAME-seen.csv`, the study evaluates `NAME-held-out.csv`. `NAME-quick.csv` has the first held-out paths.
+The sets of classes and of the kernel are parts of `mixed`.
 
 The winner of a search is the best in the first objective among the candidates of its Pareto front and the default
 (Linux's BBR), without those that are worse than the default in the second objective by more than `SLACK`.

@@ -1,5 +1,5 @@
-"""Writes the generated files: Python models, JSON Schemas and reference pages from the declarations in Rust, the page of
-exit codes from Python, and the pages of studies from their claims and results.
+"""Writes the generated files: Python models, JSON Schemas and reference pages from the declarations in Rust, the page
+of exit codes from Python, and the pages of studies from their claims and results.
 
     python tools/generate.py            writes the files
     python tools/generate.py --check    prints the files that are stale, and fails if there are any

@@ -51,9 +51,9 @@ ROWS = {
     "paradox": 40_000,
     "correlated": 120_000,
 }
-"""Number of rows per truth. With 322,000 rows each algorithm has 100,000 transfers; with 40,000, about seven of
-twelve combinations of class and metric can be evaluated. The clusters of `correlated` must be so large that ignoring them
-causes errors.
+"""Number of rows per truth. With 322,000 rows each algorithm has 100,000 transfers; with 40,000, about seven of twelve
+combinations of class and metric can be evaluated in `none` and `reversed`. The clusters of `correlated` must be so
+large that ignoring them causes errors.
 """
 BY_PATH = {"none-by-path": "none"}
 """Truths that are evaluated by round-trip time and retransmissions. These classes depend on the records of a seed, so

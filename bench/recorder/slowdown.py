@@ -19,8 +19,8 @@ cost of the eBPF programs is the difference between the two servers' connections
 time, including the merging and writing of files after the connections.
 
 A hypervisor that runs other guests may not report the stolen time, which then counts as CPU time of the running
-process. Groups of four batches (recorded, not, not, recorded) in which one batch takes twice the median CPU time or more
-are excluded and counted, because a recorder does not delay a process by milliseconds.
+process. Groups of four batches (recorded, not, not, recorded) in which one batch takes at least twice the median CPU
+time are excluded and counted, because a recorder does not delay a process by milliseconds.
 
 Limitations: the measurement does not include the kernel's check whether a program is attached to a connection (some
 tens of ns for each of four calls), nor cache misses that the recorder's process causes for both servers.
@@ -163,7 +163,7 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
             ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES, *load.options)
-        # The first window is discarded: rows that are pending at the end of a window count in the next one, so that each
+        # The first window is discarded: rows that are pending at the end of a window count in the next one, so every
         # measured window begins and ends with pending rows.
         for number in range(windows + 1):
             if number:

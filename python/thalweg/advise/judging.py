@@ -65,7 +65,7 @@ class _Samples:
     question: Question
     chosen: Sequence[Dimension]
     places: Places
-    made: Table
+    table: Table
     networks: OfParts
     bootstrap: Bootstrap
 
@@ -157,7 +157,7 @@ def _count(samples: _Samples, rows_for_ages: reading.Rows, overview: overviews.O
     """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the
     other queries.
     """
-    engine, question, sampled = samples.engine, samples.question, samples.made
+    engine, question, sampled = samples.engine, samples.question, samples.table
     strata = samples.fetch(counts.strata(sampled), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
     # The factors of the total do not depend on the parts.
@@ -194,8 +194,8 @@ def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | 
     if parts.are_asked(samples.chosen):
         return _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
     if names and not (factors is None and _factors(strata, names, samples.question) is None):
-        sampled = samples.made.mutate(part=parts.number_of_map(samples.made["cell"], samples.chosen))
-        return _parts(replace(samples, made=sampled), lambda numbers: parts.of_map(numbers, samples.chosen))
+        sampled = samples.table.mutate(part=parts.number_of_map(samples.table["cell"], samples.chosen))
+        return _parts(replace(samples, table=sampled), lambda numbers: parts.of_map(numbers, samples.chosen))
     return None
 
 
@@ -300,10 +300,10 @@ def _of_map(overall: Counted, names: Sequence[str], samples: _Samples) -> _Judge
 def _parts(samples: _Samples, namer: Namer) -> _Judged:
     """Judge the parts by which the samples are numbered."""
     engine, question = samples.engine, samples.question
-    large, few = _large(samples.fetch(counts.sizes(samples.made), keys.ARM, by_part=True), question)
+    large, few = _large(samples.fetch(counts.sizes(samples.table), keys.ARM, by_part=True), question)
     compared: list[Part] = []
     are_balanced = False
-    sampled = samples.made
+    sampled = samples.table
     if samples.have_parts_within_networks:
         sampled = sampled.mutate(cell=keys.by_network_hour(sampled["cell"], sampled["stratum"]))
     portions = _portions(large)

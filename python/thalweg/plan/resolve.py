@@ -305,9 +305,10 @@ def _cpu(host: models.Host, share: float) -> plan.Cpu:
 def _credit(host: models.Host, share: float) -> plan.Credit:
     credit_ns = quantities.time(host.cpu_credit or "0s")
     baseline_ppm = _millionths(share if host.cpu_baseline is None else host.cpu_baseline)
+    max_ns = _optional(quantities.time, host.cpu_credit_max)
     return plan.Credit(
         initial_ns=credit_ns,
-        max_ns=_optional(quantities.time, host.cpu_credit_max) or rules_credit.max_ns(credit_ns, baseline_ppm),
+        max_ns=rules_credit.max_ns(credit_ns, baseline_ppm) if max_ns is None else max_ns,
         baseline_ppm=baseline_ppm,
         load_ppm=_millionths(host.cpu_load or 0),
     )

@@ -251,7 +251,10 @@ def test_a_cpu_share_becomes_a_quota_and_a_period_of_that_host_only(tmp_path: Pa
 
 def test_cpu_credit_has_the_share_as_baseline_and_a_maximum_of_one_day(tmp_path: Path) -> None:
     text = '[host.sender]\ncpu_share = 0.1\ncpu_model = "credit"\ncpu_credit = "60s"\n'
-    keys = {f"host.*.{key}" for key in ("cpu_share", "cpu_model", "cpu_credit", "cpu_baseline", "cpu_load", "cpus")}
+    keys = {
+        f"host.*.{key}"
+        for key in ("cpu_share", "cpu_model", "cpu_credit", "cpu_credit_max", "cpu_baseline", "cpu_load")
+    }
     able = replace(SIM, honours=SIM.honours | keys)
 
     def planned(more: str) -> Host:
@@ -272,6 +275,11 @@ def test_cpu_credit_has_the_share_as_baseline_and_a_maximum_of_one_day(tmp_path:
     assert cpu is not None
     assert cpu.credit is not None
     assert (cpu.credit.max_ns, cpu.credit.baseline_ppm, cpu.credit.load_ppm) == (60 * 10**9, 0, 750_000)
+    text = text.replace("60s", "0s")
+    cpu = planned('cpu_credit_max = "0s"\n').cpu
+    assert cpu is not None
+    assert cpu.credit is not None
+    assert cpu.credit.max_ns == 0
 
 
 def test_only_more_than_one_cpu_is_in_the_plan(tmp_path: Path) -> None:

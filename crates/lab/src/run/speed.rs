@@ -34,7 +34,7 @@ struct Length {
 /// Length of the test in namespaces. The warm-up covers connection setup and the placement of processes on CPUs.
 const ON_HOSTS: Length = Length { test: Span::from_millis(800), warm_up: Span::from_millis(200) };
 
-/// Length of the test in guests, whose processor may be emulated and first has to translate most instructions.
+/// Length of the test in guests. If QEMU emulates their CPU, it first translates most of the code, during the warm-up.
 const IN_GUESTS: Length = Length { test: Span::from_millis(2500), warm_up: Span::from_millis(1500) };
 
 /// Rate of the test's link: more than any machine carries packet by packet.

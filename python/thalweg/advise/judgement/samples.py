@@ -137,7 +137,7 @@ def samples(
 
 
 def _stored(rows: Table, question: Question, overview: Overview) -> dict[str, Value]:
-    """Return the columns that are computed once and stored, except the part."""
+    """Return the columns to store, by name; `samples` adds the column `part`."""
     began_us = rows["began_us"]
     looked_at = is_looked_at(began_us, overview)
     columns = {

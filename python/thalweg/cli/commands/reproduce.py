@@ -67,9 +67,7 @@ def command(
     ] = None,
     figures: Annotated[
         Path | None,
-        option(
-            "--figures", "DIR", "Write the figures as files into DIR; for all studies, into a subfolder for each."
-        ),
+        option("--figures", "DIR", "Write the figures as files into DIR; for all studies, into a subfolder for each."),
     ] = None,
     form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
