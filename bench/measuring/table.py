@@ -56,8 +56,8 @@ class Row:
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Return the rows as a table: median speeds with ranges in brackets, the largest memory of all runs, and packets and
-    goodput of the first run.
+    """Return the rows as a table: median speeds with ranges in brackets, the largest memory of all runs, and packets
+    and goodput of the first run.
     """
     head = ("case", "packets", "per CPU second", "target", "goodput", "memory", "ns-3", "goodput", "memory", "ratio")
     lines = [head, *(_cells(row) for row in rows)]

@@ -24,7 +24,7 @@ settings.load_profile("thalweg")
 
 # Shells make background jobs ignore Ctrl-C, which child processes would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# nohup makes them ignore SIGHUP. This process goes on, but its children get the default.
+# Under nohup, SIGHUP is ignored. This process still ignores it, but its children get the default.
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 

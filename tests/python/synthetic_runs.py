@@ -104,7 +104,7 @@ class SyntheticRun:
         self._rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
 
     def transfer(self, number: int, repetition: int, name: str = "large", **values: Any) -> None:
-        """Add a transfer; omitted values are derived from start, end and bytes."""
+        """Add a transfer; an omitted size, completion time or goodput is derived from the other values."""
         row = {
             "experiment": number, "repetition": repetition, "flow": name,
             "copy": 0, "connection": 0, "transfer": 0, "cc": "cubic", "host": "sender",

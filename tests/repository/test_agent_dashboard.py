@@ -35,7 +35,7 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 SIZES = (20_000, 400_000, 3_000_000)
 
 COMPARED = 8
-"""Number of simultaneous connections for which the agent may choose; half of them are held out for a comparison."""
+"""Number of simultaneous connections for which the agent may choose; about half are held out for a comparison."""
 
 
 def program(name: str) -> str:
@@ -182,7 +182,11 @@ def is_ready(address: str) -> bool:
 
 
 def values(address: str, query: str) -> list[float]:
-    """Return the values of a query; raise an exception if Prometheus rejects it."""
+    """Return the values of a query.
+
+    Raises:
+        HTTPError: If Prometheus rejects the query.
+    """
     arguments = urllib.parse.urlencode({"query": query})
     with DIRECT.open(f"http://{address}/api/v1/query?{arguments}") as answer:
         return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]

@@ -64,8 +64,8 @@ kept = pair("reno")
 print("done", flush=True)
 sys.stdin.read()
 """
-"""Each client sends a request and closes first; one connection of reno without data stays open until the script is told
-to exit.
+"""Each client sends a request and closes first; one connection of reno without data stays open until standard input is
+closed.
 """
 
 

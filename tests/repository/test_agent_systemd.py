@@ -107,7 +107,7 @@ class Systemd:
         return ""
 
     def install(self) -> None:
-        """Install the unit of the package; a drop-in sets the file for its output."""
+        """Install the units of the package, with drop-ins for their output, and a unit that makes connections."""
         for unit in (AGENT, TUNE):
             self.run("ln", "-s", str(Path(UNIT).with_name(unit)), f"/run/units/{unit}")
             drop_in = self.file(f"/run/units/{unit}.d")
@@ -269,7 +269,8 @@ def test_between_a_kill_and_a_restart_the_holder_process_keeps_the_choices(syste
     (keeper,) = systemd.keepers()
     systemd.run("kill", "-KILL", systemd.show("MainPID", TUNE))
     wait_until(lambda: systemd.show("SubState", TUNE) == "auto-restart")
-    # systemd terminates all processes of a service before it waits for the restart.
+    # By default, systemd terminates all processes of a service before it waits for the restart; this unit sets
+    # KillMode=process.
     assert systemd.keepers() == {keeper}
     # `start` would wait until the restart delay of an hour has passed.
     systemd.run("systemctl", "restart", TUNE)

@@ -1,4 +1,4 @@
-"""CI compiles only changed files: unchanged ones keep their modification time."""
+"""Unchanged files keep their modification times from one checkout of CI to the next."""
 
 import subprocess
 import sys

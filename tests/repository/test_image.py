@@ -1,7 +1,7 @@
 """The container image runs as an ordinary user, with the exit codes of checks.
 
-Packages that `thalweg run` does not load are excluded from the image of this test, which is half as large; `test_wheel`
-tests the full set. The user has a range of subordinate user ids, as distributions assign to every user.
+Packages that `thalweg run --no-report` does not load are excluded from the image of this test, which is half as large;
+`test_wheel` tests the full set. The user has a range of subordinate user ids, as distributions assign to every user.
 """
 
 import os
@@ -44,7 +44,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def image(folder: Path, wheel: Path) -> Path:
-    """Return the archive that `make image` writes."""
+    """Build the image as `make image` does, but with `PACKAGES` only; return its archive."""
     packages = folder / "packages"
     packages.mkdir()
     installed = Path(pytest.__file__).parents[1]
@@ -73,8 +73,8 @@ def container(folder: Path, image: Path) -> str:
 
 
 def as_user(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell command as the user, whose ids are set in a mount namespace, so that the machine's file is
-    unchanged.
+    """Run a shell command as the user, whose subordinate ids are set in a mount namespace, so that the machine's files
+    are unchanged.
     """
     ids = "".join(f"mount --bind {folder}/ids {file} && " for file in ("/etc/subuid", "/etc/subgid"))
     user = f"env HOME={folder}/home XDG_RUNTIME_DIR={folder}/home setpriv --reuid={USER} --regid={USER} --clear-groups"

@@ -122,7 +122,7 @@ def test_rows_that_span_a_change_of_periods_are_counted(tmp_path: Path) -> None:
 
 
 def alternating(every_us: int, order: str = "AB") -> pl.DataFrame:
-    """Return traffic whose algorithm changes after every period, in a repeated order."""
+    """Return traffic whose algorithm is set per period, in a repeated order."""
     frame = Traffic(rows=40_000, hours=48).frame()
     period = (pl.col("start_us") - synthetic.NOON_US) // every_us % len(order)
     is_treatment = period.is_in([number for number, arm in enumerate(order) if arm == "A"])

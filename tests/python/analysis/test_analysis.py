@@ -138,7 +138,7 @@ def test_utilisation_while_active_ends_with_the_flow_and_interpolates_between_sa
 
 def test_the_time_between_samples_is_not_judged(tmp_path: Path) -> None:
     synthetic = run_of(directory=tmp_path)
-    # Both transfers keep the link busy, the short one for less than nine of its intervals between samples.
+    # Both transfers keep the link busy; `medium` spans fewer than nine intervals between samples.
     synthetic.transfer(0, 0, "large", start_us=0, end_us=90_000)
     synthetic.transfer(0, 0, "medium", start_us=1_005_000, end_us=1_085_000)
     for t_us in range(0, 2_000_001, 10_000):

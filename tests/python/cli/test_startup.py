@@ -19,7 +19,7 @@ TYPER = {
     "typing_extensions",
     "typing_inspection",
 }
-"""Typer and its dependencies."""
+"""Typer, Pydantic, and their dependencies."""
 
 
 def imported(*words: str) -> set[str]:

@@ -122,7 +122,7 @@ def test_a_node_without_the_engine_is_explained(planned: plan.Plan, tmp_path: Pa
     def remove(event: EngineEvent) -> None:
         gone.unlink(missing_ok=True)
 
-    # The merge has already moved the folder, so the nodes do not find the path.
+    # The first event removes the link to the engine, so the node does not find it.
     with pytest.raises(ThalwegError) as raised:
         executors.execute(Work(planned, tmp_path / "run", gone, listener=remove, shards=2), "slurm")
     assert "the engine is not at the same path as on this machine" in raised.value.message

@@ -45,7 +45,7 @@ echo ext4 >package/lib/modules/6.7.8/kernel/fs/ext4/ext4.ko
 
 @pytest.fixture
 def vm(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of guests' kernels, with these programs installed."""
+    """Return the folder of guests' kernels; fake apt and dpkg are on the PATH."""
     for name, script in {"apt-cache": APT_CACHE, "apt-get": APT_GET, "dpkg-deb": DPKG_DEB}.items():
         program = tmp_path / "bin" / name
         program.parent.mkdir(exist_ok=True)

@@ -77,7 +77,7 @@ RIGHT: dict[str, Any] = {
 
 @st.composite
 def one_change(draw: st.DrawFn) -> dict[str, Any]:
-    """Return a valid scenario with one table or value replaced."""
+    """Return a valid scenario with one top-level value replaced, or with at most two keys of a table of it."""
     key = draw(st.sampled_from(list(schema()["properties"])))
     changed = draw(values(schema()["properties"][key]))
     if key in ("path", "flow") and isinstance(changed, dict | list):

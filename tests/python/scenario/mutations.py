@@ -89,7 +89,7 @@ class Originals(list[Raw]):
 
 @st.composite
 def mutated(draw: st.DrawFn, originals: Originals) -> Raw:
-    """Return one of the scenarios with at most four mutations."""
+    """Return one of the scenarios with one to four mutations."""
     raw = copy.deepcopy(originals[draw(st.integers(0, len(originals) - 1))])
     for _ in range(draw(st.integers(1, 4))):
         if draw(st.booleans()):
@@ -100,7 +100,7 @@ def mutated(draw: st.DrawFn, originals: Originals) -> Raw:
 
 
 def _change(draw: st.DrawFn, raw: Raw) -> None:
-    """Replace, wrap, unwrap, double, remove or rename a value, or add one beside it."""
+    """Replace, wrap, unwrap, double, remove or rename a value, or add one beside it, if its structure permits."""
     listed = paths(raw)
     if not listed:
         return

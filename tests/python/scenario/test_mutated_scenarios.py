@@ -44,7 +44,7 @@ def explained_or_planned(raw: dict[str, Any]) -> None:
     """Check and plan a scenario as `thalweg check` does.
 
     Raises:
-        Exception: Any exception other than `ThalwegError`, which is a bug.
+        Exception: If planning raises any exception other than `ThalwegError`, which is a bug.
     """
     document = Document(ROOT / "scenarios" / "x.toml", "", raw)
     try:

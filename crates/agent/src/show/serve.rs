@@ -24,10 +24,19 @@ const MAX_CLIENTS: usize = 32;
 /// Maximum number of clients that are accepted before existing clients are served again.
 const MAX_ACCEPTED: usize = 16;
 
-/// Timeouts of the request, of the answer, and of the client's close.
-const ASKING: Duration = Duration::from_secs(2);
-const ANSWERED: Duration = Duration::from_secs(10);
-const LEAVING: Duration = Duration::from_millis(500);
+/// Timeouts of a client.
+#[derive(Clone, Copy)]
+struct Timeouts {
+    /// Of its request.
+    asking: Duration,
+    /// Of sending the answer.
+    answered: Duration,
+    /// Of its close.
+    leaving: Duration,
+}
+
+const TIMEOUTS: Timeouts =
+    Timeouts { asking: Duration::from_secs(2), answered: Duration::from_secs(10), leaving: Duration::from_millis(500) };
 
 /// Interval at which [`Endpoint::check`] is called.
 const CHECK: Duration = Duration::from_secs(1);
@@ -57,12 +66,17 @@ pub trait Endpoint: Send {
 /// # Errors
 /// If the thread cannot be created.
 pub fn start(name: &str, endpoint: impl Endpoint + 'static) -> io::Result<()> {
-    let mut server = Server { endpoint, clients: Vec::with_capacity(MAX_CLIENTS) };
+    start_with(name, endpoint, TIMEOUTS)
+}
+
+fn start_with(name: &str, endpoint: impl Endpoint + 'static, timeouts: Timeouts) -> io::Result<()> {
+    let mut server = Server { endpoint, timeouts, clients: Vec::with_capacity(MAX_CLIENTS) };
     thread::Builder::new().name(name.to_owned()).spawn(move || server.serve()).map(drop)
 }
 
 struct Server<E> {
     endpoint: E,
+    timeouts: Timeouts,
     /// Connected clients, the oldest first.
     clients: Vec<Client>,
 }
@@ -113,7 +127,7 @@ impl<E: Endpoint> Server<E> {
             // Complete requests are answered before a new client takes their slot.
             for (client, is_ready) in self.clients.iter_mut().zip(&ready[1..]) {
                 if *is_ready {
-                    client.serve(&self.endpoint);
+                    client.serve(&self.endpoint, &self.timeouts);
                 }
                 if client.deadline <= Instant::now() {
                     client.state = State::Closed;
@@ -165,7 +179,8 @@ impl<E: Endpoint> Server<E> {
         if self.clients.len() >= MAX_CLIENTS {
             self.drop_one();
         }
-        self.clients.push(Client { socket, state: State::Asking(Vec::new()), deadline: Instant::now() + ASKING });
+        let deadline = Instant::now() + self.timeouts.asking;
+        self.clients.push(Client { socket, state: State::Asking(Vec::new()), deadline });
     }
 
     /// Drops the client that may be replaced first; returns whether there was one.
@@ -177,15 +192,15 @@ impl<E: Endpoint> Server<E> {
 
 impl Client {
     /// Receives or sends what is possible without blocking. An error closes the connection.
-    fn serve(&mut self, endpoint: &impl Endpoint) {
-        if let Err(error) = self.advance(endpoint) {
+    fn serve(&mut self, endpoint: &impl Endpoint, timeouts: &Timeouts) {
+        if let Err(error) = self.advance(endpoint, timeouts) {
             if error != Errno::AGAIN && error != Errno::INTR {
                 self.state = State::Closed;
             }
         }
     }
 
-    fn advance(&mut self, endpoint: &impl Endpoint) -> Result<(), Errno> {
+    fn advance(&mut self, endpoint: &impl Endpoint, timeouts: &Timeouts) -> Result<(), Errno> {
         let mut chunk = [0; 4096];
         match &mut self.state {
             State::Asking(request) => {
@@ -193,9 +208,9 @@ impl Client {
                 request.extend_from_slice(&chunk[..count]);
                 match endpoint.answer(request, count == 0) {
                     Some(answer) => {
-                        self.deadline = Instant::now() + ANSWERED;
+                        self.deadline = Instant::now() + timeouts.answered;
                         self.state = State::Answered(answer, 0);
-                        self.advance(endpoint)
+                        self.advance(endpoint, timeouts)
                     }
                     None if count == 0 => {
                         self.state = State::Closed;
@@ -209,7 +224,7 @@ impl Client {
                     *sent += send(&self.socket, &answer[*sent..], SendFlags::NOSIGNAL)?;
                 }
                 let _ = shutdown(&self.socket, Shutdown::Write);
-                self.deadline = Instant::now() + LEAVING;
+                self.deadline = Instant::now() + timeouts.leaving;
                 self.state = State::Leaving;
                 Ok(())
             }

@@ -364,7 +364,7 @@ mod tests {
         let answer = guest.next_answer(&|| began.elapsed() > Duration::from_millis(100), &mut || true);
         assert!(matches!(answer, Err(Failure::Cancelled)));
         drop(guest);
-        assert!(began.elapsed() < 2 * END, "{:?}", began.elapsed());
+        assert!(began.elapsed() < 20 * END, "{:?}", began.elapsed());
     }
 
     #[test]

@@ -25,9 +25,10 @@ def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) ->
     from thalweg.kernel import guests
 
     if len(kernels) != 2:
+        mistakes = {0: "--modules is given without --kernel", 1: "--kernel is given once"}
         raise ThalwegError(
             "bad-usage",
-            f"--kernel is given {len(kernels)} times" if len(kernels) != 1 else "--kernel is given once",
+            mistakes.get(len(kernels), f"--kernel is given {len(kernels)} times"),
             place="--kernel",
             expected="two guest kernels to compare",
             hint=f"thalweg compare {scenario} --kernel A --kernel B",

@@ -105,7 +105,7 @@ def test_spark_and_duckdb_reach_the_same_verdicts(
     spark: Callable[[], Spark], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     question, traffic = ASKED[name]
-    # With the default segments, rows are treated as many, of which a part is checked; otherwise all are checked.
+    # With the default segments, the limit is 0, so only a sample of the rows is checked; otherwise all are checked.
     monkeypatch.setattr(
         "thalweg.advise.judgement.samples.LOOKED_AT", 0 if question.segments == DEFAULT_SEGMENTS else 10_000
     )

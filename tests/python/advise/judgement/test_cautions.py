@@ -90,7 +90,7 @@ def test_random_imbalance_between_clusters_is_not_reported() -> None:
 
 
 def mixed(chance: np.random.Generator, *, more: float = 0.0) -> pl.DataFrame:
-    """Return counts of sizes of 600 samples of both arms, in clusters of ten with the same size."""
+    """Return counts of sizes of 600 samples per arm, in clusters of ten with the same size."""
     rows = []
     for arm in (TREATMENT, CONTROL):
         for _ in range(60):

@@ -92,7 +92,7 @@ def test_intervals_have_95_percent_coverage_with_correlated_clients() -> None:
 
 
 def test_an_interval_without_clusters_would_undercover() -> None:
-    """Negative control of the test above: the same values, with each group independent."""
+    """Negative control of the coverage with correlated clients: the same values, with random groups."""
     chance = np.random.default_rng(7)
     bootstrap = Bootstrap(QUICK)
     false = 0

@@ -43,7 +43,7 @@ def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[str, str]:
-    """Return a study, and the same study with all times a tenth longer."""
+    """Return a study on `sim`, and the same study on `kernel` with all times a tenth longer."""
     return a_study(tmp_path / "before"), a_study(tmp_path / "after", "kernel", slower=1.1)
 
 

@@ -40,7 +40,7 @@ CONNECTION = {
 
 @pytest.fixture
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
-    """Make the engine report these values."""
+    """Install an engine; return a function that sets the values that it reports."""
     answer, engine = tmp_path / "seen.json", tmp_path / "engine"
     engine.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "live --seconds 5" ] && cat {answer}\n')
     engine.chmod(0o755)

@@ -66,7 +66,9 @@ def test_a_transfer_crosses_the_path_and_is_in_the_tables_with_its_five_tuple(tm
     python = f"{sys.executable} {script}"
     options = ("--set", f"path.ip={ip}", "--server", f"{python} serve $THALWEG_SERVER", "--")
     command = ("sh", "-c", f"{python} send $THALWEG_SERVER; echo $THALWEG_RATE $THALWEG_RTT; exit 7")
+    began = time.monotonic()
     done = subprocess.run([*words(tmp_path / "run", *options), *command], capture_output=True, text=True)
+    took_s = time.monotonic() - began
     assert done.returncode == 7, done.stderr
     assert done.stdout == "20Mbps 50ms\n"
     connections = {connection.protocol: connection for connection in connections_of(tmp_path / "run" / "events.jsonl")}
@@ -74,7 +76,7 @@ def test_a_transfer_crosses_the_path_and_is_in_the_tables_with_its_five_tuple(tm
     tcp, udp = connections["tcp"], connections["udp"]
     assert (tcp.target, tcp.bytes) == (f"{server}:7000", 1_000_000)
     # 1 MB takes 0.4 s at 20 Mbit/s, after a handshake of 50 ms and several round trips of slow start.
-    assert 0.4 < tcp.seconds < 1.5
+    assert 0.4 < tcp.seconds < took_s
     assert tcp.rtt_us
     assert tcp.rtt_us >= 50_000
     assert (udp.target, udp.bytes, udp.retransmits) == (f"{server}:7001", 10_000, None)

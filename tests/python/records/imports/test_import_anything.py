@@ -76,7 +76,7 @@ EDITS = st.lists(
 
 
 def edited(text: str, edits: list[tuple[float, int, str]], at_numbers: bool) -> str:
-    """Replace pieces of a text, by numbers if `at_numbers`."""
+    """Replace pieces of a text, only its numbers if `at_numbers`."""
     for place, length, piece in edits:
         numbers = [match.span() for match in re.finditer(r"\d+(\.\d+)?", text)] if at_numbers else []
         begin = int(place * max(0, len(text) - 1))

@@ -137,7 +137,7 @@ def test_a_missing_value_leaves_a_claim_about_every_point_inconclusive(tmp_path:
 
 def test_a_missing_value_is_inconclusive_only_if_it_could_change_the_verdict(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
-    # An excluded point may have a smaller value; the minimum is at most this one.
+    # The point without a value may have a smaller one, so the minimum is at most that of the other points.
     assert judged(parts, {"over": "min", "at_most": 1}, {}).verdict == "not settled"
     assert judged(parts, {"over": "min", "at_most": 2}, {}).verdict == "holds"
     assert judged(parts, {"over": "min", "at_least": 2}, {}).verdict == "not settled"

@@ -8,8 +8,8 @@ STUDIES = studies.ready_made()
 
 
 def engine_of(name: str) -> str:
-    """Return the engine whose recorded results are checked: another engine if the simulator runs no part of
-    the study.
+    """Return the engine whose recorded results are checked: the simulator, or another engine if the simulator runs no
+    part of the study.
     """
     study = studies.load(STUDIES[name])
     setups = [part.engines.get(engine.DEFAULT) for part in study.claims.parts.values()]

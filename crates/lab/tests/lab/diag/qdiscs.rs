@@ -17,7 +17,7 @@ use thalweg_trace::QueueRow;
 use thalweg_units::Span;
 
 /// Timeout of short waits.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Number of packets sent, more than the queue can hold.
 const PACKETS: u64 = 50;

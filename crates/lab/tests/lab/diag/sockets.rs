@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, state_key, tcp_info};
 
 /// Timeout of kernel operations that take effect immediately.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns both ends of a connection; the first is the side that opened it, and uses this congestion control.
 fn connect(cc: &str) -> (TcpStream, TcpStream) {

@@ -16,7 +16,7 @@ use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::QueueRow;
 
 /// Timeout of all waits. Every step takes at most several seconds.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Port of the receiver's programs.
 pub const PORT: u16 = 5000;
 /// Address and port of the receiver's programs.
