@@ -106,7 +106,7 @@ class Network:
 
     @contextmanager
     def programs(self, size: int) -> Iterator["Programs"]:
-        """Run a server in the tuned cgroup that sends `size` bytes per connection, and a client outside of the cgroup."""
+        """Run a server in the tuned cgroup that sends `size` bytes per connection, and a client outside of it."""
         enter = ["sh", "-c", f'echo $$ > {self.tuned}/cgroup.procs && exec "$@"', "sh"]
         serve = enter + self.command(self.server, sys.executable, HERE / "serve.py", SERVER, PORT, size)
         fetch = self.command(self.client, sys.executable, HERE / "fetch.py", SERVER, PORT)

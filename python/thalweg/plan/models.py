@@ -11,13 +11,13 @@ Span = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A duration in nanoseconds, never negative."""
 
 Time = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""An instant: nanoseconds since the experiment began."""
+"""An instant: nanoseconds since an origin, such as the start of the experiment."""
 
 Rate = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A rate in bits per second. `Mbps` is 10^6 bit/s."""
 
 Probability = float
-"""A probability from 0 to 1."""
+"""A probability from 0 to 1. Deserialization does not check the range."""
 
 
 class ProfilePoint(Table):
@@ -90,11 +90,11 @@ Bytes = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A size in bytes. `MB` is 10^6 bytes, `MiB` is 2^20."""
 
 Packets = Annotated[int, Field(ge=0, le=18446744073709551615)]
-"""A number of packets (for TCP: of full-sized segments, the unit of Linux's congestion window)."""
+"""A number of packets (for TCP: of segments, the unit of Linux's congestion window)."""
 
 
 class BufferBytes(Table):
-    """A packet that would exceed it is dropped."""
+    """A limit in bytes."""
 
     kind: Literal["bytes"] = "bytes"
     bytes: Bytes
@@ -102,7 +102,7 @@ class BufferBytes(Table):
 
 
 class BufferPackets(Table):
-    """A packet that would exceed it is dropped."""
+    """A limit in packets."""
 
     kind: Literal["packets"] = "packets"
     packets: Packets
@@ -208,7 +208,7 @@ class QueueRed(Table):
     burst: Annotated[int, Field(ge=0, le=4294967295)]
     """Number of packets of a tolerated burst; it sets the weight of the average."""
     probability: Probability
-    """Probability at `max`."""
+    """Probability at `max_bytes`."""
     bandwidth_bps: Rate
     """Rate at which the average decays while the queue is idle."""
     ecn: bool
@@ -294,7 +294,7 @@ class Policer(Table):
     """A token bucket. A packet passes if the bucket contains its size, and is dropped otherwise."""
 
     rate_bps: Rate
-    """Rate at which the bucket fills, in IP packets."""
+    """Rate at which the bucket fills; it counts IP packets."""
     burst_bytes: Bytes
     """Size of the bucket, which is full at the start."""
     after: bool
@@ -302,14 +302,14 @@ class Policer(Table):
 
 
 class Aggregation(Table):
-    """Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all waiting packets
-    then leave together.
+    """Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; waiting packets, up to
+    `max_bytes`, then leave together.
     """
 
     interval_ns: Span
     """Interval in which packets are collected."""
     max_bytes: Bytes | None = None
-    """Maximum number of bytes that leave together; null: no limit."""
+    """Bytes that leave together, rounded up to whole packets; null: no limit."""
 
 
 class Link(Table):
@@ -340,7 +340,7 @@ class Link(Table):
     aggregation: Aggregation | None = Field(default=None, exclude_if=not_)
     """Packets leave together; absent or null: each packet leaves alone."""
     ack_thinning: Annotated[int, Field(ge=0, le=4294967295)] | None = Field(default=None, exclude_if=not_)
-    """Only one in this number of a connection's acknowledgements is forwarded; absent or null: all are."""
+    """Up to this number of a connection's plain acknowledgements become one; absent or null: all are forwarded."""
     offloads: bool = Field(default=False, exclude_if=not_)
     """Whether segments that reach the link back to back are merged: queued, dropped and sent as one packet."""
     profile: str | None = Field(default=None, exclude_if=not_)
@@ -370,7 +370,7 @@ class Cpu(Table):
     per_packet_ns: Span
     """CPU time to send a packet, where the engine models that."""
     per_ack_ns: Span
-    """CPU time to handle an acknowledgement, where the engine models that."""
+    """CPU time to handle a received packet, where the engine models that."""
     slice_jitter_ppm: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
     """Maximum deviation of slices from `slice_ns`, in millionths of it."""
     credit: Credit | None = Field(default=None, exclude_if=not_)
@@ -391,7 +391,7 @@ class Host(Table):
     delay_jitter_ns: Span
     """Every packet leaves after a random delay between 0 and this value, in order."""
     cpu: Cpu | None = Field(default=None, exclude_if=not_)
-    """Restriction of its CPU; absent or null: it has a CPU whenever it needs one."""
+    """Restriction of its CPU; absent or null: none."""
     second_cpu: bool = Field(default=False, exclude_if=not_)
     """Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has its own
     slices.
@@ -493,7 +493,7 @@ class AppProbe(Table):
 
 
 App = Annotated[AppVideo | AppWeb | AppCall | AppRpc | AppProbe, Field(discriminator="kind")]
-"""An application that decides on the content and time of transfers on its connections."""
+"""An application that decides on the sizes and times of transfers on its connections."""
 
 
 class LoadUnlimited(Table):
@@ -523,7 +523,7 @@ class LoadRequests(Table):
 
 
 class LoadApp(Table):
-    """Data of an application, on connections that it opens on demand."""
+    """Data of an application, on connections that it opens."""
 
     kind: Literal["app"] = "app"
     app: App
@@ -549,11 +549,11 @@ class RepeatGap(Table):
     until: str | None = None
     """No more connections open once the flow with this name has finished."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
-    """Total number of connections."""
+    """Maximum number of connections of each copy; null: no limit."""
 
 
 class RepeatPoisson(Table):
-    """Random arrivals, also before the first one, whether or not earlier connections have finished."""
+    """Random arrivals, whether or not earlier connections have finished; a gap also precedes the first one."""
 
     kind: Literal["poisson"] = "poisson"
     mean_gap_ns: Span
@@ -561,7 +561,7 @@ class RepeatPoisson(Table):
     until: str | None = None
     """No more connections open once the flow with this name has finished."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
-    """Total number of connections."""
+    """Maximum number of connections of each copy; null: no limit."""
 
 
 Repeat = Annotated[RepeatOnce | RepeatGap | RepeatPoisson, Field(discriminator="kind")]
@@ -569,7 +569,7 @@ Repeat = Annotated[RepeatOnce | RepeatGap | RepeatPoisson, Field(discriminator="
 
 
 class ReadyListening(Table):
-    """A socket is bound to the server's port."""
+    """A TCP socket listens on the server's port, or a UDP socket is bound to it."""
 
     kind: Literal["listening"] = "listening"
 
@@ -604,7 +604,7 @@ class Program(Table):
     ready: Ready
     """Condition for a server to be ready."""
     port: Annotated[int, Field(ge=0, le=65535)]
-    """Port of the first copy's server; copy n has the n-th port after it."""
+    """Port of the server of copy 0; copy n has this port plus n."""
     client_sends: bool
     """Whether clients send the data; otherwise servers do."""
     qlog: bool
@@ -621,7 +621,7 @@ class Flow(Table):
     cc: str
     """Congestion control."""
     cc_params: dict[str, float]
-    """Parameters of the algorithm that differ from its own defaults."""
+    """Parameters of the algorithm that the scenario sets."""
     start_ns: Time
     """Time at which the first connection opens."""
     load: Load
@@ -640,7 +640,7 @@ class Flow(Table):
     paced: bool = Field(default=False, exclude_if=not_)
     """Whether segments leave at the pacing rate even if the algorithm does not pace."""
     ecn: bool = Field(default=False, exclude_if=not_)
-    """Whether the connection negotiates ECN."""
+    """Whether the connection negotiates ECN even if the algorithm does not need it."""
     stop_ns: Time | None = None
     """Time at which the flow stops sending; null: at the end."""
     up: bool = Field(default=False, exclude_if=not_)
@@ -672,7 +672,7 @@ Generator = Literal["builtin"]
 
 
 class Choices(Table):
-    """Choices for the engines that use a real kernel."""
+    """Settings of engines."""
 
     link: Emulator
     """Emulator of the bottleneck."""
@@ -681,7 +681,7 @@ class Choices(Table):
     offloads: bool
     """Whether segmentation and receive offloads stay on along the path."""
     record: bool
-    """Whether every packet offered to the path is recorded: as rows, and as a capture where packets are real."""
+    """Whether every packet offered to the path is recorded: as rows, and, of real packets, as a capture."""
 
 
 class Experiment(Table):
@@ -694,11 +694,11 @@ class Experiment(Table):
     sweep: dict[str, SweepValue]
     """Values that the sweep set: key of the scenario, value as written."""
     seed: Annotated[int, Field(ge=0, le=18446744073709551615)]
-    """Seed of everything random in this experiment."""
+    """Seed of the experiment's random numbers."""
     sample_interval_ns: Span
     """Time between two samples; 0: no samples."""
     start_jitter_ns: Span
-    """Each start of a connection is delayed by a random time between 0 and this value."""
+    """Random delay, between 0 and this value, of each copy's start and of its connections after a gap."""
     rtt_ns: Span
     """Round-trip time of the empty path."""
     forward: Link
@@ -708,7 +708,7 @@ class Experiment(Table):
     hosts: dict[str, Host]
     """Hosts by name; `sender` and `receiver` always exist."""
     flows: list[Flow]
-    """TCP flows."""
+    """Flows."""
     background: list[Background]
     """UDP traffic."""
     engine: Choices
@@ -737,6 +737,6 @@ class Plan(Table):
     traces: dict[str, list[Annotated[int, Field(ge=0, le=18446744073709551615)]]]
     """Capacity traces by the names that links use: milliseconds at which a 1500-byte packet may leave, in order."""
     experiments: list[Experiment]
-    """One experiment for each repetition of each point of the sweep."""
+    """Experiments, each one repetition of a point of the sweep."""
     profiles: dict[str, Profile] = Field(default={}, exclude_if=not_)
     """Conditions that change over time, by the names that links use."""

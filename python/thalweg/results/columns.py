@@ -66,8 +66,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "Time at which its last byte was acknowledged, or the end of the experiment; for programs, time "
-                "at which the last payload left the path.",
+                "Time at which its last byte was acknowledged, or it ended incomplete; for programs, time at "
+                "which the last payload left the path.",
             ),
             Column(
                 "completed",
@@ -76,13 +76,7 @@ TABLES: dict[str, Table] = {
                 False,
                 "Whether all its bytes were acknowledged; for programs, whether the client exited with status 0.",
             ),
-            Column(
-                "fct_us",
-                "u64",
-                True,
-                False,
-                "Completion time, from start to the last byte acknowledged; empty if it was not completed.",
-            ),
+            Column("fct_us", "u64", True, False, "Completion time: end_us - start_us; empty if it was not completed."),
             Column(
                 "acked_bytes",
                 "u64",
@@ -129,7 +123,13 @@ TABLES: dict[str, Table] = {
                 "read it.",
             ),
             Column("rtt_min_us", "f64", True, False, "Smallest round-trip time sampled."),
-            Column("rtt_mean_us", "f64", True, False, "Mean of the sampled round-trip times."),
+            Column(
+                "rtt_mean_us",
+                "f64",
+                True,
+                False,
+                "Mean of the round-trip times sampled; on real kernels, of smoothed ones.",
+            ),
             Column("rtt_p50_us", "f64", True, False, "Median of the round-trip times sampled, to 1 %."),
             Column("rtt_p95_us", "f64", True, False, "95th percentile of the round-trip times sampled, to 1 %."),
             Column("rtt_p99_us", "f64", True, False, "99th percentile of the round-trip times sampled, to 1 %."),
@@ -153,18 +153,24 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Packets of the sender of data that entered the path and never left it; empty: no program. The "
-                "column is absent where no flow has programs, and so are the following three.",
+                "Packets of the sender of data that entered the path and never left it. This column and the "
+                "following three are absent where no flow has programs.",
             ),
             Column(
                 "delay_min_us",
                 "f64",
                 True,
                 False,
-                "Smallest one-way delay on the path of packets of the sender of data; empty: no program.",
+                "Smallest one-way delay on the path of packets of the sender of data.",
             ),
-            Column("delay_mean_us", "f64", True, False, "Mean of these delays; empty: no program."),
-            Column("delay_p95_us", "f64", True, False, "95th percentile of these delays, to 1 %; empty: no program."),
+            Column("delay_mean_us", "f64", True, False, "Mean of these delays."),
+            Column(
+                "delay_p95_us",
+                "f64",
+                True,
+                False,
+                "95th percentile of these delays, to 1 %, on the connection with the most data.",
+            ),
             Column(
                 "untrustworthy",
                 "string",
@@ -192,7 +198,9 @@ TABLES: dict[str, Table] = {
                 "Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the "
                 "largest payload.",
             ),
-            Column("ssthresh_packets", "u64", True, False, "Slow-start threshold; empty: not set yet."),
+            Column(
+                "ssthresh_packets", "u64", True, False, "Slow-start threshold; empty: unset, or as for cwnd_packets."
+            ),
             Column(
                 "inflight_packets",
                 "u64",
@@ -200,14 +208,14 @@ TABLES: dict[str, Table] = {
                 False,
                 "Segments sent, and neither acknowledged nor marked as lost; empty: as for cwnd_packets.",
             ),
-            Column("pacing_rate_bps", "u64", True, False, "Pacing rate; empty: not paced."),
+            Column("pacing_rate_bps", "u64", True, False, "Pacing rate; empty: not paced, or programs."),
             Column(
                 "delivery_rate_bps",
                 "u64",
                 True,
                 False,
-                "Latest delivery-rate sample that was not limited by the application, or a higher one that was; "
-                "for programs, payload delivered since the previous sample.",
+                "Latest delivery-rate sample. If the application limited it: the previous one if that is higher "
+                "(simulator), or empty (real kernels). For programs, payload delivered since the previous sample.",
             ),
             Column("srtt_us", "u64", True, False, "Smoothed round-trip time."),
             Column(
@@ -254,8 +262,8 @@ TABLES: dict[str, Table] = {
     ),
     "state": Table(
         "state",
-        "A value that only one congestion control has: at its connection's first sample, and at each "
-        "sample at which it has changed. It holds until the next row.",
+        "An internal value of a congestion control: at its connection's first sample, and at each sample "
+        "at which it has changed. It holds until the next row.",
         (
             Column("experiment", "u64", False, True, "Number of the sweep point."),
             Column("repetition", "u64", False, True, "Number of the repetition."),
@@ -302,8 +310,8 @@ TABLES: dict[str, Table] = {
             ),
             Column("lost_packets", "u64", False, False, "Packets lost so far at random."),
             Column("marked_packets", "u64", False, False, "Packets marked so far by the queue (ECN)."),
-            Column("sent_packets", "u64", False, False, "Packets that have left the queue so far."),
-            Column("sent_bytes", "u64", False, False, "Bytes that have left the queue so far."),
+            Column("sent_packets", "u64", False, False, "Packets sent so far."),
+            Column("sent_bytes", "u64", False, False, "Bytes sent so far."),
             Column(
                 "sojourn_sum_us",
                 "u64",
@@ -384,7 +392,7 @@ RECORDS: dict[str, Table] = {
                 False,
                 True,
                 "Identifier of the connection: the kernel's socket cookie, unique until the machine reboots; for "
-                "imported rows, a hash or a line number.",
+                "imported rows, the log's number, a hash or a line number.",
             ),
             Column(
                 "kind",
@@ -449,7 +457,7 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "The peer's port; empty for incoming connections unless addresses are whole.",
+                "The peer's port; empty unless direction is out or addresses are whole.",
             ),
             Column(
                 "direction",
@@ -474,8 +482,8 @@ RECORDS: dict[str, Table] = {
                 True,
                 False,
                 "How its algorithm was chosen, if `thalweg-agent tune` was running: treated (drawn by the "
-                "policy's probabilities), held_out (it kept the default, for comparison) or untouched (by an "
-                "application, a route or the administrator); else empty.",
+                "policy's probabilities), held_out (it kept the default, for comparison) or untouched (see "
+                "untouched_because); else empty.",
             ),
             Column(
                 "untouched_because",
@@ -485,8 +493,8 @@ RECORDS: dict[str, Table] = {
                 "The reason why a connection is untouched: application (it, or another program, set "
                 "TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep "
                 "or override (an override in the settings excludes the connection, or sets its algorithm), "
-                "refused (the kernel did not set the drawn algorithm) or no_chances (its network namespace is "
-                "unknown or its default is not among the algorithms); else empty.",
+                "refused (the kernel did not set the algorithm) or no_chances (its network namespace is unknown "
+                "or its default is not among the algorithms); else empty.",
             ),
             Column(
                 "assigned_cc",
@@ -596,46 +604,44 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged within 1 s of the opening; empty: it was open for less than that.",
+                "Payload bytes acknowledged within 1 s of the opening; empty: open for less, or joined.",
             ),
             Column(
                 "acked_3s_bytes",
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged within 3 s of the opening; empty: it was open for less than that.",
+                "Payload bytes acknowledged within 3 s of the opening; empty: open for less, or joined.",
             ),
             Column(
                 "acked_10s_bytes",
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged within 10 s of the opening; empty: it was open for less than that.",
+                "Payload bytes acknowledged within 10 s of the opening; empty: open for less, or joined.",
             ),
             Column(
                 "acked_30s_bytes",
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged within 30 s of the opening; empty: it was open for less than that.",
+                "Payload bytes acknowledged within 30 s of the opening; empty: open for less, or joined.",
             ),
-            Column(
-                "bbr_bw_bps", "u64", True, False, "BBR's estimate of the bandwidth; empty: another congestion control."
-            ),
+            Column("bbr_bw_bps", "u64", True, False, "BBR's estimate of the bandwidth; empty: no estimate."),
             Column(
                 "bbr_min_rtt_us",
                 "u64",
                 True,
                 False,
-                "BBR's estimate of the smallest round-trip time; empty: another congestion control.",
+                "BBR's estimate of the smallest round-trip time; empty: no estimate.",
             ),
             Column(
                 "cpu_limited",
                 "bool",
                 True,
                 False,
-                "Whether BBR was short of CPU: its machine was off CPU for longer than BBR can compensate; empty: "
-                "another congestion control, or too short to decide.",
+                "Whether BBR was short of CPU because its machine was off CPU; empty: another congestion control, "
+                "or too few samples to decide.",
             ),
             Column(
                 "buffer_bdp",

@@ -22,7 +22,7 @@ class Step(Table):
 
 
 PathPreset = Literal["starlink", "geo", "lte", "5g", "wifi", "dsl", "cable", "fibre", "datacenter"]
-"""Kinds of access networks."""
+"""Kinds of networks."""
 
 QueueName = Literal["fifo", "codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake"]
 """Queue disciplines."""
@@ -117,7 +117,8 @@ class Aggregation(Table):
     interval: Time
     """Interval in which packets are collected before they leave."""
     max_bytes: Size | None = None
-    """Maximum number of bytes that leave together; the rest waits for the next interval. Default: no limit."""
+    """Bytes that leave together, rounded up to whole packets; the rest waits for the next interval. Default: no limit.
+    """
 
 
 LossModelName = Literal["gilbert-elliott"]
@@ -180,11 +181,11 @@ class Reverse(Table):
     queue: Queue = "fifo"
     """Queue discipline."""
     policer: Policer | None = None
-    """Token bucket in front of the queue."""
+    """Token bucket."""
     aggregation: Aggregation | None = None
     """Packets leave together."""
     ack_thinning: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Only one in this number of a connection's acknowledgements is forwarded, as by modems and Wi-Fi access points."""
+    """Up to this number of a connection's plain acknowledgements become one, as in modems and Wi-Fi access points."""
     loss: Loss = 0.0
     """Random loss before its queue."""
     jitter: Time = "0s"
@@ -194,14 +195,14 @@ class Reverse(Table):
     reorder: Reorder = 0.0
     """Packets that are held back so that later ones overtake them."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Ratio of packets that arrive twice."""
+    """Ratio of packets that are duplicated."""
     offloads: bool = False
     """Whether the router merges segments that reach it back to back, as path.offloads."""
 
 
 class Path(Table):
-    """The bottleneck and the reverse path. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate`
-    may be combined with steps or a trace without rates.
+    """The bottleneck and the reverse path. The bottleneck's capacity is set by a preset or exactly one of `rate`,
+    `steps` and `trace`; `rate` may be combined with steps or a trace without rates.
     """
 
     rate: Rate | None = None
@@ -210,11 +211,11 @@ class Path(Table):
     """Conditions that change in steps. The first step is at `"0s"`."""
     trace: str | None = None
     """A file of conditions that change, relative to the scenario's folder. Either mahimahi's format: a line per
-    1500-byte packet that may leave, in milliseconds since the start; or a CSV with the heading
-    `t_s,rate_bps,delay_s,loss`. The file repeats.
+    1500-byte packet that may leave, in milliseconds since the start; or a CSV with the column `t_s` and any of
+    `rate_bps,delay_s,loss`. The file repeats.
     """
     preset: PathPreset | None = None
-    """Parameters of a kind of access network, with their sources; every key of [path] overrides one."""
+    """Parameters of a kind of network, with their sources; keys of [path] take precedence."""
     rtt: Time | None = None
     """Round-trip time of an empty path, half in each direction. Required unless a preset sets it."""
     buffer: Buffer = "1bdp"
@@ -225,7 +226,7 @@ class Path(Table):
     queue: Queue = "fifo"
     """Queue discipline: a name, or a table with `name` and tc's parameters."""
     policer: Policer | None = None
-    """Token bucket in front of the queue: packets that exceed it are dropped."""
+    """Token bucket: packets that exceed it are dropped."""
     aggregation: Aggregation | None = None
     """Packets leave together, as in Wi-Fi, LTE and DOCSIS. For the other direction, see [path.reverse]."""
     loss: Loss = 0.0
@@ -239,7 +240,7 @@ class Path(Table):
     reorder: Reorder = 0.0
     """Packets that are held back so that later ones overtake them: a ratio, or a table with the delay."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Ratio of packets that arrive twice."""
+    """Ratio of packets that are duplicated."""
     offloads: bool = False
     """Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and
     sends merged segments, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after
@@ -314,7 +315,7 @@ class Host(Table):
     """
     sndbuf_max: Size | None = None
     """Maximum send buffer of a connection (the third value of tcp_wmem). Default: too large to limit it. Linux checks
-    the limit once per 64 kB, so that more than this can be in flight. On `receiver` it limits flows that go up.
+    the limit once per 64 kB, so that more than the limit can be in flight. On `receiver` it limits flows that go up.
     """
     rcvbuf_max: Size | None = None
     """Maximum receive buffer of a connection (the third value of tcp_rmem). Default: too large to limit it. The window
@@ -333,7 +334,7 @@ class Host(Table):
     handles all of them (`rx-usecs` of ethtool). Default: the host handles each packet as it arrives.
     """
     preset: HostPreset | None = None
-    """Parameters of a kind of network card, with their sources; every key of the host overrides one."""
+    """Parameters of a kind of network card, with their sources; keys of the host take precedence."""
 
 
 class CcTable(Table):
@@ -364,7 +365,7 @@ class Repeat(Table):
     until: str | None = None
     """Name of a flow; connections open until it has finished."""
     count: Annotated[int, Field(ge=1, le=10000000)] | None = None
-    """Total number of connections."""
+    """Maximum number of connections of each copy."""
     arrivals: Arrivals | None = None
     """Random arrivals of connections, whether or not earlier ones have finished."""
     rate: ArrivalRate | None = None
@@ -475,7 +476,7 @@ class Program(Table):
     client: str
     """Command of a client, which exits with 0 when its transfer is complete."""
     ready: ProgramReady = "listening"
-    """Condition for the server to be ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table."""
+    """Condition for the server to be ready: `"listening"` (on its TCP or UDP port), or a table."""
     port: Annotated[int, Field(ge=1, le=32767)] | None = None
     """Port of the first copy's server; further copies take the next ones. Default: the first free one from 4433."""
     sends: ProgramSends = "server"
@@ -487,7 +488,7 @@ class Program(Table):
 
 
 class Flow(Table):
-    """A flow: one connection, a series of connections, or parallel copies."""
+    """A flow: one or several connections, and parallel copies."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     """Name of the flow, unique in the scenario: letters, digits, dashes and underscores."""
@@ -516,13 +517,13 @@ class Flow(Table):
     extra_rtt: Time = "0s"
     """Added to path.rtt for this flow, half in each direction."""
     host: str = "sender"
-    """The host at the sender's end of the path; the host at the other end is always `receiver`. It sends the data of
-    down flows, and receives the data of up flows.
+    """The host at the sender's end of the path, which sends the data of down flows and receives that of up flows. The
+    host at the other end is always `receiver`.
     """
     direction: Direction = "down"
     """Direction of the data. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to the
-    flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
-    connection.
+    flow's host, through path.reverse, with acknowledgements through path. Without `program`, the side that sends data
+    opens the connection.
     """
     requests: Requests | None = None
     """Many consecutive transfers over one connection. Replaces `size`."""
@@ -557,7 +558,7 @@ EngineTraffic = Literal["builtin", "iperf3"]
 
 
 class Engine(Table):
-    """Settings of the engines that use a real kernel."""
+    """Settings of engines."""
 
     link: EngineLink | None = None
     """Emulator of the bottleneck."""
@@ -568,8 +569,8 @@ class Engine(Table):
     segments of up to 64 kB, as on a host whose network card splits them.
     """
     record: bool | None = None
-    """Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on real
-    engines also as a capture that Wireshark reads.
+    """Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on `kernel`
+    and `vm` also as a capture that Wireshark reads.
     """
 
 
@@ -589,21 +590,23 @@ class Scenario(Table):
     source: str = ""
     """Source of the scenario: paper, section, figure."""
     duration: Time | None = None
-    """Time limit of each experiment. Optional if every flow ends without it, through a size, a count or a stop."""
+    """Time limit of each experiment. Optional if every flow ends without it, for example through a size, a count or a
+    stop.
+    """
     repetitions: Annotated[int, Field(ge=1, le=100000)] = 1
     """Number of repetitions of each point of the sweep, each with a different seed."""
     seed: Annotated[int, Field(ge=0, le=9007199254740991)] = 1
     """Each experiment derives its own seed from this one, its sweep point and its repetition."""
     start_jitter: TimeOrRtt = "0s"
-    """Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt. Without
-    it, repetitions of CUBIC or Reno on a drop-tail path are identical.
+    """Random delay, between zero and this value, of each copy's start and of its connections after a gap. `"1rtt"` is
+    path.rtt. Without it, simulated repetitions may be identical.
     """
     sample_interval: Time = "10ms"
     """Interval at which cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series."""
     host: dict[str, Host] = Field(default_factory=dict)
     """Hosts by name. `sender` and `receiver` always exist; flows may name others in place of `sender`."""
     flow: list[Flow] = Field(default_factory=list)
-    """TCP flows, by name."""
+    """Flows of data."""
     background: list[Background] = Field(default_factory=list)
     """Unresponsive UDP traffic on the same path."""
     engine: Engine | None = None
