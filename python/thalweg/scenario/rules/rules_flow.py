@@ -74,8 +74,7 @@ def _endless(raw: Raw, mistakes: Mistakes) -> None:
             mistakes.add(
                 "missing-key",
                 ("background", endless[-1][0], "rate"),
-                f"background UDP without a stop uses the whole rate of {name}: the flows may never finish,"
-                " and nothing else ends the experiment",
+                f"background UDP without a stop uses the whole rate of {name}: the experiment may never end",
                 expected=f"less than the rate of {name}, a stop, or a duration",
                 hint='add duration = "60s" at the top of the file',
             )
