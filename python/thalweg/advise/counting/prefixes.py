@@ -37,12 +37,13 @@ def columns(file: Path) -> set[str]:
 
 
 def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
-    """Join the columns of a user's table to each address; they are null if the table has no such network.
+    """Add the columns of a user's table to each address: those of the longest network that contains it, or null.
 
-    `addresses` has one row per address, in the column `net_address`.
+    `addresses` has one row per address, in the column `net_address`. If several tables of a folder have a column, the
+    first that contains the address and has a value applies.
 
     Raises:
-        ThalwegError: If the file is not a table of networks.
+        ThalwegError: If a file cannot be read, or is not a table of networks.
     """
     for number, table in enumerate(read(file)):
         addresses = _joined(engine, addresses, table, number)
@@ -51,7 +52,6 @@ def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
 
 def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number: int) -> Table:
     frame = table.frame()
-    named = {name: name for name in table.columns if name not in addresses.columns}
     networks = engine.put(f"prefixes_{number}", frame)
     lengths = frame["key"].str.len_chars().unique().sort().to_list()
     max_digits = max((len(key) for key in frame["key"] if key[0] == "6"), default=1) - 1
@@ -64,9 +64,15 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
     tried = ibis.union(*of_length, distinct=False) if len(of_length) > 1 else of_length[0]
     met = tried.semi_join(networks, "key")
     best = met.group_by(ADDRESS).agg(key=met["key"].max())
-    located = best.inner_join(networks, "key").select(found_address=ADDRESS, **named)
+    found = {f"found_{name}": name for name in table.columns}
+    located = best.inner_join(networks, "key").select(found_address=ADDRESS, **found)
     joined = addresses.left_join(located, [addresses[ADDRESS] == located["found_address"]])
-    return joined.drop("found_address")
+    known = {name: joined[name] for name in addresses.columns}
+    added = {
+        name: ibis.coalesce(known[name], joined[temporary]) if name in known else joined[temporary]
+        for temporary, name in found.items()
+    }
+    return joined.select(**{**known, **added})
 
 
 def _keys(addresses: Table, length: int) -> Table:

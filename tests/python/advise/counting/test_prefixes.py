@@ -135,6 +135,17 @@ def test_a_maxmind_folder_is_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None
     assert networks["2001:db8::1"] == (None, None, "SE", "0")
 
 
+def test_tables_of_a_folder_complete_one_another(duckdb_lookup: Duck, tmp_path: Path) -> None:
+    table(tmp_path, "network,asn,as_name\n192.0.2.0/24,64496,One\n", "a.csv")
+    table(tmp_path, "network,asn\n192.0.2.0/25,64497\n2001:db8::/32,64498\n", "b.csv")
+    networks = duckdb_lookup.find(tmp_path, ["192.0.2.1", "2001:db8::1", "198.51.100.1"])
+    assert networks == {
+        "192.0.2.1": ("AS64496", "One"),
+        "2001:db8::1": ("AS64498", None),
+        "198.51.100.1": (None, None),
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
