@@ -5,7 +5,7 @@
  * counted if the buffer is full; the recorder refuses a recording with such a gap.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, for BBR 6.10 (cong_control with four arguments); BTF. Cost: about
- * 50 loads and a copy of 0.5 kB per call; for recordings, not for production.
+ * 50 loads per call, and 0.5 kB of the ring buffer; for recordings, not for production.
  */
 #ifndef THALWEG_LOCKSTEP_H
 #define THALWEG_LOCKSTEP_H

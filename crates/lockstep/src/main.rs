@@ -94,8 +94,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             })?;
             let path = arguments.out.join(format!("{}-{}.txt.gz", algorithm.name(), scene.name));
             save(&path, &text)?;
-            let calls = text.lines().count();
-            println!("{}: {calls} calls, {} bytes", path.display(), path.metadata().map_or(0, |data| data.len()));
+            let lines = text.lines().count();
+            println!("{}: {lines} lines, {} bytes", path.display(), path.metadata().map_or(0, |data| data.len()));
         }
     }
     Ok(())

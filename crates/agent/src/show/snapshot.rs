@@ -1,6 +1,7 @@
-//! Answers of a recording agent on its socket, and the source of its metrics.
+//! Answers of a recording agent on its socket, and the source of the metrics about the recorder.
 //!
-//! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
+//! Client and agent may be of different versions: unknown fields are ignored, and missing ones have their default: 0, an
+//! empty text or list, or `None`.
 
 use serde::{Deserialize, Serialize};
 

@@ -108,7 +108,8 @@ impl Receiver {
         }
     }
 
-    /// Sends a pending compressed ACK before the blocks change.
+    /// Sends the pending compressed ACK, if there is one. Called before a segment adds a third SACK block, or changes one
+    /// after the first two.
     pub(super) fn flush_compressed(&mut self, now: Time) {
         if self.acks.compressed > 0 {
             self.send_ack(now);

@@ -50,7 +50,7 @@ def build(
 
     Needs no root: apt fetches the distribution's kernel source, gcc builds it, and the result stays in
     ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. A kernel that exists is not built again. A source tree of your own may
-    be any Linux from 6.1 on; it is only read, never written.
+    be any Linux from 6.1 on that was not built in place; it is only read, never written.
     """
     from thalweg.kernel import KernelProgress, Order
     from thalweg.kernel import build as build_kernel

@@ -53,7 +53,9 @@ def command(
     shards: Annotated[
         int | None, option("--shards", "N", "Number of shards of the plan on a cluster. [default: automatic]", min=1)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print paths, counts of experiments and checks as JSON.")
+    ] = False,
 ) -> None:
     """Run a scenario, and write a report.
 
@@ -62,8 +64,9 @@ def command(
 
     The same command resumes an interrupted run; finished experiments are not run again.
 
-    With --check, each bound is judged by its 95 % interval over the repetitions: exit code 1 if an experiment failed,
-    else 7 if a bound does not hold, else 8 if one is not settled, as with too few repetitions.
+    With --check, each bound is judged by its 95 % interval over the repetitions (wider for a violation at one of
+    several points): exit code 1 if an experiment failed, else 7 if a bound does not hold, else 8 if one is not settled,
+    as with too few repetitions.
     """
     executors.check(executor)
     guest_kernel.choose(kernel, modules, engine_name)

@@ -70,9 +70,9 @@ def simulate(
     """Simulate policies on a population of paths.
 
     All policies are simulated on the same populations: destinations with paths of several kinds, some of which change,
-    and hosts that are short of CPU for a while. The result of a connection with each algorithm was simulated packet by
-    packet. Regret is what a connection loses against the best algorithm of its path at that time, in per cent of time
-    or rate. All columns are explained in docs/concepts/policies.md.
+    and in a quarter of them a sending host that is short of CPU for a while. The result of a connection with each
+    algorithm was simulated packet by packet. Regret is what a connection loses against the best algorithm of its path
+    at that time, in per cent of time or rate. All columns are explained in docs/concepts/policies.md.
     """
     from thalweg import engine
 

@@ -89,7 +89,7 @@ class CsvTable:
             yield row if isinstance(row, Item) else self._item(source, table, *row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
-        """Read a file in blocks of rows; `None` if a constant of the map is unreadable, or needs a note.
+        """Read a file in blocks of rows; `None` if a constant of the map must be read row by row.
 
         Raises:
             ThalwegError: When the iterator starts, for the reasons of `read`.

@@ -33,7 +33,7 @@ impl Ports {
         self.owners[usize::from(port)].store(owner, Ordering::Relaxed);
     }
 
-    /// Clears a port that no socket of this process uses any more.
+    /// Removes the entry of a port whose connection is about to be closed.
     pub(in crate::traffic) fn give_back(&self, port: u16) {
         self.owners[usize::from(port)].store(0, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! The kernel that guests run: an image, and the folder of its modules.
 //!
 //! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules. By default, the kernel
-//! that `thalweg kernel fetch` fetched last is used.
+//! that `thalweg kernel fetch` or `thalweg kernel use` selected last is used.
 
 use super::identity::Identity;
 use super::modules::Modules;
