@@ -67,7 +67,8 @@ fn algorithm(registered: &Registered) -> Algorithm {
 
 fn text(algorithm: &Algorithm) -> String {
     let state = match (algorithm.state, algorithm.held_by.first()) {
-        ("linked" | "kept", Some(pid)) => format!("registered until process {pid} exits"),
+        ("linked", Some(pid)) => format!("registered until process {pid} exits"),
+        ("kept", Some(pid)) => format!("registered until it is unloaded, or process {pid} unregisters it"),
         ("linked", None) => "registered until its pinned link is removed".to_owned(),
         ("kept", None) => "registered until it is unloaded".to_owned(),
         _ => "unregistered; connections that use it keep it until they close".to_owned(),
