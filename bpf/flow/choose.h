@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Chooses the algorithm of a new connection: a random number selects an entry in the row of its destination.
- * The daemon computes the rows. The first of these rules that applies decides:
+ * The first of these rules that applies decides:
  *
  *     set by an application or a route ──► override of the prefix ──► private address ──► choice of the client's other
  *     connections ──► row of the prefix ──► row of the network namespace
@@ -9,8 +9,6 @@
  * Each decision has a reason (enum record_reason), which is counted and stored with the connection.
  *
  * In the command `record`, `tune.is_on` is a constant 0, and the verifier removes this code from the program.
- *
- * Included by record.bpf.c.
  */
 #ifndef THALWEG_FLOW_CHOOSE_H
 #define THALWEG_FLOW_CHOOSE_H
@@ -18,12 +16,11 @@
 #include "flow.h"
 #include "tune_choice.h"
 
-/* In a separate section, like the settings. */
 const volatile struct tune_settings tune SEC(".rodata.tune") = {};
 
 ARRAY(heartbeat, 1, struct tune_heartbeat);
 
-/* Rows of destinations. When the map is full, the least recently used ones are evicted. */
+/* Rows of destinations. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -52,8 +49,7 @@ PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
  * A peer's simultaneous connections share one choice: they share a bottleneck, so treated and held-out connections
- * would affect each other. The table does not resolve collisions: of two peers with the same slot, one is not
- * tracked.
+ * would affect each other. Of two peers with the same slot, one is not tracked.
  */
 struct client {
 	u64 tag;
@@ -87,9 +83,7 @@ static __always_inline bool is_ipv4(const struct tune_key *peer)
 	return (peer->scope >> 32 & 0xffff) == 4;
 }
 
-/*
- * Combines two adjacent words to eight bytes in memory order, which is little-endian like all address handling here.
- */
+/* Combines two adjacent words to eight bytes in memory order (little-endian). */
 static __always_inline u64 two_words(u32 first, u32 second)
 {
 	/* Two reads: the kernel rejects programs that read eight bytes of the context at once. */
@@ -98,9 +92,8 @@ static __always_inline u64 two_words(u32 first, u32 second)
 }
 
 /*
- * Sets the peer's IPv4 address; see set_ipv6 for IPv6. Members are written with the width at which they are read,
- * eight bytes: after two writes of four bytes, a read of eight bytes stalls until all earlier writes have reached the
- * cache, which can take longer than all other work here.
+ * Sets the peer's IPv4 address. Members are written with the width at which they are read, eight bytes: after two
+ * writes of four bytes, a read of eight bytes stalls until the writes have reached the cache.
  */
 static __always_inline void set_ipv4(struct tune_key *peer, u32 netns, u32 address)
 {
@@ -109,7 +102,7 @@ static __always_inline void set_ipv4(struct tune_key *peer, u32 netns, u32 addre
 	peer->scope = TUNE_SCOPE(netns, 4, 0);
 }
 
-/* IPv4-mapped addresses, such as ::ffff:192.0.2.7, are stored as IPv4. */
+/* Sets the peer's IPv6 address. IPv4-mapped addresses are stored as IPv4. */
 static __always_inline void set_ipv6(struct tune_key *peer, u32 netns, u64 high, u64 low)
 {
 	u64 bits = __builtin_bswap64(low);
@@ -207,8 +200,8 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 
 /*
  * Returns the reason if an application or a route chose the algorithm; 0 if it is the default. `congctl lock` of a
- * route takes precedence over an application.
- * An algorithm that differs from the namespace's default and was not set by setsockopt comes from a route.
+ * route takes precedence over an application. An algorithm that differs from the namespace's default and was not set
+ * by setsockopt comes from a route.
  */
 static __always_inline u32 chosen_already(struct tcp_sock *tp)
 {
@@ -255,7 +248,6 @@ static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, b
 	return DRAWN(RECORD_TREATED, thresholds->last & (TUNE_ARMS - 1));
 }
 
-/* Returns the hash of a peer. */
 static __always_inline u64 tag_of(const struct tune_key *peer)
 {
 	return mixed(mixed(peer->address[0] ^ peer->scope << 32) ^ (peer->address[1] + (peer->scope >> 32)));
@@ -267,8 +259,8 @@ static __always_inline u64 tag_of(const struct tune_key *peer)
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
- * Returns the draw of the peer's other open connections, with RECORD_SHARED, one made ahead, or a new one. If later
- * connections share it while this one is open, the result has FLOW_IS_COUNTED and the client's slot.
+ * Returns the draw of the peer's other open connections, with RECORD_SHARED, one made ahead, or a new one. If the
+ * connection is counted in `open` of its client, the result has FLOW_IS_COUNTED and the client's slot.
  */
 static __always_inline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 					 enum drawing drawing)
@@ -280,7 +272,7 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 	bool lasts;
 
 	tag = tag_of(peer);
-	/* A hash of the peer and the time: bpf_get_prandom_u32 would take fifteen times as long. */
+	/* A hash of the peer and the time, because bpf_get_prandom_u32 takes longer. */
 	number = mixed(tag ^ now_us);
 	place = tag & tune.client_mask;
 	counted = FLOW_IS_COUNTED | place << FLOW_CLIENT_SHIFT;
@@ -323,8 +315,8 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 }
 
 /*
- * Removes a connection from the count of its client, when it has closed or all data before its FIN is acknowledged. A
- * newer draw has restarted the count, for this client or for another one with the same slot.
+ * Removes a connection from the count of its client, unless a newer draw has restarted the count, for this client or
+ * for another one with the same slot.
  */
 static __always_inline void leave_client(struct flow *flow)
 {
@@ -344,7 +336,6 @@ static __always_inline bool is_alive(const struct tune_heartbeat *latest, u64 no
 	return now_us < latest->last_us + latest->grace_us;
 }
 
-/* Returns whether the connection's algorithm differs from an arm. */
 static __always_inline bool differs_from(struct tcp_sock *tp, u32 arm)
 {
 	u64 name[2];
@@ -366,7 +357,6 @@ static __always_inline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *t
 	return !bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
-/* Encodes a decision as flags of a flow. */
 static __always_inline u32 as_flags(u32 reason, u32 arm)
 {
 	return reason << RECORD_REASON_SHIFT | arm << RECORD_ARM_SHIFT;
@@ -377,7 +367,6 @@ static __always_inline u32 reason_of(u32 flags)
 	return flags >> RECORD_REASON_SHIFT & 15;
 }
 
-/* Counts the decision in a flow's flags. */
 static __always_inline void count_decision(u32 flags)
 {
 	struct tune_decisions *here;
@@ -467,10 +456,7 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 	return REASON_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && ARM_OF(drawn) >= tune.plain_arms;
 }
 
-/*
- * The rule of bpftune: a connection with many losses switches to another algorithm immediately. It applies to treated
- * connections, not to held-out ones.
- */
+/* The rule of bpftune: a connection with many losses switches to another algorithm immediately. */
 static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
 {
 	u32 arms = 15 << RECORD_ARM_SHIFT;

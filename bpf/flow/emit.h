@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Fills in events and writes them to the event queue.
- *
- * Included by record.bpf.c.
- */
+/* Fills in events and writes them to the event queue. */
 #ifndef THALWEG_FLOW_EMIT_H
 #define THALWEG_FLOW_EMIT_H
 
 #include "flow.h"
 
 /*
- * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer would take two
- * function calls, a lock and disabled interrupts per event, a quarter of the total work for a short connection.
+ * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer takes a lock and
+ * disables interrupts for each event.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -56,10 +52,7 @@ static __always_inline struct record_counters *counters_here(void)
 /* Maximum number of attempts to reserve a slot; an attempt fails if another CPU takes the number first. */
 #define TRIES 16
 
-/*
- * A slot that its owner fills in and then submits, the number of its event (from 0), and the number of unread events
- * before it.
- */
+/* A slot that its owner fills in and then submits. */
 struct reserved {
 	struct record_slot *slot;
 	u64 number;
@@ -79,9 +72,7 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 #pragma clang loop unroll(disable)
 	for (int tries = 0; tries < TRIES; tries++) {
 		number = *(volatile u64 *)&so_far->taken;
-		/*
-		 * Negative if this program was interrupted between the two reads; the number is then already taken.
-		 */
+		/* Negative if this program was interrupted between the two reads; the number is then already taken. */
 		reserved->unread = number - *(volatile u64 *)&so_far->read;
 		if (reserved->unread >= RECORD_SLOTS)
 			return NULL;
@@ -102,9 +93,8 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 #define SELDOM 16
 
 /*
- * Publishes the slot: a reader that observes its number also observes the event. The reader polls several times a
- * second. It is woken only when a quarter of the queue is full, because a wakeup costs more than the rest of the
- * program.
+ * Publishes the slot: a reader that observes its number also observes the event. The reader polls, and is woken only
+ * when a quarter of the queue is full, because a wakeup is expensive.
  */
 static __always_inline void submit(const struct reserved *reserved)
 {
@@ -128,7 +118,7 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 
 	event->family = sk->__sk_common.skc_family;
 	if (event->family == AF_INET) {
-		/* Copied as bytes in memory order, independent of the byte order. */
+		/* Copied in memory order, independent of the byte order. */
 		event->local_address[0] = event->local_address[1] = 0;
 		event->remote_address[0] = event->remote_address[1] = 0;
 		*(u32 *)event->local_address = sk->__sk_common.skc_rcv_saddr;
@@ -144,7 +134,6 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 	event->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 }
 
-/* Fills in members common to connections and transfers. */
 static __always_inline void fill_span(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
 				      const struct sums *end)
 {
@@ -159,7 +148,6 @@ static __always_inline void fill_span(struct record_event *event, struct tcp_soc
 	event->cc_at_open[1] = flow->cc_at_open[1];
 }
 
-/* Fills in the stored state of a connection, and its counters at one time. */
 static __always_inline void fill_kept(struct record_event *event, const struct flow *flow, const struct sums *now)
 {
 	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND | RECORD_CHOICE);
@@ -187,7 +175,6 @@ static __always_inline void fill_kept(struct record_event *event, const struct f
 	event->bbr_short_samples = flow->bbr_short_samples;
 }
 
-/* Returns whether events of the connection have an RTT histogram. */
 static __always_inline bool has_histogram(const struct flow *flow)
 {
 	return settings.has_histograms && flow->samples >= RECORD_RTT_FEW;
@@ -251,7 +238,6 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 		(event)->prefix##app_limited_samples = (flow)->transfer_app_limited;                                  \
 	} while (0)
 
-/* Fills in the last transfer, which ends at `end`. */
 static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow,
 					       const struct sums *end)
 {
@@ -261,7 +247,6 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 	FILL_TRANSFER(event, last_, flow, end);
 }
 
-/* Reports a connection that has closed. */
 static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
 {
 	bool is_short = !has_histogram(flow);
@@ -283,8 +268,8 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 }
 
 /*
- * Reports the transfer from `begin` to `end`, whose bytes are all acknowledged, on a connection that stays open, and
- * begins the next one at `end`. Does nothing if no bytes were sent.
+ * Reports the transfer from `begin` to `end`, whose bytes are all acknowledged, and begins the next one at `end`. Does
+ * nothing if no bytes were sent.
  */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {

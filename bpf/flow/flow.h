@@ -4,15 +4,10 @@
  *
  * The kernel calls the program at the first ACK of data that was sent after the last call, and therefore once per
  * round trip. Data that is acknowledged without a call was sent before the last one: `covered_bytes` relies on that.
- * The first ACK after an idle time always causes a call, unless it is for a retransmitted packet and the peers do not
- * use timestamps.
  *
- * Calls for one connection are far apart in time, so their cost is mostly cache misses of code and data. Rare code is
- * therefore in functions that are not inlined, so that most calls do not fetch it, and data about long connections is
- * not accessed for short ones. Frequent code is inlined, because returns are slow with mitigations of speculative
- * execution.
- *
- * Included by record.bpf.c.
+ * Calls for one connection are far apart in time, so their cost is mostly cache misses. Rare code is therefore in
+ * functions that are not inlined, and data about long connections is not accessed for short ones. Frequent code is
+ * inlined, because returns are slow with mitigations of speculative execution.
  */
 #ifndef THALWEG_FLOW_H
 #define THALWEG_FLOW_H
@@ -69,7 +64,7 @@ enum flow_flag {
 /* Number of RTTs that are stored before the histogram is used; a power of two. */
 #define FIRST_RTTS 4
 
-/* State of an open connection, initially zero except for the first members. Each byte matters: there may be many. */
+/* State of an open connection. Its size matters, because there may be many. */
 struct flow {
 	u64 opened_us; /* 0: the slot is reserved, but the connection is not initialised yet */
 	u64 cc_at_open[2];
@@ -105,10 +100,7 @@ struct flow {
 	u32 bbr_short_samples;
 	u32 unused;
 
-	/*
-	 * The first RTTs; when they are full, they are moved into the histogram. The rest is not zeroed: most
-	 * connections never access it.
-	 */
+	/* The first RTTs; when they are full, they are moved into the histogram. Not zeroed at the start. */
 	union {
 		u32 first_rtts_us[FIRST_RTTS];
 		u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
@@ -117,7 +109,7 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) == 408, "agent-record.md and capacity.rs state what an open connection costs");
 
-/* Finalizer of MurmurHash3: each bit of the result depends on all bits of the number. */
+/* Finalizer of MurmurHash3. */
 static __always_inline u64 mixed(u64 number)
 {
 	number = (number ^ number >> 33) * 0xff51afd7ed558ccdULL;
@@ -159,7 +151,6 @@ static __always_inline void cc_name(struct tcp_sock *tp, u64 *name)
 	name[1] = eight_at(&ops->name[8]);
 }
 
-/* Returns whether a connection in this state has sent its FIN. */
 static __always_inline bool has_sent_fin(u32 state)
 {
 	return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK;
@@ -244,7 +235,10 @@ static __always_inline void find_pause(struct pause *pause, const struct flow *f
 	pause->acked_bytes = flow->covered_bytes < now->acked_bytes ? flow->covered_bytes : now->acked_bytes;
 }
 
-/* Interpolates linearly. The values differ by less than 2^39 (3 Tbit/s for a second), so the product fits 64 bits. */
+/*
+ * Interpolates linearly. `at` is at most 30 s (2^25 us) after `from_us`, so the product fits 64 bits if the values
+ * differ by less than 2^39.
+ */
 static __always_inline u64 between(u64 at, u64 from_us, u64 from, u64 to_us, u64 to)
 {
 	if (at <= from_us || to <= from)
@@ -279,7 +273,6 @@ static __noinline int note_marks(struct flow *flow, const struct sums *now, cons
 	return 0;
 }
 
-/* Returns whether a mark has passed since the last sample. */
 static __always_inline bool is_mark_due(const struct flow *flow, const struct sums *now)
 {
 	return flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks);
@@ -368,7 +361,7 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 	count_rtt(flow, rtt_us);
 }
 
-/* Returns the minimum RTT so far. The kernel's covers only the last minutes, so scans call this repeatedly. */
+/* Returns the minimum RTT so far; the kernel's covers only the last minutes. */
 static __always_inline u32 smallest_rtt_us(const struct flow *flow, struct tcp_sock *tp)
 {
 	u32 min_us = tp->rtt_min.s[0].v;
@@ -378,7 +371,7 @@ static __always_inline u32 smallest_rtt_us(const struct flow *flow, struct tcp_s
 
 static __always_inline void note_rtt_of_transfer(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
 {
-	/* The first round of a transfer is always app-limited, because the queue was empty before. */
+	/* The first round of a transfer is app-limited, because the queue was empty before. */
 	if (flow->transfer_samples++)
 		flow->transfer_app_limited += tp->app_limited != 0;
 	if (rtt_us > flow->transfer_rtt_max_us)
@@ -438,10 +431,9 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 
 /*
  * Counts a sample of BBR, and whether less is in flight than a sender that is never off CPU keeps in flight. The rule
- * of the paper (bpf/cc/cpu_rules/paper.h) requires one BDP, and checks each ACK. However, packets are sent and
- * acknowledged in bursts: if a round trip is not much longer than a burst, every sender has less than one BDP in
- * flight when the last burst is acknowledged. Therefore, the threshold is lower by one burst. User space (off_cpu.rs)
- * also checks whether the machine was off CPU.
+ * of the paper (bpf/cc/cpu_rules/paper.h) requires one BDP. However, packets are sent and acknowledged in bursts: if a
+ * round trip is not much longer than a burst, less than one BDP is in flight when the last burst is acknowledged.
+ * Therefore, the threshold is lower by one burst.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

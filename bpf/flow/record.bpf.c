@@ -4,11 +4,8 @@
  * emit.h writes events, record_event.h defines them.
  *
  * Hooks: sock_ops on a cgroup, the iterator over TCP sockets, and a program that the loader runs to scan the table of
- * connections. Kernel: 6.1 or newer, with BTF. Work: a slot for the connection when it opens, about 30 loads and
- * stores per round trip, an event when it closes. The calls are far apart in time, so their cost is mostly cache
- * misses of code and data (docs/reference/agent-record.md). The programs change only the connection's callback flags
- * for round trips and its close, which other programs may also set. A connection that is not recorded costs one call
- * when it opens.
+ * connections. Kernel: 6.1 or newer, with BTF. The programs change only the connection's callback flags for round trips
+ * and its close, which other programs may also set.
  *
  * With `tune`, the programs also choose the algorithm of a new connection (choose.h).
  */
@@ -137,7 +134,6 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 	flow->flags &= ~FLOW_IS_NEW;
 }
 
-/* Handles the first ACK of a round trip. */
 static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
 					  u32 reported_rtt_us)
 {
@@ -185,7 +181,6 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 	flow->flags |= FLOW_IS_OVER;
 }
 
-/* Reports a connection that the kernel closes. */
 static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 state)
 {
 	/* The last transfer has ended at `last`: nothing was acknowledged after it. */
@@ -196,17 +191,14 @@ static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, con
 
 /*
  * Returns the time of the close. An application or a timer may close a connection long after its last packet. If that
- * packet arrived in this jiffy, its time is used, because reading the clock costs as much as an update.
+ * packet arrived in this jiffy, its time is used, because reading the clock is expensive.
  */
 static __always_inline u64 closed_us(struct tcp_sock *tp)
 {
 	return tp->rcv_tstamp == (u32)bpf_jiffies64() ? tp->tcp_mstamp : bpf_ktime_get_ns() / 1000;
 }
 
-/*
- * Handles an event of an open connection: a round trip, or a change of state. Only two kinds of changes matter: those
- * that send a FIN, because they show the end of the last transfer, and the close.
- */
+/* Handles an event of an open connection: a round trip, or a change of state (`is_of_interest`). */
 static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
 {
 	bool is_close = !is_round_trip && ctx->args[1] == TCP_CLOSE;
@@ -247,13 +239,13 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	}
 }
 
-/* Returns whether a change of state matters; others are caused by the peer or coincide with one of these. */
+/* Returns whether a change of state matters: one that sends a FIN and so may end the last transfer, or the close. */
 static __always_inline bool is_of_interest(u32 old, u32 new)
 {
 	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
-/* Handles the callbacks that only `tune` uses: ECN negotiation, and retransmissions. */
+/* Handles the callbacks that only `tune` uses. */
 static __always_inline void on_question(struct bpf_sock_ops *ctx, u32 op)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -334,7 +326,7 @@ static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 	return !bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &calls, sizeof(calls));
 }
 
-/* Starts to record a connection that is not in the table, usually because it was open before recording began. */
+/* Starts to record a connection that is not in the table, such as one that was open before recording began. */
 static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 state, u64 now_us)
 {
 	struct flow *flow;
@@ -453,9 +445,8 @@ static __always_inline bool is_gone(struct flow *flow, const struct scan *last)
 }
 
 /*
- * Reports a closed connection whose close the kernel did not report: the callbacks could not be enabled, or another
- * program had cleared them and the connection closed before a scan set them again. Of its endpoints, only the network
- * namespace is known. Returns false if the queue is full.
+ * Reports a closed connection whose close the kernel did not report, because callbacks could not be enabled or another
+ * program had cleared them. Of its endpoints, only the network namespace is known. Returns false if the queue is full.
  */
 static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 {
@@ -478,7 +469,6 @@ static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 	return true;
 }
 
-/* State of a search for closed connections. */
 struct search {
 	struct scan last;
 	u32 unreported; /* number of closed connections that did not fit into the queue */
@@ -517,8 +507,8 @@ static long visit_more(struct bpf_map *map, u64 *cookie, struct flow *flow, stru
 }
 
 /*
- * Searches all slots for closed connections, and returns the number of those that it could not report. The loader
- * runs it. It is not a map iterator, because some kernels reject map iterators for all users (EPERM).
+ * Searches all slots for closed connections, and returns the number of those that it could not report. It is not a map
+ * iterator, because some kernels reject map iterators for all users (EPERM).
  */
 SEC("syscall")
 int record_search(void *unused)

@@ -5,18 +5,14 @@
  *     cookie / 8 ──► a set: 8 cookies in a cache line ──► a slot for each in one large array
  *                    first one of the near sets; if that is full, one of all sets; if that is full, a hash table
  *
- * For a short connection, the kernel's own maps cost more than all other work: inserting into and deleting from a
- * hash table takes 250 to 400 ns, creating socket storage 1400 ns. An array takes an inlined bounds check. Cookies
- * are consecutive, so connections that open together have adjacent slots. If slots were used in rotation, successive
- * short connections would access the entire array, most of which is not cached. Therefore, a connection first gets a
- * slot in one of a few "near" sets, which stay cached. Within a set the first free slot is used, which is often the
- * one that was freed last. If many long connections fill a near set, the next one gets a slot in its set among all
- * sets; if that is full, too, it gets an entry of the kernel's hash table.
+ * Inserting into and deleting from the kernel's hash table is expensive for a short connection; an array takes an
+ * inlined bounds check. Cookies are consecutive, so connections that open together have adjacent slots. If slots were
+ * used in rotation, successive short connections would access the entire array, most of which is not cached.
+ * Therefore, a connection first gets a slot in one of a few "near" sets, which stay cached. If long connections fill a
+ * near set, the next one gets a slot in its set among all sets; if that is full, too, it gets an entry of the kernel's
+ * hash table.
  *
- * All memory is allocated at the start. The loader sets the number of sets, a power of two, and the size of the hash
- * table.
- *
- * Included by record.bpf.c.
+ * The loader sets the number of sets, a power of two, and the size of the hash table.
  */
 #ifndef THALWEG_FLOW_TABLE_H
 #define THALWEG_FLOW_TABLE_H
@@ -25,10 +21,7 @@
 
 #define WAYS 8
 
-/*
- * Number of near sets, a power of two. With the state of their connections they take 0.2 MB of a CPU's second-level
- * cache.
- */
+/* Number of near sets, a power of two. With the state of their connections they should fit a second-level cache. */
 #define NEAR_SETS 64
 
 /* Cookies of the connections in a set; 0 for a free slot. */
@@ -54,7 +47,7 @@ struct {
 	__type(value, struct flow);
 } more_flows SEC(".maps");
 
-/* Initial state of a connection in the hash table, from which the kernel copies it: it is too large for the stack. */
+/* Initial state of a connection in the hash table: it is too large for the stack. */
 ARRAY(blank, 1, struct flow);
 
 /* A connection, and the slot of its cookie; NULL if it is in the hash table. */

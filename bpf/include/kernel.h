@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The members of the kernel's structures that the programs access. The offsets here are irrelevant: the loader locates
- * each member by its name in the running kernel (CO-RE), so the programs are built without that kernel's headers.
+ * The members of the kernel's structures that the programs access. The loader locates members by name in the running
+ * kernel (CO-RE), so the programs are built without that kernel's headers.
  */
 #ifndef THALWEG_KERNEL_H
 #define THALWEG_KERNEL_H

@@ -2,7 +2,7 @@
 /*
  * One call of a congestion controller by the kernel: its inputs and its results.
  * crates/lockstep/src/lockstep_event.rs mirrors this file; a test there compares the two. Every member is 64 bits wide,
- * so that there is no padding; signed values are sign-extended.
+ * to avoid padding; signed values are sign-extended.
  */
 #ifndef THALWEG_LOCKSTEP_EVENT_H
 #define THALWEG_LOCKSTEP_EVENT_H

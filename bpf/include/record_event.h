@@ -2,8 +2,7 @@
 /*
  * The events of the recorder's programs: each describes a period of one connection.
  * crates/agent/src/flow/record_event.rs mirrors this file; a test there compares the two. Members have the kernel's
- * widths, because each byte of an event costs time to transfer. Members of 64 bits precede an even number of members of
- * 32 bits, so that there is no padding.
+ * widths. To avoid padding, members of 64 bits precede an even number of members of 32 bits.
  *
  * Times are the kernel's CLOCK_MONOTONIC in microseconds, except those in jiffies. Byte counts are payload, without the
  * sequence numbers of SYN and FIN.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Data that the daemon shares with the programs that choose algorithms ("arms"). crates/agent/src/tune/wire.rs mirrors
- * this file; a test there compares the two. Members of 64 bits precede those of 32, so that there is no padding.
+ * this file; a test there compares the two. To avoid padding, members of 64 bits precede those of 32.
  */
 #ifndef THALWEG_TUNE_CHOICE_H
 #define THALWEG_TUNE_CHOICE_H

@@ -39,7 +39,6 @@ Table = Literal["flows", "samples", "state", "queue", "packets"]
 __all__ = ["Result", "Scenario", "ThalwegError", "load_scenario", "open_run"]
 
 PATH = "(path)"
-"""Name of the path in charts of flows."""
 
 
 class Result:
@@ -50,7 +49,6 @@ class Result:
         self._run = run
 
     def __repr__(self) -> str:
-        """Return the engine and the run directory."""
         return f"Result({self._run.engine}, {str(self.directory)!r})"
 
     @property
@@ -111,7 +109,7 @@ class Result:
         return analysis.summary(self._run, measures=_known(measures))
 
     def repetitions(self, measures: Sequence[str] | None = None) -> "pl.DataFrame":
-        """Return every measure of every repetition: the values behind `summary`.
+        """Return the measures of each repetition: the values behind `summary`.
 
         Raises:
             ThalwegError: A measure is unknown, or a file is damaged.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause garbage collection, which would scan all objects repeatedly and take as long as creating them."""
+    """Pause garbage collection, which would scan the growing number of objects repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,4 @@
-"""Finds `thalweg-engine` and queries it: capabilities of its engines, refused plans, live connections, policies.
-
-The default is the only engine that this module knows by name; `thalweg-engine capabilities --json` lists what each
-supports.
-"""
+"""Finds and queries `thalweg-engine`."""
 
 import json
 import os
@@ -23,15 +19,13 @@ VARIABLE = "THALWEG_ENGINE"
 """Environment variable that names the binary to use."""
 
 DEFAULT = "sim"
-"""Default engine, which has no requirements."""
 
 FORMAT = 1
 """Supported format version of the output of `capabilities`."""
 
 ANSWER_WITHIN_S = 300
-"""Timeout for the binary's answers; `live` adds its duration, and `play_policies` has none. The binary
-probes the machine, for which it may boot a guest: on a busy machine without hardware virtualization, this takes a
-minute or more.
+"""Timeout for the binary's answers. To probe the machine, the binary may boot a guest, which is slow without hardware
+virtualization.
 """
 
 PLAYED = "thalweg-engine policy simulate: "
@@ -45,10 +39,8 @@ class Range:
     low: float
     high: float
     is_whole: bool = False
-    """Whether only whole numbers are valid."""
 
     def __contains__(self, value: float) -> bool:
-        """Return whether a value is valid."""
         return self.low <= value <= self.high and not (self.is_whole and value % 1)
 
     def __str__(self) -> str:
@@ -69,7 +61,6 @@ class Algorithm:
     params: Mapping[str, str]
     """Description of each parameter, with its range and default."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
-    """Valid values of parameters."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +68,7 @@ class Lack:
     """A congestion control that an engine lacks now, but could have on this machine."""
 
     why: str
-    """Reason why it is missing."""
     hint: str
-    """Remedy."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,6 @@ class Engine:
     is_real_time: bool = False
     """Whether an engine runs in real time: a second of an experiment takes a second."""
     lacks: Mapping[str, Lack] = field(default_factory=dict)
-    """Congestion controls that the engine lacks now, but could have on this machine."""
 
     @property
     def reason(self) -> str:
@@ -168,8 +156,7 @@ def capabilities(name: str | None = None) -> Capabilities:
     """Query the capabilities of the binary's engines.
 
     Args:
-        name: Report this engine only, without probing the machine for the others. The result is empty if no engine has
-            this name. None: report all engines.
+        name: Report only this engine, without probing the machine for the others; None: report all engines.
 
     Raises:
         ThalwegError: If the binary is missing or its answer is invalid.
@@ -205,7 +192,7 @@ def live(seconds: int) -> Live:
     """Monitor this machine and its connections with the binary.
 
     Raises:
-        ThalwegError: If the binary is missing or fails, for example because the kernel does not list its connections.
+        ThalwegError: If the binary is missing or fails.
     """
     binary = find()
     answer = _run_binary(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
@@ -219,11 +206,10 @@ def live(seconds: int) -> Live:
 def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> PlayedPolicies:
     """Simulate policies with the binary; an empty list selects all policies.
 
-    With a price of 1, retransmitting a tenth of all segments costs as much as a completion time that is a tenth longer.
-
+    With a price of 1, retransmitting a tenth of all segments costs about as much as a completion time that is a tenth
+    longer.
     Raises:
-        ThalwegError: If the binary is missing, its answer is invalid, or it rejects an option, such as an unknown
-            policy.
+        ThalwegError: If the binary is missing, or it rejects an option or fails.
     """
     binary = find()
     policy_options = [word for name in names for word in ("--policy", name)]
@@ -276,7 +262,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
 
 
 def schema(subject: str) -> dict[str, JsonValue]:
-    """Query the binary for the schema of `scenario`, `plan` or `columns`."""
+    """Query the binary for the schema of a subject, such as `plan`."""
     return dict(json.loads(_run_binary(find(), ["schema", subject])))
 
 

@@ -1,8 +1,4 @@
-"""JSON output of `thalweg-engine`, limited to the keys that are used here.
-
-The Rust types are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in crates/lab/src/live, `Summary` in
-crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
-"""
+"""JSON output of `thalweg-engine`, limited to the keys that are used here."""
 
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict, TypeGuard
@@ -125,7 +121,6 @@ class RangeCapability(TypedDict):
     min: float
     max: float
     whole: bool
-    """Whether only whole numbers are valid."""
 
 
 class AlgorithmCapability(TypedDict):
@@ -135,7 +130,6 @@ class AlgorithmCapability(TypedDict):
     about: NotRequired[str]
     params: dict[str, str]
     ranges: NotRequired[Mapping[str, RangeCapability]]
-    """Valid values by parameter."""
 
 
 class LackCapability(TypedDict):

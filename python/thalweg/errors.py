@@ -1,7 +1,6 @@
 """Errors for users: the value found, its location, the expected value, and what to type next.
 
-A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. The command line also
-reports interrupts, system errors and exhausted memory; any other exception is a bug in thalweg.
+A `ThalwegError` is one mistake; `ThalwegErrors` is several that are reported together.
 """
 
 import errno
@@ -73,8 +72,6 @@ class ThalwegError(Exception):
       hint: see `ls`
     """
 
-    # There are eight parameters because each is a part of the output, or the exit code; all but the first two are
-    # passed by name, and few errors use all of them.
     def __init__(
         self,
         code: str,

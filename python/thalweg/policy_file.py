@@ -1,15 +1,10 @@
-"""Policy files: map destinations to congestion controls, as docs/reference/policy.md describes.
-
-Studies write them from the results of a paper, `thalweg advise` from the records of live servers; an agent applies
-either.
-"""
+"""Policy files: map destinations to congestion controls, as docs/reference/policy.md describes."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FORMAT = 1
-"""Format version of the file; readers reject unknown versions."""
 
 FIRST_LINE = "# Algorithms by path; the first rule that matches applies. docs/reference/policy.md"
 
@@ -41,7 +36,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class LeftOutRule:
-    """A rule of which only a comment is written: its name, and the reason for leaving it out."""
+    """A rule of which only a comment is written."""
 
     name: str
     why: str

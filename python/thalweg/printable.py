@@ -43,7 +43,7 @@ def json_text(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    r"""Return a text cell of CSV that no spreadsheet evaluates; numbers are unchanged.
+    r"""Return a text cell of CSV that spreadsheets do not evaluate; numbers are unchanged.
 
     >>> csv_cell("=1+1"), csv_cell("-5.5"), csv_cell("cubic"), csv_cell("\x1b[2J")
     ("'=1+1", '-5.5', 'cubic', '\\x1b[2J')

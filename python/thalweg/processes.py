@@ -16,7 +16,7 @@ def ends_with_parent() -> Callable[[], None]:
     """Return a function for new processes that requests SIGTERM when this process dies, even from SIGKILL, or when the
     thread that started them ends.
 
-    Without it an engine or a compiler would continue in the background and keep its folder locked.
+    Otherwise an engine or a compiler would continue in the background and keep its folder locked.
     """
     library = ctypes.CDLL(None)
 
@@ -36,8 +36,7 @@ REPEAT_S = 0.05
 def repeating_ignored() -> Iterator[None]:
     """Send SIGINT again if Python ignores its `KeyboardInterrupt`.
 
-    Python ignores exceptions in finalizers, in callbacks of weak references, and in functions registered with
-    `os.register_at_fork`.
+    Python ignores exceptions in some callbacks, such as finalizers.
     """
     before = sys.unraisablehook
 

@@ -1,9 +1,8 @@
 """Temporary folders that are removed at the end, also after errors and signals.
 
 A folder is removed at once after an exception, and after signals that raise one (`processes.asked_to_end`). A folder
-that remains after SIGKILL, or after a second signal during its removal, is removed when the next folder with that
-prefix is created in the same parent folder. Folders in use are locked; the kernel releases the lock when the process
-exits.
+that remains, for example after SIGKILL, is removed when the next one with that prefix is created in the same parent
+folder. Folders in use are locked; the kernel releases the lock when the process exits.
 """
 
 import fcntl
@@ -33,11 +32,9 @@ class Scratch:
         self.folder, self._lock = _create(parent, prefix)
 
     def __enter__(self) -> Path:
-        """Return the path of the folder."""
         return self.folder
 
     def __exit__(self, *error: object) -> None:
-        """Remove the folder."""
         self.remove()
 
     def remove(self) -> None:

@@ -2,7 +2,7 @@
 /*
  * Aggregation: the number of packets that ACKs acknowledge beyond the number that the bandwidth explains (section
  * "BBR.extra_acked"). The filter keeps the largest excess of the last 5 to 10 round trips, and of the last 1 to 2 in
- * STARTUP. Included by bbr3.h.
+ * STARTUP.
  */
 #ifndef THALWEG_BBR3_AGGREGATION_H
 #define THALWEG_BBR3_AGGREGATION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Bandwidth: the largest delivery rate of this and the previous cycle of PROBE_BW (section "BBR.max_bw Max Filter"),
- * limited by the short-term bound after recent losses. Included by bbr3.h.
+ * limited by the short-term bound after recent losses.
  */
 #ifndef THALWEG_BBR3_BANDWIDTH_H
 #define THALWEG_BBR3_BANDWIDTH_H

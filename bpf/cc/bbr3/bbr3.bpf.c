@@ -4,10 +4,9 @@
  * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change the
  * algorithm's decision, for a sender on a shared CPU.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. agent-cc.md has the cost per ACK
- * (bench/acks.py measures it), docs/concepts/bbr3.md lists the information that only the kernel's own version 3 has.
- * The loader (thalweg-agent) creates one of the two registrations below: `cong_control` has two arguments up to Linux
- * 6.9, and four from 6.10.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/concepts/bbr3.md lists the information that
+ * only the kernel's own version 3 has. The loader (thalweg-agent) creates one of the two registrations below:
+ * `cong_control` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"
 #include "bbr3.h"
@@ -25,7 +24,6 @@ char LICENSE[] SEC("license") = "GPL";
  */
 const volatile u32 rule SEC(".rodata.rule") = 0;
 
-/* State of a connection. */
 struct flow {
 	struct bbr3 bbr;
 	struct bbr3_ring ring;
@@ -44,7 +42,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* Counters of `thalweg-agent cc status` (crates/agent/src/cc/counters.rs), per CPU. */
+/* Counters of `thalweg-agent cc status`, per CPU. */
 struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
@@ -169,7 +167,7 @@ static __always_inline void write_socket(struct sock *sk, const struct bbr3_ack 
 
 /*
  * Called when a connection starts, or returns to this algorithm, and at ACKs while it has no state. Not inlined, so
- * that the code of an ACK is compact, and the caller provides the stack for `ack`.
+ * that the code of an ACK is compact.
  */
 static __noinline void begin(struct sock *sk, struct bbr3_ack *ack)
 {
@@ -214,7 +212,6 @@ static __always_inline u32 is_held_back(const struct tcp_sock *tp)
 	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
 }
 
-/* Fills in the rule's input. */
 static __always_inline void fill_rule_input(struct sock *sk, const struct bbr3 *it, const struct bbr3_ack *ack,
 					    struct rule_input *in)
 {
@@ -284,8 +281,7 @@ static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, struct 
 }
 
 /*
- * Called before BBR handles an ACK: restores BBR's own pacing rate, and limits the rate sample to the rate of ACKs
- * between stalls.
+ * Called before BBR handles an ACK: restores BBR's own pacing rate, and applies the rule to the rate sample.
  */
 static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack *ack)
 {

@@ -6,7 +6,6 @@
  *                       here                                       draft
  *   DRAIN               gain 0.344                                 gain 0.5, at most three round trips
  *   PROBE_BW_DOWN       gain 0.906                                 gain 0.90
- *   PROBE_RTT           every 5 s                                  every 10 s, window computed at its start
  *   full pipe           growth counts at each ACK                  growth counts once per round trip
  *   undo                restores bounds and window                 restores the state as well
  *   start of CRUISE     inflight_shortterm <= inflight_longterm    no such bound
@@ -15,8 +14,7 @@
  *              ^                      ^
  *              +----- PROBE_RTT ------+     from any state every 5 s, for 200 ms
  *
- * Plain integer C without the kernel's types and helpers, so that tests compile it as an ordinary program: bbr3.bpf.c
- * fills `struct bbr3_ack` from the socket, calls bbr3_on_ack(), and writes cwnd and pacing rate back.
+ * Plain integer C without the kernel's types and helpers, so that tests compile it as an ordinary program.
  */
 #ifndef THALWEG_BBR3_H
 #define THALWEG_BBR3_H

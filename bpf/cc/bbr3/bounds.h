@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Short-term bounds on bandwidth and on data in flight, which losses outside of bandwidth probes reduce until the
- * next probe (section "When not Probing for Bandwidth"). ECN marks reduce only the latter. Included by bbr3.h.
+ * next probe (section "When not Probing for Bandwidth"). ECN marks reduce only the latter.
  */
 #ifndef THALWEG_BBR3_BOUNDS_H
 #define THALWEG_BBR3_BOUNDS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* DRAIN: drains the queue that STARTUP has built (section "Drain"). Included by bbr3.h. */
+/* DRAIN: drains the queue that STARTUP has built (section "Drain"). */
 #ifndef THALWEG_BBR3_DRAIN_H
 #define THALWEG_BBR3_DRAIN_H
 

@@ -3,7 +3,7 @@
  * ECN marks, which the draft does not cover. As in Linux's version 3, an average of the share of marked packets
  * limits the packets in flight on paths with a min_rtt of at most 5 ms, where marks indicate a queue above a low
  * threshold. Until min_rtt has been that short, marks are ignored. Linux also requires a route setting for this
- * reaction (ecn_low), which no unpatched kernel supports. Included by bbr3.h.
+ * reaction (ecn_low), which no unpatched kernel supports.
  */
 #ifndef THALWEG_BBR3_ECN_H
 #define THALWEG_BBR3_ECN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Events of a connection other than ACKs. Included by bbr3.h. */
+/* Events of a connection other than ACKs. */
 #ifndef THALWEG_BBR3_EVENTS_H
 #define THALWEG_BBR3_EVENTS_H
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The integer arithmetic of BBR version 3: one formula per function, without state. test/vectors/fixed_point.txt
- * lists inputs and results.
+ * The integer arithmetic of BBR version 3: one formula per function, without state.
  *
  * Units: bandwidth in packets per microsecond times 2^24, gains and fractions in 1/256, data in packets, times in
- * microseconds. The draft counts bytes; Linux and this program count packets.
- *
- * Included by bbr3.h.
+ * microseconds.
  */
 #ifndef THALWEG_BBR3_FIXED_POINT_H
 #define THALWEG_BBR3_FIXED_POINT_H
 
 #include <stdint.h>
 
-/* Always inlined: a separate subprogram would cost a call, and the verifier would know less about its arguments. */
+/* Always inlined: the verifier knows less about the arguments of a called function. */
 #define BBR3_INLINE static inline __attribute__((always_inline))
 
 /* Rarely executed code is a subprogram, so that the remaining code is compact, which helps if the caches are cold. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Detects whether the pipe is full (section "Exiting Acceleration Based on Bandwidth Plateau"). Included by bbr3.h. */
+/* Detects whether the pipe is full (section "Exiting Acceleration Based on Bandwidth Plateau"). */
 #ifndef THALWEG_BBR3_FULL_PIPE_H
 #define THALWEG_BBR3_FULL_PIPE_H
 

@@ -6,7 +6,7 @@
  * The kernel queries the size of a burst before it sends (min_tso_segs). The packets in flight at that time, plus
  * those sent until the next query, form an entry. When a packet is acknowledged, the kernel knows its time of
  * transmission; the last entry before that time is used. Entries are at least 1/32 of a round trip apart, so that the
- * ring covers two round trips. Included by bbr3.bpf.c and its test.
+ * ring covers two round trips.
  *
  * The latest call is stored in the socket, separate from the ring: most calls access neither the ring nor its map.
  */
@@ -106,9 +106,7 @@ BBR3_INLINE void bbr3_ring_on_send(struct bbr3_call *call, const struct bbr3_mom
 	call->delivered = delivered;
 }
 
-/*
- * Returns the entry of a packet sent at `sent_at`, which must not decrease between calls; 0 if there is no entry yet.
- */
+/* Returns the entry of a packet sent at `sent_at`, which must not decrease between calls; 0 without an entry. */
 BBR3_INLINE struct bbr3_moment *bbr3_ring_find(struct bbr3_ring *ring, uint32_t sent_at)
 {
 	uint32_t step;

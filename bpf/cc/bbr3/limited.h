@@ -2,7 +2,7 @@
 /*
  * Samples of packets that were sent in PROBE_RTT do not show the bandwidth (draft: MarkConnectionAppLimited). The
  * kernel has a mark for such packets, `app_limited`, which programs may write only on some kernels. Therefore, the flow
- * has a separate mark, for packets that are sent while `delivered` is between two values. Included by bbr3.h.
+ * has a separate mark, for packets that are sent while `delivered` is between two values.
  */
 #ifndef THALWEG_BBR3_LIMITED_H
 #define THALWEG_BBR3_LIMITED_H

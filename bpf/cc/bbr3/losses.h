@@ -4,7 +4,7 @@
  *
  * A patched kernel calls version 3 for each lost packet and stores the packets in flight when it was sent. Here, the
  * count of lost packets shows that there are new losses, and the entry of the last acknowledged packet is used for
- * them: a loss is detected when a packet arrives that was sent shortly after the lost one. Included by bbr3.h.
+ * them: a loss is detected when a packet arrives that was sent shortly after the lost one.
  */
 #ifndef THALWEG_BBR3_LOSSES_H
 #define THALWEG_BBR3_LOSSES_H

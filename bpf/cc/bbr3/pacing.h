@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The pacing rate (section "Pacing Rate: C.pacing_rate"). Included by bbr3.h. */
+/* The pacing rate (section "Pacing Rate: C.pacing_rate"). */
 #ifndef THALWEG_BBR3_PACING_H
 #define THALWEG_BBR3_PACING_H
 

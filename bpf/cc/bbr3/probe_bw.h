@@ -2,7 +2,7 @@
 /*
  * PROBE_BW: DOWN drains, CRUISE leaves headroom, REFILL fills the pipe, UP probes for more (sections "ProbeBW" and
  * "ProbeBW Algorithm Details"). inflight_longterm is the number of packets in flight that the path supports,
- * according to probes. Included by bbr3.h.
+ * according to probes.
  */
 #ifndef THALWEG_BBR3_PROBE_BW_H
 #define THALWEG_BBR3_PROBE_BW_H

@@ -2,7 +2,7 @@
 /*
  * min_rtt, and PROBE_RTT, which empties the path so that min_rtt can be measured (section "ProbeRTT"). There are two
  * filters, as in Linux: PROBE_RTT starts if no smaller RTT has been measured for 5 s, and min_rtt is the minimum of
- * 10 s. Included by bbr3.h.
+ * 10 s.
  */
 #ifndef THALWEG_BBR3_PROBE_RTT_H
 #define THALWEG_BBR3_PROBE_RTT_H

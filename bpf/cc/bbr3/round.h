@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Round trips, counted in packets (section "BBR.round_count: Tracking Packet-Timed Round Trips"). Included by bbr3.h.
+ * Round trips, counted in packets (section "BBR.round_count: Tracking Packet-Timed Round Trips").
  */
 #ifndef THALWEG_BBR3_ROUND_H
 #define THALWEG_BBR3_ROUND_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The end of STARTUP because of congestion. Included by bbr3.h. */
+/* The end of STARTUP because of congestion. */
 #ifndef THALWEG_BBR3_STARTUP_H
 #define THALWEG_BBR3_STARTUP_H
 

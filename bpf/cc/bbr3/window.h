@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The congestion window (section "Congestion Window"). Included by bbr3.h. */
+/* The congestion window (section "Congestion Window"). */
 #ifndef THALWEG_BBR3_WINDOW_H
 #define THALWEG_BBR3_WINDOW_H
 
@@ -17,10 +17,7 @@
 /* Maximum time for which the allowance for aggregated ACKs adds packets at the bandwidth: 100 ms. */
 #define BBR3_EXTRA_ACKED_MAX_US 100000
 
-/*
- * Updates the size of bursts, which depends on pacing rate and min_rtt. Both change rarely, so most ACKs skip the
- * division.
- */
+/* Updates the size of bursts, which depends on pacing rate and min_rtt; skips the division if neither has changed. */
 BBR3_INLINE void bbr3_measure_burst(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->burst && it->burst_rate == ack->pacing_rate && it->burst_min_rtt_us == it->min_rtt_us)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that compensates for a shared CPU of the sender
- * (cpu_rules/rule.h). This file connects them: it passes every call to BBR, passes the state after an ACK to the
- * rule, and applies the result of the rule.
+ * (cpu_rules/rule.h). This file passes the calls to BBR, passes the state after an ACK to the rule, and applies the
+ * result of the rule.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
- * 0.3 to 0.5 us, including BBR's own work and the kernel's measurement; with the rule `paper` 0.2 to 0.3 us (Linux
- * 6.18, x86-64; bench/acks.py measures it, agent-cc.md has the figures). The loader (thalweg-agent) creates one of
- * the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. The loader
+ * (thalweg-agent) creates one of the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four
+ * from 6.10.
  */
 #include "kernel.h"
 #include "../cpu_rules/rule.h"
@@ -30,7 +29,6 @@ extern u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 
-/* State of a connection. */
 struct flow {
 	struct rule_state rule;
 	/*
@@ -47,7 +45,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* Counters of `thalweg-agent cc status` (crates/agent/src/cc/counters.rs), per CPU. */
+/* Counters of `thalweg-agent cc status`, per CPU. */
 struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
@@ -69,7 +67,6 @@ static __always_inline struct counters *counters_here(void)
 	return bpf_map_lookup_elem(&counters, &only);
 }
 
-/* Returns BBR's own state. Its members are located by name in the running kernel, like those of all structures. */
 static __always_inline void *bbr_of(struct sock *sk)
 {
 	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
@@ -136,7 +133,7 @@ static __always_inline void apply(struct sock *sk, const struct rule_output *out
 		bbr->min_rtt_stamp = bpf_jiffies64();
 }
 
-/* Maximum supported size of the kernel's `struct rate_sample`, which has 80 bytes in 6.18. */
+/* Maximum supported size of the kernel's `struct rate_sample`. */
 #define SAMPLE_BYTES 96
 
 /* Returns the rate sample for BBR: the kernel's own, or a copy in `copy` with the rule's interval. */
@@ -156,7 +153,6 @@ static __always_inline const struct rate_sample *sample_for_bbr(struct sock *sk,
 	return (const struct rate_sample *)copy;
 }
 
-/* Called after BBR has handled an ACK. */
 static __always_inline void after_ack(struct sock *sk, struct flow *flow, const struct rate_sample *rs, u32 prior_cwnd)
 {
 	struct counters *counters = counters_here();

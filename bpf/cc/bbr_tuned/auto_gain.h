@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule of bbr_auto: the losses and the queueing since the start of the previous probe determine the gain of a
- * probe. docs/concepts/bbr-tuned.md describes the rule; crates/cc/src/bbr/auto_gain.rs has the same arithmetic.
- * Included by tuned.h.
+ * probe. docs/concepts/bbr-tuned.md describes the rule.
  */
 #ifndef THALWEG_BBR_TUNED_AUTO_GAIN_H
 #define THALWEG_BBR_TUNED_AUTO_GAIN_H
@@ -19,7 +18,6 @@
 /* Maximum gain, which equals the maximum of probe_gain. */
 #define TUNED_MAX_PROBE_GAIN (TUNED_UNIT * 19 / 10)
 
-/* Returns the share of lost packets. */
 TUNED_FUNCTION uint64_t tuned_lost_share(const struct tuned_tally *tally)
 {
 	return (tally->lost << TUNED_SHARE_SHIFT) / tuned_max(tally->lost + tally->delivered, 1);

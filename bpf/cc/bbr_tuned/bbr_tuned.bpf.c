@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). The kernel's BBR handles every call first.
- * Before an ACK, this program disables the decisions that BBR bases on constants; after the ACK, it decides by the
- * parameters, as docs/concepts/bbr-tuned.md describes. With every parameter at its default it only passes calls on and
- * counts. bbr_auto is the same program with the parameters of its rule (auto_gain.h).
+ * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). Before an ACK, this program disables the
+ * decisions that BBR bases on constants; after BBR has handled the ACK, it decides by the parameters, as
+ * docs/concepts/bbr-tuned.md describes. With the default parameters it only passes calls on and counts. bbr_auto is the
+ * same program with the parameters of its rule (auto_gain.h).
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
- * 0.15 to 0.3 us with the defaults and 0.4 to 1 us with others, including BBR's own work (Linux 6.18, x86-64, a busy
- * virtual machine; bench/acks.py measures it). The loader (thalweg-agent) creates one of the registrations below:
- * `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. The loader
+ * (thalweg-agent) creates one of the registrations below: `bbr_main` has two arguments up to Linux 6.9, and four from
+ * 6.10.
  */
 #include "kernel.h"
 #include "tuned.h"
@@ -18,7 +17,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Settings of the loader (crates/agent/src/cc/settable.rs). PROBE_RTT's times are in microseconds. */
+/* Settings of the loader. PROBE_RTT's times are in microseconds. */
 struct settings {
 	struct tuned_params params;
 	u32 is_changed; /* whether any parameter differs from those of the kernel's BBR */
@@ -37,7 +36,6 @@ extern u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 
-/* State of a connection. */
 struct flow {
 	struct tuned_state tuned;
 };
@@ -49,7 +47,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* Counters of `thalweg-agent cc status` (crates/agent/src/cc/counters.rs), per CPU. */
+/* Counters of `thalweg-agent cc status`, per CPU. */
 struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
@@ -280,7 +278,6 @@ void BPF_PROG(bbr_tuned_main_6_9, struct sock *sk, const struct rate_sample *rs)
 	ON_ACK(bbr_main___until_6_9(sk, rs));
 }
 
-/* Called when a connection begins. */
 static __always_inline void begin(struct sock *sk)
 {
 	const struct tuned_params *params = params_here();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The cycle of PROBE_BW: a phase that probes, one that drains, and phases that cruise. Included by tuned.h.
+ * The cycle of PROBE_BW: a phase that probes, one that drains, and phases that cruise.
  */
 #ifndef THALWEG_BBR_TUNED_CYCLE_H
 #define THALWEG_BBR_TUNED_CYCLE_H
@@ -34,7 +34,6 @@ TUNED_FUNCTION uint32_t tuned_phase_gain(const struct tuned_state *it, const str
 	return it->phase == TUNED_PHASE_DRAIN ? it->drain_gain : params->cruise_gain;
 }
 
-/* Starts the next phase. */
 TUNED_FUNCTION void tuned_advance_cycle(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us,
 					uint32_t random)
 {
@@ -98,7 +97,6 @@ TUNED_FUNCTION uint64_t tuned_target_inflight(const struct tuned_state *it, cons
 			      it->phase == TUNED_PHASE_PROBE);
 }
 
-/* Returns whether the phase of PROBE_BW is over. */
 TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const struct tuned_params *params,
 					    const struct tuned_ack *ack)
 {
@@ -117,8 +115,8 @@ TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const 
 
 /*
  * Called when a round begins. Returns whether the clock of the bandwidth maximum ticks. The kernel's clock ticks once
- * per round, and its maximum lasts for ten ticks. If probes are further apart, it ticks less often, so that the
- * maximum includes a probe.
+ * per round. If probes are further apart than the maximum lasts, it ticks less often, so that the maximum includes a
+ * probe.
  */
 TUNED_FUNCTION uint32_t tuned_tick(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us)
 {

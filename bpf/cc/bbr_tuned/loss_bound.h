@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The bound of packets in flight after losses: if a round trip loses more than a given share of its packets, cwnd is
- * bounded. Included by tuned.h.
+ * bounded.
  */
 #ifndef THALWEG_BBR_TUNED_LOSS_BOUND_H
 #define THALWEG_BBR_TUNED_LOSS_BOUND_H
@@ -12,7 +12,6 @@
 /* Growth of the bound per packet that is acknowledged in a probe: a quarter. */
 #define TUNED_BOUND_GROWTH ((1 << TUNED_BOUND_SHIFT) / 4)
 
-/* Maximum of the bound. */
 #define TUNED_MAX_BOUND (1ULL << 40)
 
 TUNED_FUNCTION void tuned_end_loss_round(struct tuned_state *it, const struct tuned_params *params,
@@ -45,7 +44,6 @@ TUNED_FUNCTION void tuned_update_losses(struct tuned_state *it, const struct tun
 		tuned_end_loss_round(it, params, ack);
 }
 
-/* Returns cwnd, limited by the bound. */
 TUNED_FUNCTION uint64_t tuned_bounded(const struct tuned_state *it, const struct tuned_params *params, uint64_t cwnd,
 				      uint32_t is_probing)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Start and end of PROBE_RTT. The kernel's BBR enters and leaves it; this file decides when, by its own clock.
- * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_PROBE_RTT_H
 #define THALWEG_BBR_TUNED_PROBE_RTT_H
@@ -19,7 +18,6 @@ TUNED_FUNCTION uint32_t tuned_is_probe_rtt_due(const struct tuned_state *it, uin
 	return it->probe_rtt_done_at && clock > it->probe_rtt_done_at;
 }
 
-/* Returns cwnd in PROBE_RTT. */
 TUNED_FUNCTION uint64_t tuned_probe_rtt_cwnd(const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	uint64_t share = 0;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The decisions of bbr_tuned and bbr_auto. The kernel's BBR (version 1) measures bandwidth, smallest round-trip time,
- * rounds, aggregation of ACKs, policers, and whether the pipe is full. This code uses parameters instead of the
- * kernel's constants: phases and gains, pacing rate, cwnd, start and end of PROBE_RTT, and the bound of cwnd after
- * losses.
+ * The decisions of bbr_tuned and bbr_auto. The kernel's BBR (version 1) measures the path; this code makes the
+ * decisions with parameters instead of the kernel's constants.
  *
- * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The
- * simulator's bbr implements the same decisions in Rust (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt.gz verifies
- * that they agree. There are no loops and no signed divisions, so that kernels from 6.1 on accept the program.
+ * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
+ * decisions in Rust are in crates/cc/src/bbr; tests/vectors/bbr_tuned.txt.gz tests both. There are no loops and no
+ * signed divisions, so that kernels from 6.1 on accept the program.
  */
 #ifndef THALWEG_BBR_TUNED_H
 #define THALWEG_BBR_TUNED_H
@@ -18,7 +16,7 @@
 #define TUNED_FUNCTION static inline __attribute__((always_inline))
 
 /*
- * The parameters. `Settings::words` and `Response::words` in crates/cc/src/bbr have the same members in the same order;
+ * The parameters, in the order of `Settings::words` and `Response::words` in crates/cc/src/bbr.
  * docs/concepts/bbr-tuned.md describes them. Gains and shares are in units of 1/256.
  */
 struct tuned_params {
@@ -126,7 +124,6 @@ struct tuned_ack {
 	uint32_t is_min_rtt_fresh; /* whether this ACK has measured or confirmed the smallest round-trip time */
 };
 
-/* Values to set. */
 struct tuned_output {
 	uint64_t pacing_rate;
 	uint32_t cwnd;
@@ -244,7 +241,6 @@ TUNED_FUNCTION uint64_t tuned_headroom(const struct tuned_ack *ack, uint64_t tar
 #include "probe_rtt.h"
 #include "window.h"
 
-/* Called when a connection begins. */
 TUNED_FUNCTION void tuned_begin(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	it->min_rtt_at = ack->clock;
@@ -265,7 +261,6 @@ TUNED_FUNCTION uint64_t tuned_pacing(const struct tuned_params *params, const st
 	return ack->is_pipe_full || rate > before ? rate : before;
 }
 
-/* Sets the pacing and cwnd gains of the mode. */
 TUNED_FUNCTION void tuned_gains(const struct tuned_state *it, const struct tuned_params *params,
 				const struct tuned_ack *ack, struct tuned_output *out)
 {
@@ -303,7 +298,6 @@ TUNED_FUNCTION void tuned_event(struct tuned_state *it, const struct tuned_param
 		tuned_enter_cycle(it, params, ack);
 }
 
-/* Handles an ACK, after the kernel's BBR. */
 TUNED_FUNCTION void tuned_step(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack,
 			       struct tuned_output *out)
 {

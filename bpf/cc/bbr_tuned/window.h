@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Computes cwnd like the kernel's BBR, with other gains and bounds. Included by tuned.h. */
+/* Computes cwnd like the kernel's BBR, with other gains and bounds. */
 #ifndef THALWEG_BBR_TUNED_WINDOW_H
 #define THALWEG_BBR_TUNED_WINDOW_H
 
-/* Returns the target to which cwnd grows. */
 TUNED_FUNCTION uint64_t tuned_target_cwnd(const struct tuned_params *params, const struct tuned_ack *ack,
 					  const struct tuned_output *out, uint32_t is_probing)
 {

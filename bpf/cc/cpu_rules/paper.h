@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule `paper`: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual
- * Machines under CPU Contention", arXiv:2601.05665v1. It helps if CPU time slices are far shorter than a round trip.
- *
- * Included by rule.h.
+ * Machines under CPU Contention", arXiv:2601.05665v1.
  */
 #ifndef THALWEG_CPU_RULES_PAPER_H
 #define THALWEG_CPU_RULES_PAPER_H
@@ -42,8 +40,7 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 /*
  * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its
  * application has nothing to send. If less is in flight, pacing has missed departures while the sender was off CPU, and
- * the rule paces with the gain of STARTUP to catch up, except in the first round trips after PROBE_RTT. In version 3
- * the threshold is 84 % of a BDP, or the short-term bound if that is smaller.
+ * the rule paces with the gain of STARTUP to catch up, except in the first round trips after PROBE_RTT.
  */
 RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_version *version, const struct rule_input *in,
 			      struct rule_output *out)

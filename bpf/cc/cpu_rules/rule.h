@@ -4,10 +4,8 @@
  * change its decision.
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
- * rules in Rust are in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json verifies that they agree. There are no loops
- * and no signed divisions, so that the verifier of Linux 6.1 accepts the program.
- *
- * schedule.h and paper.h are the rules; the first is the default of bbr_cpu.
+ * rules in Rust are in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json tests both. There are no loops and no signed
+ * divisions, so that the verifier of Linux 6.1 accepts the program.
  */
 #ifndef THALWEG_CPU_RULES_RULE_H
 #define THALWEG_CPU_RULES_RULE_H
@@ -17,7 +15,6 @@
 /* Inlined, because the verifier knows less about the arguments of a called function. */
 #define RULE_FUNCTION static inline __attribute__((always_inline))
 
-/* The rule; the loader sets it by name (crates/agent/src/cc/settable.rs). */
 enum rule { RULE_PAPER, RULE_SCHEDULE };
 
 /* BBR's modes, numbered as the kernel numbers them. */
@@ -33,7 +30,7 @@ enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 /* The state of loss recovery after a timeout. */
 #define RULE_CA_LOSS 4
 
-/* Differences between versions of BBR. crates/cc has the same numbers, in the wrapped.rs of each version. */
+/* Differences between versions of BBR, as in crates/cc. */
 struct rule_version {
 	uint32_t startup_gain;     /* pacing gain of STARTUP */
 	uint32_t expected_percent; /* expected data in flight, in percent of a BDP */
@@ -42,8 +39,8 @@ struct rule_version {
 };
 
 /*
- * Version 1 probes at 1.25 times the bandwidth every eight rounds, which compensates for stalls that cost up to
- * 1 - 1/1.25 = 1/5 of the time. The gain of STARTUP is 2/ln 2, as rounded by BBR.
+ * Version 1 probes at 1.25 times the bandwidth, which compensates for stalls that cost up to 1 - 1/1.25 = 1/5 of the
+ * time. The gain of STARTUP is 2/ln 2, as rounded by BBR.
  */
 static const struct rule_version rule_version_1 = {
 	.startup_gain = RULE_GAIN_UNIT * 2885 / 1000 + 1,
@@ -51,7 +48,7 @@ static const struct rule_version rule_version_1 = {
 	.missed_ratio = 5,
 	/*
 	 * A burst is the data of 2^-10 s. After a late one, pacing lets the next burst leave earlier by up to half of that
-	 * time, about 500 us (Linux: tcp_update_skb_after_send()). BBR's probing compensates for the rest.
+	 * time, about 500 us (Linux: tcp_update_skb_after_send()).
 	 */
 	.missed_us = 500,
 };
@@ -157,7 +154,6 @@ struct rule_schedule {
 	uint32_t is_settling;
 };
 
-/* The rules' state of a connection. */
 struct rule_state {
 	struct rule_paper paper;
 	struct rule_schedule schedule;
@@ -170,16 +166,14 @@ struct rule_output {
 	uint32_t snd_cwnd;
 	uint32_t is_startup_over; /* the pipe is full: STARTUP ends */
 	uint32_t full_bw_count;   /* BBR's count of round trips without growth */
-	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: no PROBE_RTT for 10 s (version 3: 5 s) */
+	uint32_t is_min_rtt_fresh; /* min_rtt was confirmed, which postpones PROBE_RTT */
 	uint32_t boosted; /* whether the rule has raised the pacing rate at this ACK */
 };
 
 #include "paper.h"
 #include "schedule.h"
 
-/*
- * Called before BBR processes a rate sample of `delivered` packets in `interval_us`. Returns the interval for BBR.
- */
+/* Returns the interval that BBR is to use for a rate sample of `delivered` packets in `interval_us`. */
 RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us,
 				     uint64_t min_rtt_us, uint64_t delivered, uint64_t interval_us)
 {

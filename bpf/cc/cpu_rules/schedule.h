@@ -3,12 +3,11 @@
  * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent in that time.
  *
  * Pacing is a schedule: at every moment it determines how much data may have left. A sender that is off CPU falls
- * behind the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries,
- * and mistakes that rate for the path's bandwidth. The rule accounts for what pacing owes, and sends it as soon as the
- * sender is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
+ * behind the schedule, and BBR does not catch up: it delivers less than the path carries, and mistakes that rate for
+ * the path's bandwidth. docs/concepts/bbr-cpu.md derives the formulas.
  *
- * Included by rule.h. Amounts of data derived from a time are in byte-microseconds (bytes times 10^6): a rate in
- * bytes per second times microseconds needs no division.
+ * Amounts of data derived from a time are in byte-microseconds (bytes times 10^6): a rate in bytes per second times
+ * microseconds needs no division.
  */
 #ifndef THALWEG_CPU_RULES_SCHEDULE_H
 #define THALWEG_CPU_RULES_SCHEDULE_H
@@ -27,14 +26,13 @@
 
 /*
  * Stalls are compared with the time that BBR's probing compensates (rule_version.missed_ratio). The totals of this
- * comparison are halved when they exceed about a second, or the time after which a stall is forgotten if that is
- * longer: a virtual machine with a dedicated CPU also has stalls, which occur in bursts.
+ * comparison are halved when they exceed this time, or the time after which a stall is forgotten if that is longer:
+ * short bursts of stalls also occur on a dedicated CPU.
  */
 #define RULE_LATELY_US (1 << 20)
 
 /*
- * Added to the time with which stalls are compared: the first milliseconds of a connection need much CPU, and its
- * packets are late even without a stall.
+ * Added to the time with which stalls are compared: the first packets of a connection are late even without a stall.
  */
 #define RULE_DOUBT_US 30000
 
@@ -46,10 +44,10 @@
 #define RULE_BURST_RATIO 16
 #define RULE_MAX_BURST_US 10000
 
-/* Maximum time, so that nothing overflows. */
+/* Longer times are clamped to this value, so that nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
-/* A stall is remembered for this multiple of min_rtt plus the longest stall: the window of BBR's bandwidth filter. */
+/* A stall is remembered for this multiple of min_rtt plus the longest stall. */
 #define RULE_MEMORY_ROUNDS 10
 
 /* The longest stall decays by 1/N with each shorter one. */
@@ -61,25 +59,22 @@
 /* At a stall, the debt is limited to this multiple of the data that BBR would have sent in the longest stall. */
 #define RULE_OWED_STALLS 2
 
-/* A loss ratio above 1/N is congestion: 2 %, as in BBR's versions 2 and 3. */
+/* A loss ratio above 1/N is congestion. */
 #define RULE_LOSS_RATIO 50
 
-/* Number of lost packets beyond that ratio before it counts: random loss of 1 % exceeds this in 1 of 300,000 tests. */
+/* Number of lost packets beyond that ratio before it counts as congestion. */
 #define RULE_LOSS_EXCESS 10
 
 /*
  * Congestion reduces the window to the first percentage. One round trip later it grows by a quarter of the delivered
- * packets up to the second percentage, and then by 1/256 of them, slowly, as CUBIC does near the window of the last
- * congestion.
+ * packets up to the second percentage, and then by 1/256 of them.
  */
 #define RULE_CAP_KEPT_PERCENT 70
 #define RULE_CAP_KNOWN_PERCENT 90
 #define RULE_CAP_SHIFT 8
 #define RULE_CAP_BACK_SHIFT 2
 
-/*
- * Stalls empty the path. An RTT that exceeds the minimum by at most 1/N confirms that the minimum is still valid.
- */
+/* Stalls empty the path. An RTT that exceeds the minimum by at most 1/N confirms the minimum. */
 #define RULE_MIN_RTT_RATIO 8
 
 /* Data sent ahead of the schedule is counted up to the largest burst. */
@@ -108,8 +103,8 @@ RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t
 
 /*
  * Returns the corrected interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU
- * are handled at the same moment. A sample that begins between them counts the remaining ones as delivered in no time.
- * Therefore, while a stall is remembered, no sample may be faster than the ACK rate between stalls.
+ * are handled at the same moment, so a sample that begins between them is too fast. Therefore, while a stall is
+ * remembered, samples are limited to the ACK rate between stalls.
  */
 RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
 					      uint64_t delivered, uint64_t interval_us)
@@ -261,10 +256,9 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 }
 
 /*
- * Corrects the count of round trips without growth. STARTUP ends after three of them. The rate is measured from stall
- * to stall, and several round trips can pass between two stalls: only one of these is to count. So the count is held at
- * one until every counted round trip had a stall of its own. The effect of a higher rate is visible after a round trip
- * and a stall.
+ * Corrects the count of round trips without growth. The rate is measured from stall to stall, and several round trips
+ * can pass between two stalls: only one of these is to count. So the count is held at one until every counted round
+ * trip had a stall of its own.
  */
 RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
@@ -286,9 +280,8 @@ RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct 
 }
 
 /*
- * Returns the window for a sender with stalls. BBR's window covers a round trip and at most 100 ms of aggregated ACKs.
- * With stalls it must cover a round trip and a stall: twice that in STARTUP, to grow, and a quarter more in PROBE_BW,
- * to probe. It opens as in slow start.
+ * Returns the window for a sender with stalls. It must cover a round trip and a stall: twice that in STARTUP, to grow,
+ * and a quarter more in PROBE_BW, to probe. It opens as in slow start.
  */
 RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, const struct rule_input *in)
 {
@@ -297,13 +290,13 @@ RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, cons
 	if (!it->stall_us || (in->mode != RULE_STARTUP && in->mode != RULE_PROBE_BW))
 		return in->snd_cwnd;
 	needed += in->mode == RULE_STARTUP ? needed : needed / 4;
-	/* BBR may already have increased it by that much. */
+	/* Relative to cwnd before this ACK, which BBR may already have increased by `acked`. */
 	return rule_max(in->snd_cwnd, rule_min((uint64_t)in->prior_cwnd + in->acked, needed));
 }
 
 /*
  * Returns whether less is in flight than the data of a round trip and the last stall at BBR's rate, plus BBR's headroom
- * of three bursts. If that much is in flight, the debt results from an overestimated bandwidth.
+ * of three bursts. If more is in flight, the debt results from an overestimated bandwidth.
  */
 RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
 {
@@ -314,7 +307,6 @@ RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, co
 	return inflight <= headroom || (inflight - headroom) * RULE_US_PER_S < rate * (in->min_rtt_us + it->last_stall_us);
 }
 
-/* Processes an ACK that BBR has handled. */
 RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_version *version,
 				 const struct rule_input *in, struct rule_output *out)
 {
@@ -352,12 +344,12 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
-		/* Losses of bursts are reflected in the cap, not in bounds that ignore stalls. */
+		/* The cap accounts for losses of bursts; BBR's own bounds ignore stalls. */
 		cwnd = rule_min(rule_max(in->unbounded_cwnd, cwnd), cap);
 		out->snd_cwnd = cwnd;
 	}
 	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));
-	/* A burst is the data of 2^-10 s at the pacing rate, so the next burst includes the debt unless stalls are long. */
+	/* The next burst includes the debt, unless stalls are long. */
 	if (is_boosted) {
 		rate += (uint64_t)it->owed /
 			rule_min(rule_max(RULE_BURST_US, it->stall_us / RULE_BURST_RATIO), RULE_MAX_BURST_US);

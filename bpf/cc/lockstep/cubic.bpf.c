@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lock_cubic: the kernel's own CUBIC, with a report of every call. See lockstep.h.
+ * lock_cubic: the kernel's own CUBIC, with a report of its calls. See lockstep.h.
  */
 #include "lockstep.h"
 

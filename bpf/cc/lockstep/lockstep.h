@@ -2,10 +2,10 @@
 /*
  * Runs a call of the kernel's own controller and reports it: `lockstep_begin` stores the controller's inputs,
  * `lockstep_end` its outputs, and passes the event to the recorder through a ring buffer. An event is dropped and
- * counted if the buffer is full; the recorder refuses a recording with such a gap.
+ * counted if the buffer is full.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, for BBR 6.10 (cong_control with four arguments); BTF. Cost: about
- * 50 loads per call, and 0.5 kB of the ring buffer; for recordings, not for production.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, for BBR 6.10 (cong_control with four arguments); BTF. For
+ * recordings, not for production.
  */
 #ifndef THALWEG_LOCKSTEP_H
 #define THALWEG_LOCKSTEP_H
@@ -33,10 +33,7 @@ struct {
 	__uint(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/*
- * Number of connections, from which they are numbered; and number of events that were lost because the buffer was full
- * or memory was short, which the recorder reads.
- */
+/* Number of connections, and number of events that were lost because the buffer was full or memory was short. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2);
@@ -175,7 +172,7 @@ static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
 		lockstep_end(sk, event);                                                                       \
 	}
 
-/* Reports that the connection releases its controller. None of the recorded controllers does anything then. */
+/* Reports that the connection releases its controller. */
 #define LOCKSTEP_REPORT_RELEASE(name)                                                                                  \
 	SEC("struct_ops")                                                                                              \
 	void BPF_PROG(name, struct sock *sk)                                                                           \

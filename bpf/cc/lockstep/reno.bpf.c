@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lock_reno: the kernel's own Reno, with a report of every call. See lockstep.h. The kernel's Reno has no `init`,
+ * lock_reno: the kernel's own Reno, with a report of its calls. See lockstep.h. The kernel's Reno has no `init`,
  * `set_state` or `cwnd_event`; here these only report that they are called.
  */
 #include "lockstep.h"

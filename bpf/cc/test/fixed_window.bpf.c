@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fixed_window: a constant window of ten packets. An example of a user's own algorithm, which tests load from its
- * file.
+ * fixed_window: a constant window of ten packets. An example of a user's own algorithm, for tests.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, BTF.
  */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rejected: writes memory that no algorithm may write, so that the verifier rejects it. Tests check the resulting
- * error message.
+ * rejected: writes memory that an algorithm may not write, so that the verifier rejects it. For tests.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, BTF.
  */

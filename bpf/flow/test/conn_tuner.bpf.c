@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* For tests of `tune`: a program with the same name as bpftune's program for connections, and no other functions. */
+/* For tests of `tune`: a program with the same name as bpftune's program for connections. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 

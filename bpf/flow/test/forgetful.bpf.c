@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * For tests of the recorder: a program that ignores other programs. It overwrites the callback flags of the socket.
- */
+/* For tests of the recorder: a program that overwrites the callback flags of the socket. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,4 @@
-//! `check`: lists the requirements of `record`, `tune` and `cc`, and whether this machine meets them. It changes
-//! nothing, and does not need root.
+//! `check`: lists the requirements of `record`, `tune` and `cc`, and whether this machine meets them.
 
 use crate::cc;
 use crate::flow::cgroups::mount_point;
@@ -14,13 +13,11 @@ use std::fmt::Write;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// The commands that have requirements.
 const COMMANDS: [&str; 3] = ["record", "tune", "cc"];
 
 /// This kernel setting exists if the kernel supports bpf(2).
 const BPF_SETTING: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
 
-/// Result of the check of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
@@ -30,7 +27,6 @@ enum State {
     Missing,
 }
 
-/// A requirement of commands.
 #[derive(Clone, Debug, Serialize)]
 struct Need {
     name: &'static str,
@@ -63,7 +59,7 @@ impl Need {
 /// Prints the requirements, and whether they are met.
 ///
 /// # Errors
-/// If a requirement is missing (a warning does not count), or `print` fails. The error selects the exit code.
+/// If a requirement is missing (a warning does not count), or `print` fails.
 pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let needs = needs();
     if json {
@@ -134,7 +130,7 @@ fn needs() -> Vec<Need> {
     needs
 }
 
-/// Returns the algorithms that `tune` chooses from by default, and why it leaves out others.
+/// Returns the algorithms that `tune` chooses from by default, and the reasons why it leaves out others.
 fn arms() -> Result<String, Problem> {
     let offer = Offer::read()?;
     let arms = offer.arms(None, false)?;
@@ -167,7 +163,6 @@ fn ebpf(may_load: bool) -> Result<String, Problem> {
     if !may_load {
         return Ok("supported; only root can check whether it is permitted".to_owned());
     }
-    // The map is closed when this function returns.
     let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
         ..Default::default()
@@ -181,7 +176,6 @@ fn ebpf(may_load: bool) -> Result<String, Problem> {
     }
 }
 
-/// Checks for programs on the connections of a cgroup, and for the iterator over connections.
 fn sock_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     // Without CONFIG_CGROUP_BPF this structure exists but is empty.
     let has_cgroups = btf.type_by_name::<Struct<'_>>("cgroup_bpf").is_some_and(|cgroup| !cgroup.is_empty());

@@ -1,5 +1,4 @@
-//! Opens files that the agent reads as root. They must be regular files of bounded size; a symbolic link that another
-//! user has created is rejected.
+//! Opens files that the agent reads as root: regular files of bounded size, not behind a symbolic link of another user.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::fs::{self, File};
@@ -7,14 +6,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Size limit of settings, policies and BPF objects, in bytes.
+/// Size limit of most files, in bytes.
 pub const SMALL: u64 = 16 << 20;
 
-/// Size limit of network tables and of learned state, in bytes.
+/// Size limit of files that can be large, such as network tables, in bytes.
 pub const LARGE: u64 = 1 << 30;
 
-/// Flag of open(2) for files that the agent writes: symbolic links are not followed, because another user may have
-/// created them.
+/// Flag of open(2) for files that the agent writes, because another user may have created a symbolic link.
 pub const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// Opens a regular file of at most `limit` bytes for reading.
@@ -23,7 +21,7 @@ pub const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits() as i32;
 /// If the file cannot be opened, is not a regular file, is larger, or is behind another user's symbolic link.
 pub fn open_regular(path: &Path, limit: u64) -> io::Result<File> {
     let is_link = check_links(path)?;
-    // Without NONBLOCK, opening a FIFO blocks until it has a writer. A link created after the check is not followed.
+    // Without NONBLOCK, opening a FIFO blocks. A link created after the check is not followed.
     let follow = if is_link { OFlags::empty() } else { OFlags::NOFOLLOW };
     let file = File::from(open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -39,7 +37,7 @@ pub fn open_regular(path: &Path, limit: u64) -> io::Result<File> {
 /// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// The same as [`open_regular`], or if the file cannot be read.
+/// If [`open_regular`] fails, or the file cannot be read.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path, limit)?.take(limit + 1).read_to_end(&mut bytes)?;
@@ -52,7 +50,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// Reads a UTF-8 text file of at most `limit` bytes.
 ///
 /// # Errors
-/// The same as [`read`], or if it is not UTF-8 ([`io::ErrorKind::InvalidData`]).
+/// If [`read`] fails, or the file is not UTF-8 ([`io::ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let wrong = |error: std::string::FromUtf8Error| {
         let found = format!("invalid UTF-8 at byte offset {}", error.utf8_error().valid_up_to());
@@ -61,11 +59,10 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read(path, limit)?).map_err(wrong)
 }
 
-/// Returns whether a path itself is a symbolic link. Links in its parent folders are followed only if root or this user
-/// has created them. Links in the target of a link are not checked.
+/// Returns whether a path itself is a symbolic link. Links in the target of a link are not checked.
 ///
 /// # Errors
-/// If another user has created a link, the path does not exist, or a parent folder cannot be searched.
+/// If a link in the path belongs to a user other than root and this one, or the path cannot be read.
 pub fn check_links(path: &Path) -> io::Result<bool> {
     let own = rustix::process::geteuid().as_raw();
     let mut is_link = false;

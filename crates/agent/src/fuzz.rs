@@ -1,5 +1,4 @@
-//! Fuzz tests of the files and requests that the agent reads: damaged input must not cause a panic or a hang. Each test
-//! runs for about a second, or for `THALWEG_FUZZ_SECONDS`.
+//! Fuzz tests of the files and requests that the agent reads: damaged input must not cause a panic or a hang.
 
 use crate::record::fuzzed as record;
 use crate::show::fuzzed as show;

@@ -1,9 +1,9 @@
-//! `thalweg-agent`: the part of thalweg that runs on servers. It loads congestion controllers into the kernel and
-//! manages them (`thalweg-agent cc`), records connections (`thalweg-agent record`), and chooses their algorithms
-//! (`thalweg-agent tune`). Its behaviour and exit codes are described in `docs/reference/agent.md`.
+//! `thalweg-agent`: the part of thalweg that runs on servers. It loads congestion controllers into the kernel
+//! (`thalweg-agent cc`), records connections (`thalweg-agent record`), and chooses their algorithms
+//! (`thalweg-agent tune`). `docs/reference/agent.md` describes its behaviour and exit codes.
 //!
-//! A module uses only those below it: `tune`, `record` (the daemon), `show` (answers to clients), `flow` (the kernel
-//! side), `cc`.
+//! Layers, from top to bottom: `tune`, `record` (the daemon), `show` (answers to clients), `flow` (the kernel side),
+//! `cc`.
 
 mod arguments;
 mod cc;

@@ -1,7 +1,7 @@
 //! Captures the log of libbpf and of the kernel's verifier for error messages.
 //!
-//! The log hook of libbpf-rs panics on text that is not UTF-8, within a callback from C, so a damaged object could
-//! abort the process. This hook accepts any bytes.
+//! The log hook of libbpf-rs panics on text that is not UTF-8, within a callback from C, which aborts the process. This
+//! hook accepts any bytes.
 #![allow(unsafe_code)]
 
 use libbpf_rs::libbpf_sys::{LIBBPF_WARN, libbpf_print_fn_t, libbpf_set_print};
@@ -9,14 +9,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Size of the longest message in bytes: libbpf allocates up to 16 MiB for the verifier's log. Only written pages take
-/// memory.
+/// Size of the longest message in bytes: libbpf allocates up to 16 MiB for the verifier's log.
 const BUFFER_BYTES: usize = 17 << 20;
 
 /// Maximum number of bytes kept of a message: the last ones, which contain the verifier's reason.
 const KEPT_BYTES: usize = 1 << 16;
 
-/// Maximum number of messages kept; the oldest are dropped.
 const KEPT_MESSAGES: usize = 256;
 
 static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -36,7 +34,7 @@ pub fn keep() {
     }
 }
 
-/// Returns the last `lines` non-blank lines of the log; `None` if it has no such line.
+/// Returns the last non-blank lines of the log, at most `lines`; `None` without such lines.
 pub fn last(lines: usize) -> Option<String> {
     let text = messages().concat();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -34,7 +34,7 @@ impl Level {
     }
 }
 
-/// Priority of the least important lines that are written.
+/// The priority of the least important lines that are written.
 static SHOWN: AtomicU8 = AtomicU8::new(6);
 
 /// Sets the least important level that is written.
@@ -74,8 +74,7 @@ fn write(level: Level, text: &str) {
     }
 }
 
-/// Writes an event to standard output, even a warning or an error, if its level is written at all. Used for the events
-/// that a command exists to report.
+/// Writes an event to standard output, even a warning or an error, for events that a command exists to report.
 pub fn output(level: Level, text: &str) {
     let mut to = std::io::stdout().lock();
     if is_shown(level) {
@@ -94,7 +93,7 @@ fn lines(level: Level, is_journal: bool, text: &str) -> String {
     printable(text).lines().map(|line| format!("{priority}{line}\n")).collect()
 }
 
-/// Returns whether a file is the stream to journald: `JOURNAL_STREAM` has its device and inode.
+/// Returns whether a file is the stream to journald.
 fn is_journal(file: &impl AsFd) -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(file).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))

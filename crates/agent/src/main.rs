@@ -1,5 +1,4 @@
-//! The program `thalweg-agent`. All of its code is in the library, so a static and a dynamic build differ only in
-//! linking.
+//! The program `thalweg-agent`, whose code is in the library.
 
 use std::process::ExitCode;
 

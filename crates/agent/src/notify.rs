@@ -3,8 +3,7 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Notifies the service manager that startup is complete. Failures are ignored: systemd then waits until the start
-/// timeout of the unit.
+/// Notifies the service manager that startup is complete. Ignores failures.
 pub fn ready() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let Some(socket) = socket.to_str() else { return };

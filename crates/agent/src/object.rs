@@ -1,11 +1,11 @@
-//! Opens and loads compiled BPF programs. Errors include messages of libbpf and the kernel.
+//! Opens and loads compiled BPF programs.
 
 use crate::libbpf_log;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Maximum number of lines of the log in an error of [`load`]: the last ones, which contain the verifier's reason.
+/// Maximum number of the log's last lines in an error of [`load`]. The verifier's reason is at the end.
 const SHOWN_LINES: usize = 12;
 
 /// Opens a compiled BPF object. `place` is its name in errors.
@@ -36,7 +36,7 @@ pub fn broken(place: &str, found: String) -> Problem {
     )
 }
 
-/// Loads the programs, which the kernel verifies.
+/// Loads the programs into the kernel.
 ///
 /// # Errors
 /// If the kernel rejects them.

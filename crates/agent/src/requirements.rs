@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use thalweg_store::{Problem, Shortage, raise_open_files};
 
-/// The oldest kernel that the programs support and are tested on.
+/// The oldest supported kernel.
 const FLOOR: (u32, u32) = (6, 1);
 
 /// Path of the kernel's type information.
@@ -14,10 +14,10 @@ pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 /// A capability of a process (capabilities(7)): its name and number.
 pub type Right = (&'static str, u32);
 
-/// Permits registering algorithms, and attaching programs to the connections of a cgroup.
+/// Permits registering algorithms and attaching programs to a cgroup.
 pub const NET_ADMIN: Right = ("CAP_NET_ADMIN", 12);
 
-/// Implies all capabilities that eBPF needs.
+/// Accepted by bpf(2) in place of the others; permits opening BPF objects by id.
 pub const SYS_ADMIN: Right = ("CAP_SYS_ADMIN", 21);
 
 /// Permits programs that read kernel structures.
@@ -26,11 +26,10 @@ pub const PERFMON: Right = ("CAP_PERFMON", 38);
 /// Permits loading programs and creating maps.
 pub const BPF: Right = ("CAP_BPF", 39);
 
-/// Number of files that `record` and `tune` open in addition to inherited ones: maps, programs, type information,
-/// records, sockets, and some clients and network namespaces.
+/// Number of files that `record` and `tune` need in addition to open ones.
 pub const FILES_OF_RECORDER: u64 = 56;
 
-/// Number of files that `cc` opens to load an algorithm or to list the existing ones.
+/// Number of files that `cc` needs in addition to open ones.
 pub const FILES_OF_CC: u64 = 28;
 
 /// Raises the limit of open files as far as this process may, and checks that it is high enough.
@@ -51,7 +50,7 @@ pub fn check_files(needed: u64) -> Result<(), Problem> {
     ))
 }
 
-/// Returns the number of open files; at least 3, even if no file descriptor is left to count them.
+/// Returns the number of open files; at least 3, also if no file descriptor is left to count them.
 fn open_files() -> u64 {
     let count = fs::read_dir("/proc/self/fd").map_or(0, |files| files.count().saturating_sub(1));
     (count as u64).max(3)
@@ -60,7 +59,7 @@ fn open_files() -> u64 {
 /// Checks the kernel's version.
 ///
 /// # Errors
-/// If the kernel is older than the oldest supported one.
+/// If it is too old.
 pub fn check_version() -> Result<(), Problem> {
     let release = release();
     match version(&release) {
@@ -89,7 +88,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 /// Checks that this process has one of the capabilities in each list, and is in the initial user namespace.
 ///
 /// # Errors
-/// If a capability is missing (for root, the error names it), or if the process is in another user namespace.
+/// If a capability is missing, or the process is in another user namespace.
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
     let missing =
         |found: &str, expected: &str, hint: &str| Problem::missing("no-right", "this process", found, expected, hint);
@@ -126,7 +125,7 @@ pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
 /// Reads the kernel's type information (BTF).
 ///
 /// # Errors
-/// If the kernel does not provide it, /sys is not mounted, or it cannot be parsed.
+/// If it is missing or cannot be parsed.
 pub fn read_btf() -> Result<Btf<'static>, Problem> {
     let missing = |found: String, hint: &str| {
         Problem::missing("no-btf", VMLINUX_BTF, found, "the kernel's type information (CONFIG_DEBUG_INFO_BTF)", hint)

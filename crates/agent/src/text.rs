@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Escapes the control characters of a text: names of cgroups, processes and files can contain escape sequences that
-/// control a terminal. Line breaks are kept.
+/// Escapes the control characters of a text, except line breaks: a name can contain escape sequences that control a
+/// terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_harmful = |letter: char| letter.is_control() && letter != '\n';
     if !text.contains(is_harmful) {

@@ -1,9 +1,7 @@
 //! The watchdog keeps the BPF programs of `tune` attached when the daemon dies: it is a process that holds their link.
 //!
-//! The daemon notifies the watchdog when it exits normally or detaches the programs. If the daemon dies without a
-//! notification, the watchdog waits for the grace time, in which the kernel continues to choose with the last
-//! probabilities. Then the watchdog exits, and the kernel unloads the programs, because nothing is pinned. A new daemon
-//! terminates the watchdog of a dead one and resumes from the saved state.
+//! If the daemon dies without a notification, the watchdog waits for the grace time, in which the kernel continues to
+//! choose with the last probabilities. Then it exits, and the kernel unloads the programs, because nothing is pinned.
 
 use crate::cc::holders::{Held, Holder, holders};
 use crate::signals::Signals;
@@ -22,13 +20,11 @@ use thalweg_store::Problem;
 /// Hidden command of the agent that runs a watchdog.
 pub const COMMAND: &str = "tune-keeper";
 
-/// Option with the control socket of the watchdog's agent.
 const SOCKET: &str = "--socket";
 
-/// Message of the daemon upon which the watchdog exits without waiting for the grace time.
+/// The daemon's notification.
 const WORD: &[u8] = b"end";
 
-/// Timeout for a watchdog to exit after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Handle of a running watchdog.
@@ -72,7 +68,7 @@ impl Watchdog {
     }
 }
 
-/// Dropped when the daemon exits normally or detaches the programs; the watchdog then exits too.
+/// Ends the watchdog.
 impl Drop for Watchdog {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
@@ -84,7 +80,7 @@ impl Drop for Watchdog {
 }
 
 /// Main function of the watchdog: holds the inherited link until the daemon closes its pipe, and for the grace time if
-/// the daemon sent no notification. SIGHUP, which makes agents reload their settings, is ignored.
+/// the daemon sent no notification. Ignores SIGHUP, which makes agents reload their settings.
 ///
 /// # Errors
 /// If SIGHUP cannot be ignored.
@@ -98,7 +94,7 @@ pub fn run(grace: Duration) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Terminates the watchdogs that hold a link, unless another process holds it too. Returns whether they released it.
+/// Terminates the watchdogs that hold a link, unless another process holds it, too. Returns whether they released it.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
     if holders.is_empty() || !holders.iter().all(is_watchdog) {
@@ -137,7 +133,7 @@ pub struct Orphan {
     pub program: u32,
 }
 
-/// Returns the watchdog of the agent with this control socket, if only watchdogs hold its link.
+/// Returns the watchdog of the agent with this control socket, if only watchdogs hold the link.
 pub fn orphan_of(socket: &Path) -> Option<Orphan> {
     let socket = absolute(socket);
     let processes = fs::read_dir("/proc").ok()?.flatten();

@@ -1,4 +1,4 @@
-//! `bbr3` in C returns the results in its vectors: arithmetic, filter, in-flight ring, and a connection step by step.
+//! `bbr3` in C returns the results in its vectors.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/cc/bbr3/test")
 }
 
-/// The algorithm, compiled once as an ordinary program, with warnings as errors.
+/// The algorithm, compiled as an ordinary program.
 static DRIVER: LazyLock<(TempDir, PathBuf)> = LazyLock::new(|| {
     let target = tempfile::tempdir().unwrap();
     let program = target.path().join("driver");

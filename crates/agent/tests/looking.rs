@@ -173,7 +173,6 @@ fn a_live_table_requires_a_terminal() {
     assert!(text(&done.stderr).contains("[no-terminal]") && text(&done.stderr).contains("top --once"), "{done:?}");
 }
 
-/// `top` running on a terminal.
 struct Screen {
     child: Child,
     keyboard: File,
@@ -219,7 +218,7 @@ impl Screen {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the exit, and returns the exit code and the standard error. The terminal settings must be restored.
+    /// Waits for the exit, checks the terminal settings, and returns the exit code and standard error.
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         assert!(self.takes_lines(), "the terminal was not put back");

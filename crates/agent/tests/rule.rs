@@ -1,5 +1,4 @@
-//! The rules of `bbr_cpu` and `bbr3` in C match the shared vectors. crates/cc tests the rule in Rust against the same
-//! file.
+//! The rules of `bbr_cpu` and `bbr3` in C match the vectors with which crates/cc is also tested.
 
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -13,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles the rule as an ordinary program, with warnings as errors.
+/// Compiles the rule as an ordinary program.
 fn driver(folder: &Path) -> PathBuf {
     let program = folder.join("rule_driver");
     let source = root().join("bpf/cc/cpu_rules/test/rule_driver.c");
@@ -26,7 +25,6 @@ fn driver(folder: &Path) -> PathBuf {
     program
 }
 
-/// Formats the numbers of an object as lines of names and values.
 fn lines(object: &Map<String, Value>) -> String {
     object.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
 }

@@ -1,6 +1,5 @@
-//! The decisions of `bbr_tuned` and `bbr_auto` in C match those of the simulator's `bbr` and `bbr_auto`: both are
-//! tested with the same vectors (the test of the simulator is in crates/cc). The simulator's BBR supplies the state of
-//! the kernel's BBR.
+//! The decisions of `bbr_tuned` and `bbr_auto` in C match the vectors with which crates/cc is also tested. The vectors
+//! supply the state of the kernel's BBR.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -12,7 +11,6 @@ use thalweg_cc::Word;
 
 type Values = BTreeMap<String, u64>;
 
-/// Value of a missing time.
 const NONE: u64 = u64::MAX;
 
 const PROBE_RTT: u64 = 3;
@@ -21,7 +19,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles the decisions as an ordinary program, with warnings as errors.
+/// Compiles the decisions as an ordinary program.
 fn driver(folder: &Path) -> PathBuf {
     let program = folder.join("tuned_driver");
     let source = root().join("bpf/cc/bbr_tuned/test/tuned_driver.c");
@@ -72,8 +70,7 @@ fn model(prefix: &str, words: &Values) -> String {
     members.map(|(member, word)| format!("{prefix}.{member} {}\n", words.get(word).unwrap_or(&0))).concat()
 }
 
-/// Formats the inputs of the decisions at a call. `before` is the state of BBR before the call; `arguments` and `after`
-/// are from the vectors.
+/// Formats the inputs of the decisions at a call. `before` and `after` are the states of BBR.
 fn input(before: &Values, arguments: &Values, after: &Values) -> String {
     let time = |name: &str| arguments.get(name).filter(|value| **value != NONE).map_or(0, |value| value / 1000);
     let get = |name: &str| arguments.get(name).copied().unwrap_or(0);
@@ -116,7 +113,6 @@ fn input(before: &Values, arguments: &Values, after: &Values) -> String {
         + &members.map(|(name, value)| format!("{name} {value}\n")).concat()
 }
 
-/// Expected result of a call.
 struct Expected {
     place: String,
     call: String,
@@ -125,25 +121,23 @@ struct Expected {
 }
 
 impl Expected {
-    /// Compares the output of the program with the expected result.
     fn check(&self, values: &Values) {
         let Expected { place, before, after, .. } = self;
         let mode = |words: &Values| words.get("mode").copied().unwrap_or(0);
         for (name, value) in values {
             let expected = match name.as_str() {
                 "pacing_rate" => after[name] / 8,
-                // BBR keeps the time of the last ProbeRTT after it has left the mode.
+                // BBR keeps this time after it has left ProbeRTT.
                 "probe_rtt_done_stamp" if mode(after) != PROBE_RTT => continue,
                 // Only ProbeBW has phases.
                 "cycle_idx" if mode(after) != 2 => continue,
                 "is_due" => u64::from(mode(before) == PROBE_RTT && mode(after) != PROBE_RTT),
-                // The kernel's BBR enters ProbeRTT when the minimum RTT has expired, unless it has just restarted from
-                // idle.
+                // BBR enters ProbeRTT when the minimum RTT has expired, unless it has just restarted from idle.
                 "is_expired" if mode(before) == PROBE_RTT || before["idle_restart"] == 1 => continue,
                 "is_expired" => u64::from(mode(after) == PROBE_RTT),
                 _ => after[name],
             };
-            // BBR may leave ProbeRTT up to a round trip after that is due.
+            // BBR may leave ProbeRTT after that is due.
             if name == "is_due" && expected == 0 {
                 continue;
             }
@@ -152,7 +146,6 @@ impl Expected {
     }
 }
 
-/// Returns the input of the program, and the expected output.
 fn script(vectors: &str) -> (String, Vec<Expected>) {
     let (mut input_text, mut expected) = (String::new(), Vec::new());
     let (mut case, mut cc, mut arguments, mut before) = (String::new(), "", Values::new(), Values::new());

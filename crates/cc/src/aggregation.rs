@@ -1,10 +1,9 @@
 //! Estimates ACK aggregation, and extends cwnd by it.
 //!
-//! Wi-Fi, cellular links and receive offload delay ACKs and deliver them in bursts. With at most two BDPs in flight the
-//! sender would stall between bursts, so cwnd is extended by the largest excess. The excess of an aggregation epoch is
-//! the number of packets acknowledged beyond those that the estimated bandwidth delivers in that time, at most cwnd. An
-//! epoch restarts when ACKs arrive no faster than that bandwidth. The maximum is taken over 5 to 10 rounds; BBRv3 uses
-//! 1 to 2 until the pipe is full.
+//! Wi-Fi, cellular links and receive offload delay ACKs and deliver them in bursts, between which the sender would
+//! stall. So cwnd is extended by the largest excess: the number of packets acknowledged in an aggregation epoch beyond
+//! those that the estimated bandwidth delivers in that time, at most cwnd. An epoch restarts when ACKs arrive no faster
+//! than that bandwidth.
 
 use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span, Time};
@@ -50,7 +49,7 @@ impl Aggregation {
         }
     }
 
-    /// Handles an ACK at `now` that delivered `acked` packets, at least one, and has a valid rate sample.
+    /// Handles an ACK at `now` that delivered `acked` packets (at least one) and has a valid rate sample.
     pub fn update(&mut self, now: Time, acked: Packets, bw: Bandwidth, cwnd: Packets) {
         let mut expected = bw.packets_in(Span::from_micros(now.as_micros().saturating_sub(self.start.as_micros())));
         if self.acked <= expected || self.acked + acked >= Packets(RESET_AT) {
@@ -79,8 +78,7 @@ impl Aggregation {
         self.excess[0].max(self.excess[1])
     }
 
-    /// Returns the extension of cwnd at a bandwidth of `bw`: `gain` times the largest excess, at most 100 ms' worth at
-    /// `bw`.
+    /// Returns the extension of cwnd: `gain` times the largest excess, at most 100 ms' worth at `bw`.
     pub fn room(&self, bw: Bandwidth, gain: Gain) -> Packets {
         Packets((self.largest().0 * gain.raw()) >> 8).min(bw.packets_in(MAX_ROOM))
     }

@@ -20,7 +20,7 @@
 //! 2004): binary search increase, additive increase, slow start beyond W_max, fast convergence; behaviour of Linux 6.1
 //! (`tcp_bic`).
 //!
-//! Deviations from the paper, all of them Linux's:
+//! Linux's deviations from the paper:
 //! - The search goes a quarter of the way to W_max, not half; S_max is 16 and not 32; the smallest increment is 4 /
 //!   smooth_part and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
 //! - The growth is converted to a whole number of acknowledged segments per step, which is reused for up to 1/32 s
@@ -28,8 +28,7 @@
 //! - Without a W_max (before the first congestion and after a timeout) cwnd above low_window grows by at least 5 % per
 //!   round trip.
 //! - An ACK of several segments counts as several segments, in addition to the factor. The average starts at 2, and
-//!   integer rounding keeps it at 31/16 if every segment has its own ACK. So with most receivers growth is about twice
-//!   as fast as in the table.
+//!   integer rounding keeps it at 31/16 or above, even if every segment has its own ACK.
 //! - A timeout resets W_max.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `acks_per_step` (acknowledged
@@ -41,7 +40,7 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// The search covers 1/N of the distance per round trip: a quarter.
+/// The search covers 1/N of the distance per round trip.
 const SEARCH_DIVISOR: u64 = 4;
 
 /// An average of 1: the average number of segments per ACK is in 16ths.
@@ -50,7 +49,7 @@ const RATIO_UNIT: u64 = 16;
 /// While cwnd does not change, a result is reused for 1/N s, in whole ticks.
 const REFRESHES_PER_SECOND: u64 = 32;
 
-/// Maximum number of segments per step without a W_max: 5 % per round trip.
+/// Maximum number of segments per step without a W_max, which is 5 % per round trip.
 const MAX_FIRST_STEP: u64 = 20;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -184,8 +183,7 @@ fn steps_below(settings: &Settings, cwnd: u64, missing: u64) -> u64 {
     }
 }
 
-/// Returns the segments per step above W_max, which cwnd exceeds by `excess` segments: growth is slow at first, then
-/// faster, then linear.
+/// Returns the segments per step above W_max, which cwnd exceeds by `excess` segments.
 fn steps_above(settings: &Settings, cwnd: u64, excess: u64) -> u64 {
     if excess < SEARCH_DIVISOR {
         cwnd * settings.smooth_part / SEARCH_DIVISOR

@@ -11,13 +11,12 @@ pub enum CaState {
     /// No sign of congestion or loss.
     #[default]
     Open,
-    /// Segments were acknowledged out of order, or retransmissions are outstanding; none counts as lost.
+    /// Segments were acknowledged out of order, or retransmissions are outstanding.
     Disorder,
     /// cwnd is being reduced without retransmissions: after an ECN mark, or after a loss that a loss probe (TLP)
     /// repaired.
     Cwr,
-    /// A loss was detected by acknowledgements or by RACK's reordering timer; lost segments are being retransmitted
-    /// (fast recovery).
+    /// A loss was detected, and lost segments are being retransmitted (fast recovery).
     Recovery,
     /// The retransmission timer has expired.
     Loss,
@@ -47,7 +46,7 @@ pub enum EcnFeedback {
     Accurate,
 }
 
-/// The variables that a controller sets. The connection owns them and passes them to the controller with every event.
+/// The variables that a controller sets. The connection owns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window: maximum number of segments in flight. At least 1.
@@ -56,8 +55,8 @@ pub struct Window {
     pub ssthresh: Packets,
     /// Pacing rate, which also sizes bursts. The connection sets it unless the controller [paces](Controller::paces).
     pub pacing_rate: Rate,
-    /// Set by a controller that keeps the window small intentionally: segments sent until the data now in flight is
-    /// delivered then count as application-limited. The connection clears it.
+    /// Set by a controller that keeps the window small intentionally. The connection clears it, and treats the segments
+    /// sent until the data now in flight is delivered as application-limited.
     pub is_held_back: bool,
 }
 
@@ -73,7 +72,7 @@ impl Window {
 pub struct Conn {
     /// The time of the event.
     pub now: Time,
-    /// The time of the event on the coarse clock, whose origin may differ from that of [`Conn::now`].
+    /// The time of the event on the coarse clock, whose origin may differ from that of `now`.
     pub jiffies: Jiffies,
     /// Tick rate of the coarse clock.
     pub hz: Hz,
@@ -83,14 +82,13 @@ pub struct Conn {
     pub state: CaState,
     /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
     pub srtt: Option<Span>,
-    /// Smallest round-trip time within the window of the minimum filter (Linux: 5 minutes); `None` before the first
-    /// sample.
+    /// Smallest round-trip time within the window of the minimum filter (Linux: 5 minutes by default); `None` before
+    /// the first sample.
     pub min_rtt: Option<Span>,
     /// Segments sent that are neither acknowledged, selectively acknowledged nor deemed lost; retransmissions count,
     /// except that of a loss probe.
     pub inflight: Packets,
-    /// Segments delivered so far, by cumulative or selective acknowledgement. The SYN and duplicates reported by
-    /// D-SACKs count, as in Linux.
+    /// Segments delivered so far. The SYN and duplicates reported by D-SACKs count, as in Linux.
     pub delivered: Packets,
     /// Time at which the latest delivered segment was acknowledged, or at which data was last sent with nothing
     /// outstanding, if that is later.
@@ -101,7 +99,7 @@ pub struct Conn {
     /// Segments deemed lost so far.
     pub lost: Packets,
     /// Time at which data was last sent, on the coarse clock; before any data, the time at which the connection was
-    /// established. In [`Controller::on_transmit_start`], the time of the last transmission before the pause.
+    /// established. In [`Controller::on_transmit_start`], the transmission that is about to start does not count.
     pub last_sent_jiffies: Jiffies,
     /// Stream offset of the first unacknowledged byte.
     pub una_bytes: Bytes,
@@ -109,17 +107,16 @@ pub struct Conn {
     pub next_bytes: Bytes,
     /// Bytes sent so far, including retransmissions.
     pub bytes_sent: Bytes,
-    /// Whether cwnd, rather than the application or the receiver, limits the sender. In slow start: whether more than
+    /// Whether cwnd, rather than the application or the receiver, limits the sender. In slow start: also if more than
     /// half of cwnd was used.
     pub is_cwnd_limited: bool,
     /// Whether cwnd was fully used in the latest window, in slow start too (Linux: `tp->is_cwnd_limited`).
     pub is_cwnd_exhausted: bool,
     /// Whether the receiver's window has no space for another full-sized segment.
     pub is_receiver_limited: bool,
-    /// Whether segments sent now count as application-limited: from when the application, or the controller by
-    /// [`Window::is_held_back`], limits the sender until the data then in flight is delivered.
+    /// Whether segments sent now count as application-limited.
     pub is_app_limited: bool,
-    /// Whether segments are paced, at the request of the application or the controller.
+    /// Whether segments are paced.
     pub is_paced: bool,
     /// Earliest departure of the next segment under pacing; `now` or earlier if it may leave immediately.
     pub next_departure: Time,
@@ -141,8 +138,7 @@ pub struct RateSample {
     pub delivered_ce: Packets,
     /// [`Conn::inflight`] when that segment was sent, including its burst.
     pub inflight_at_send: Packets,
-    /// The longer of the send interval and the ACK interval. `None` if the sample is not usable: its interval is zero,
-    /// or shorter than the connection's smallest round-trip time.
+    /// The longer of the send interval and the ACK interval; `None` if the sample is not usable.
     pub interval: Option<Span>,
     /// Whether the sender was application-limited when that segment was sent.
     pub is_app_limited: bool,
@@ -175,12 +171,10 @@ pub struct Ack {
     pub lost: Packets,
     /// Segments in flight before this ACK.
     pub prior_inflight: Packets,
-    /// Round-trip time of the newest newly delivered segment by its send time; where retransmissions or earlier
-    /// selective acknowledgements rule that out, by the echoed timestamp, in whole milliseconds. `None` if neither is
-    /// possible.
+    /// Round-trip time of the newest newly delivered segment; where its send time cannot be used, from the echoed
+    /// timestamp, in whole milliseconds. `None` if neither is possible.
     pub rtt: Option<Span>,
-    /// Whether the receiver has probably delayed this ACK: it covers a single segment that is not full-sized, and
-    /// nothing else was delivered since that segment was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
+    /// Whether the receiver has probably delayed this ACK (Linux: FLAG_ACK_MAYBE_DELAYED).
     pub is_delayed: bool,
     /// Whether the ACK reports a mark.
     pub is_marked: bool,
@@ -191,7 +185,7 @@ pub struct Ack {
     pub rate: Option<RateSample>,
 }
 
-/// A congestion controller. It holds only its own state; the crate documentation describes the division of work.
+/// A congestion controller. The crate documentation describes the division of work.
 pub trait Controller: Debug + Send {
     /// Returns the name by which [`build`](crate::build) finds the controller.
     fn name(&self) -> &'static str;
@@ -207,7 +201,7 @@ pub trait Controller: Debug + Send {
         false
     }
 
-    /// Returns the ECN feedback that the controller requires, if any. Its connections then request ECN in any case.
+    /// Returns the ECN feedback that the controller requires, if any. Its connections then request ECN.
     fn needs_ecn(&self) -> Option<EcnFeedback> {
         None
     }
@@ -218,8 +212,7 @@ pub trait Controller: Debug + Send {
     }
 
     /// Whether the controller needs [`Controller::on_lost`]. For such a controller the connection also checks on ACKs
-    /// and timers, and not only when the application writes, whether the sender is application-limited, as the kernel
-    /// with BBRv3 does.
+    /// whether the sender is application-limited, as the kernel with BBRv3 does.
     fn watches_losses(&self) -> bool {
         false
     }
@@ -228,33 +221,30 @@ pub trait Controller: Debug + Send {
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Called when `packets` segments were acknowledged cumulatively, in any state; 0 for an ACK that acknowledges only
-    /// selectively, for which it is called only if `rtt` is known. `rtt` is [`Ack::rtt`]. Precedes
-    /// [`Controller::on_ack`] for the same ACK.
+    /// selectively. `rtt` is [`Ack::rtt`]. Precedes [`Controller::on_ack`] for the same ACK.
     fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
 
     /// Called for an ACK on which cwnd may be raised: it acknowledges data cumulatively, or selectively on a path with
-    /// strong reordering, and the state is neither Cwr nor Recovery. If the controller governs recovery, called for
-    /// every ACK that arrives while segments are outstanding, except one that a later ACK has overtaken. This includes
-    /// ACKs that neither deliver anything nor detect a loss: [`Ack::acked`] and [`Ack::lost`] are then 0, and
-    /// [`Ack::rate`] is `None`.
+    /// strong reordering, and the state is neither Cwr nor Recovery. If the controller governs recovery, also called
+    /// for other ACKs, including those that deliver nothing.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
 
     /// Returns the new ssthresh when a loss is detected. [`Conn::state`] is still the state before the loss.
     fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets;
 
-    /// Returns the new ssthresh when the receiver reports a mark outside of recovery. Called at most once per round
-    /// trip. By default a mark counts as a loss, as RFC 3168 requires.
+    /// Returns the new ssthresh when the receiver reports a mark outside of recovery. By default a mark counts as a
+    /// loss, as RFC 3168 requires.
     fn ssthresh_on_mark(&mut self, conn: &Conn, window: &Window) -> Packets {
         self.ssthresh(conn, window)
     }
 
-    /// Called when the retransmission timer has expired, after [`Controller::ssthresh`]. Neither is called if the timer
-    /// expires again without progress, or in Cwr or Recovery before the data of that reduction is acknowledged. May
-    /// change [`Window::ssthresh`]; cwnd still has the value before the timeout.
+    /// Called after [`Controller::ssthresh`] when the retransmission timer has expired; neither is called if the
+    /// timeout continues an earlier reduction. May change [`Window::ssthresh`]; cwnd still has the value before the
+    /// timeout.
     fn on_timeout(&mut self, _conn: &Conn, _window: &mut Window) {}
 
-    /// Called for each segment that is deemed lost, on an ACK or the expiry of a timer, before [`Controller::ssthresh`]
-    /// and [`Controller::on_ack`]; only if [`Controller::watches_losses`] is true.
+    /// Called for each segment that is deemed lost, before [`Controller::ssthresh`] and [`Controller::on_ack`]; only if
+    /// [`Controller::watches_losses`] is true.
     fn on_lost(&mut self, _conn: &Conn, _segment: &LostSegment, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Called when the retransmission of a loss probe has repaired a loss that nothing else had reported.
@@ -264,8 +254,7 @@ pub trait Controller: Debug + Send {
     /// Called before the state of recovery becomes `next`; [`Conn::state`] is still the previous state.
     fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// Called before a segment is sent with nothing in flight: the first one, one after a pause, or one while all
-    /// outstanding segments are deemed lost or selectively acknowledged.
+    /// Called before a segment is sent with nothing in flight ([`Conn::inflight`] is 0).
     fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// Returns the new cwnd when the reduction since the last [`Controller::ssthresh`] was spurious. `prior_cwnd` is
@@ -274,8 +263,7 @@ pub trait Controller: Debug + Send {
         window.cwnd.max(prior_cwnd)
     }
 
-    /// Returns the minimum number of segments in a burst; it applies where the connection's own rule (about a
-    /// millisecond's worth at the pacing rate) yields fewer.
+    /// Returns the minimum number of segments in a burst, which applies where the connection's own rule yields fewer.
     fn min_burst(&self, _window: &Window) -> Packets {
         Packets(2)
     }
@@ -290,12 +278,12 @@ pub trait Controller: Debug + Send {
         2
     }
 
-    /// Passes the values that only this controller has to `take`, by name, for the table `state`. They must not depend
-    /// on [`Conn::now`]: the simulator reads only connections that had an event since their last sample.
+    /// Passes the controller's own values to `take`, by name, for the table `state`. They must not depend on
+    /// [`Conn::now`]: the simulator reads only connections that had an event since their last sample.
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Passes the controller's state to `take` under Linux's names: the members of `struct bbr`, `struct bictcp` or
-    /// `struct dctcp`, and `snd_cwnd_cnt`, in their units, but not truncated to their width. Tests compare them with a
-    /// kernel's; members that currently have no meaning are omitted.
+    /// Passes the controller's state to `take` under the names of Linux's members (`struct bbr`, `struct bictcp` or
+    /// `struct dctcp`, and `snd_cwnd_cnt`), in their units, but not truncated to their width. Members that currently
+    /// have no meaning are omitted.
     fn kernel_words(&self, _take: &mut dyn FnMut(&'static str, u64)) {}
 }

@@ -10,16 +10,14 @@
 //! It is designed for queues that mark at a low threshold. The receiver must report which segments were marked
 //! ([`EcnFeedback::Dctcp`]).
 //!
-//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`). Replays of recorded Linux connections verify that both make
-//! the same decisions (`tests/lockstep`).
+//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`).
 //!
-//! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths
-//! that decays to zero once its decay per window would round to zero.
+//! Linux's deviations from RFC 8257: F counts segments instead of bytes; alpha is an integer in 1024ths that decays to
+//! zero once its decay per window would round to zero.
 //!
 //! Linux sends ECT(0); with `ect1`, which Linux does not have, segments are ECT(1), and an L4S queue serves them.
 //!
-//! An ACK that ends a window counts towards that window, as in Linux 6.1.192 and since 6.15. Earlier releases count the
-//! data that it delivers in order towards the next window.
+//! An ACK that ends a window counts towards that window, as in Linux since 6.15.
 //!
 //! Reported: `alpha`, from 0 to 1.
 
@@ -134,7 +132,7 @@ impl Controller for Dctcp {
         self.increase.on_ack(conn, ack, window);
     }
 
-    // Linux calls `ssthresh` after marks and losses alike; the events below then halve the window for a loss.
+    // As in Linux, called after marks and losses alike; the events below then halve the window for a loss.
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.increase.reset();
         self.prior_cwnd = window.cwnd;

@@ -1,7 +1,7 @@
 //! The fixed-point arithmetic of BBR, with the units of Linux.
 //!
-//! A bandwidth is in packets per microsecond, in units of 2^-24 (from 0.7 kbit/s to 3 Tbit/s with packets of 1500
-//! bytes); a gain is in units of 1/256. Products have 64 or 128 bits, so that they do not wrap.
+//! A bandwidth is in packets per microsecond, in units of 2^-24; a gain is in units of 1/256. Products have 64 or 128
+//! bits, so that they do not wrap.
 
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
@@ -24,7 +24,7 @@ impl Gain {
     pub const STARTUP: Gain = Gain(256 * 2885 / 1000 + 1);
     /// ln 2 / 2: drains the queue of Startup's last round in one round.
     pub const DRAIN: Gain = Gain(256 * 1000 / 2885);
-    /// 1.25: minimum growth of the bandwidth per round; after three rounds with less, the pipe counts as full.
+    /// 1.25: the growth of the bandwidth per round below which the pipe may be full.
     pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
 
     /// Returns the gain of `value` hundredths, rounded down.
@@ -75,7 +75,7 @@ impl Bandwidth {
     pub const SMALLEST: Bandwidth = Bandwidth(1);
 
     /// Returns the bandwidth that carries `packets` in `span`, which is at least a microsecond. The result is limited
-    /// to the range of the type and is at least [`SMALLEST`](Self::SMALLEST).
+    /// to the range of the type and at least [`SMALLEST`](Self::SMALLEST).
     pub fn of(packets: Packets, span: Span) -> Bandwidth {
         let value = (u128::from(packets.0) << BANDWIDTH_SHIFT) / u128::from(span.as_micros());
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))

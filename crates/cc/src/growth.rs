@@ -1,7 +1,7 @@
 //! Slow start and additive increase, shared by the controllers that use them.
 //!
 //! Source: RFC 5681, section 3.1, counted in segments instead of bytes as Linux does (appropriate byte counting, RFC
-//! 3465, without its limit: an ACK that covers ten segments counts as ten).
+//! 3465, without its limit).
 
 use crate::{Ack, Conn, Window};
 use thalweg_units::Packets;
@@ -34,8 +34,8 @@ pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     acked.saturating_sub(used)
 }
 
-/// Applies slow start if cwnd limits the sender, and returns the ACK's segments that remain for congestion avoidance;
-/// `None` if none remain or cwnd does not limit the sender.
+/// Applies slow start, and returns the ACK's segments that remain for congestion avoidance; `None` if none remain or
+/// cwnd does not limit the sender.
 #[inline]
 pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> Option<Packets> {
     if !conn.is_cwnd_limited {
@@ -55,7 +55,7 @@ pub(crate) struct AdditiveIncrease {
 }
 
 impl AdditiveIncrease {
-    /// Adds `acked` acknowledged segments; cwnd grows by one every `per_step` segments, which is at least 1.
+    /// Adds `acked` acknowledged segments; cwnd grows by one every `per_step` segments (at least 1).
     pub fn grow(&mut self, window: &mut Window, per_step: Packets, acked: Packets) {
         // Credit from a time with a higher N counts for at most one step, so that cwnd does not jump when N falls.
         if self.credit >= per_step {
@@ -80,7 +80,7 @@ impl AdditiveIncrease {
         self.credit
     }
 
-    /// Resets the credit on congestion.
+    /// Resets the credit.
     pub fn reset(&mut self) {
         self.credit = Packets::ZERO;
     }

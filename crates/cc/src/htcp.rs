@@ -17,9 +17,9 @@
 //! Sources: Leith, draft-leith-tcp-htcp-06 (increase function, adaptive backoff and its reset, RTT scaling); Leith and
 //! Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); behaviour of Linux 6.1 (`tcp_htcp`).
 //!
-//! Deviations from the draft, all of them Linux's:
+//! Linux's deviations from the draft:
 //! - Time is counted in jiffies, round-trip times included. alpha and beta are integers in 128ths; f(D) and the scaled
-//!   f(D) are whole numbers, the latter at least 1. So alpha is never below 2 (1 - beta).
+//!   f(D) are whole numbers, the latter at least 1.
 //! - beta is adaptive only from the second congestion on after a reset, and only where RTT_min is above 10 ms.
 //! - RTT_max rises only in state Open, and ignores samples that exceed it by more than 20 ms. Every congestion reduces
 //!   its distance from RTT_min by 5 %.
@@ -27,9 +27,8 @@
 //! - In congestion avoidance, cwnd grows by one per ACK at most, and alpha is updated only at these steps and at
 //!   congestion. Segments acknowledged by the ACK that raises cwnd do not count towards the next step.
 //!
-//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 132 s after the latest congestion
-//! with a tick of 1 ms. The first throughput measurement has no start time and counts as 0; Linux uses time 0 of its
-//! clock as the start.
+//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do. The first throughput measurement
+//! has no start time and counts as 0; Linux uses time 0 of its clock as the start.
 //!
 //! Reported: `alpha` (segments per round trip), `beta`, `min_rtt_ticks` and `max_rtt_ticks` (in jiffies; 0 before the
 //! first sample), `max_throughput_pps` (largest of the epoch, in segments per second).
@@ -53,7 +52,7 @@ const SHORT_RTT: Span = Span::from_millis(10);
 /// Samples that exceed RTT_max by more than this do not raise it.
 const MAX_RTT_STEP: Span = Span::from_millis(20);
 
-/// Number of round trips after congestion during which the largest throughput of the epoch restarts.
+/// Number of round trips after congestion during which a measurement replaces the epoch's largest throughput.
 const SETTLING_ROUNDS: u64 = 3;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -84,7 +83,7 @@ pub(crate) struct Htcp {
     alpha: u64,
     /// 128 times the factor by which congestion multiplies the window.
     beta: u64,
-    /// Whether the next congestion may adapt beta, which requires an earlier congestion since the last reset.
+    /// Whether beta may adapt at the next congestion, which requires an earlier congestion since the last reset.
     is_adaptive: bool,
     /// Segments that the latest ACK in state Open acknowledged; 1 after congestion avoidance has used the number.
     acked: u64,
@@ -94,7 +93,6 @@ pub(crate) struct Htcp {
     min_rtt: Option<Jiffies>,
     /// Largest round-trip time, which decays at each congestion.
     max_rtt: Jiffies,
-    /// Start of the epoch.
     epoch_start: Jiffies,
     /// State before the latest reduction, kept for an undo.
     before: Option<Before>,
@@ -144,8 +142,8 @@ impl Throughput {
         self.restart(now);
     }
 
-    /// Called at congestion. Returns whether the largest throughput differs by more than a fifth from that of the
-    /// previous epoch.
+    /// Returns whether the largest throughput differs by more than a fifth from that of the previous epoch, and stores
+    /// it for the next call.
     fn has_changed(&mut self) -> bool {
         let previous = std::mem::replace(&mut self.previous_max, self.max);
         let expected = previous.saturating_mul(4)..=previous.saturating_mul(6);
@@ -183,7 +181,7 @@ impl Htcp {
         }
     }
 
-    /// Measures the throughput over about a window and at least a round trip. The ACK has acknowledged `packets`.
+    /// Measures the throughput over about a window and at least a round trip.
     fn sample_throughput(&mut self, conn: &Conn, packets: Packets, cwnd: Packets) {
         if !matches!(conn.state, CaState::Open | CaState::Disorder) {
             self.throughput.restart(conn.jiffies);
@@ -200,7 +198,7 @@ impl Htcp {
         }
     }
 
-    /// Updates beta by adaptive backoff, and resets it when the throughput has changed.
+    /// Updates beta by adaptive backoff, or resets it when the throughput has changed.
     fn update_beta(&mut self, hz: Hz) {
         if self.is_bandwidth_watched && self.throughput.has_changed() {
             self.beta = BETA_MIN;
@@ -220,7 +218,6 @@ impl Htcp {
     fn update_alpha(&mut self, now: Jiffies, hz: Hz) {
         let second = u64::from(hz.0);
         let beyond = now.since(self.epoch_start).0.saturating_sub(second);
-        // The square is below 2^64 for the first 99 days of an epoch.
         let half = beyond / 2;
         let mut factor = 1 + (10 * beyond + half.saturating_mul(half) / second) / second;
         if let Some(min_rtt) = self.min_rtt.filter(|_| self.is_rtt_scaled) {

@@ -15,16 +15,16 @@
 //!
 //! alpha = k1 / (k2 + da) and beta = k3 + k4 da within their limits, where d1 = dm / 100, d2 = dm / 10, d3 = 8 dm / 10.
 //! Both are set once per round trip; below `win_thresh` segments they are Reno's. After a delay above d1, alpha reaches
-//! its maximum only after `theta` round trips below d1.
+//! its maximum only after `theta` round trips of at most d1.
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed
 //! Networks" (Performance Evaluation 65, 2008); behaviour of Linux 6.1 (`tcp_illinois`).
 //!
-//! Deviations from the paper, all of them Linux's:
+//! Linux's deviations from the paper:
 //! - alpha is an integer in 128ths and beta in 64ths; the largest alpha is 10, and the smallest 0.3.
 //! - Before the first round trip is over, alpha is 10.
 //! - A window that losses have reduced below ten segments grows by up to 10 / cwnd segments for each acknowledged
-//!   segment, more than in slow start, until a round trip below `win_thresh` is over.
+//!   segment, until a round trip below `win_thresh` is over.
 //! - Segments left over by the ACK that raises cwnd do not count towards the next step.
 //!
 //! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (the latest da, which is not computed below
@@ -76,7 +76,7 @@ pub(crate) struct Illinois {
     alpha: u64,
     /// 64 times the fraction by which congestion reduces the window.
     beta: u64,
-    /// Segments that the latest ACK acknowledged, until they are counted as credit.
+    /// Segments that the latest ACK acknowledged; 1 after congestion avoidance has used the number.
     acked: u64,
     /// Acknowledged segments that have not yet raised cwnd.
     credit: u64,
@@ -115,7 +115,7 @@ impl Delays {
         self.range.map_or(0, |(smallest, largest)| largest - smallest)
     }
 
-    /// Returns the average queueing delay of the round trip (da); `None` without samples.
+    /// Computes the average queueing delay of the round trip (da); `None` without samples.
     fn take_average(&mut self) -> Option<u64> {
         let (smallest, _) = self.range?;
         let average = self.sum.checked_div(self.count)?;
@@ -131,8 +131,7 @@ impl Delays {
 }
 
 impl Illinois {
-    /// Creates Illinois, which equals Reno below `win_thresh` and grows fastest after `theta` round trips with little
-    /// delay.
+    /// Creates Illinois with these parameters.
     pub fn new(win_thresh: Packets, theta: u64) -> Illinois {
         Illinois {
             win_thresh,

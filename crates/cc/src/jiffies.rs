@@ -1,8 +1,7 @@
-//! Linux's coarse clock for long times: jiffies.
+//! Linux's coarse clock: jiffies.
 //!
-//! CUBIC's curve, the 10 s window of BBR's minimum round-trip time and the 200 ms of ProbeRTT are measured with it, so
-//! decisions that depend on them change only at ticks. The number of ticks per second (`HZ`) is set when a kernel is
-//! built: 1000 and 250 are common; user-mode Linux uses 100.
+//! Decisions that depend on it change only at ticks. The number of ticks per second (`HZ`) is set when a kernel is
+//! built.
 
 use std::ops::Add;
 use thalweg_units::{Span, Time};
@@ -33,7 +32,7 @@ impl Hz {
     /// 1000 ticks per second: a tick of one millisecond.
     pub const MILLISECOND_TICK: Hz = Hz(1000);
 
-    /// Returns the tick at `time`, for a clock that started with the experiment.
+    /// Returns the tick at `time`, for a clock that starts at time 0.
     #[inline]
     pub fn at(self, time: Time) -> Jiffies {
         let (seconds, rest) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);

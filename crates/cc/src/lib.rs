@@ -1,11 +1,9 @@
 //! Congestion controllers.
 //!
 //! A controller decides how much data may be in flight, and at which rate it is sent. It receives events as structs and
-//! changes the connection's [`Window`]. It has no clock and no source of randomness of its own, and does not depend on
-//! its driver: the simulator, a replay of a recorded connection, or a test.
+//! changes the connection's [`Window`]. It has no clock and no source of randomness of its own.
 //!
-//! The division of work between connection and controller is that of Linux, so that the controllers make the same
-//! decisions as Linux:
+//! Connection and controller divide the work as in Linux:
 //!
 //! - The connection owns the window, detects losses, and is in one of five [`CaState`]s. While it is in `Recovery` or
 //!   `Cwr` it lowers cwnd by proportional rate reduction (RFC 6937), unless the controller

@@ -8,11 +8,11 @@
 //!
 //! The best sample is the result. The other two are the best of the later samples: when the best leaves the window, the
 //! second replaces it. To spread them over the window, a second sample is taken in its second quarter and a third in
-//! its second half, even if their values are low. The result is exact until the best sample leaves the window;
-//! afterwards it may be lower than the true maximum, but never lower than the newest sample.
+//! its second half, even if their values are low. Once a best sample has left the window, the result may be lower than
+//! the true maximum.
 //!
 //! Source: the windowed filter by Kathleen Nichols that Linux has in `lib/win_minmax.c`. The caller defines the unit of
-//! time (BBR: rounds).
+//! time.
 
 /// A windowed maximum over values of type `V`.
 #[derive(Clone, Copy, Debug)]

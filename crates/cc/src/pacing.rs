@@ -1,7 +1,7 @@
 //! BBR's pacing rate.
 //!
 //! It is the pacing gain times the bandwidth, less 1 % (draft-ietf-ccwg-bbr, 5.6.2). Until the pipe is full the rate
-//! never falls, because the first samples reflect the pauses of the initial window and not the path. The exception is
+//! does not fall, because the first samples reflect the pauses of the initial window and not the path. The exception is
 //! the first measured round-trip time, which replaces the initial assumption of 1 ms.
 
 use crate::fixed_point::{Bandwidth, Gain};
@@ -35,8 +35,7 @@ impl Pacing {
         window.pacing_rate = Bandwidth::of(window.cwnd, rtt).pacing_rate(conn.mss, self.startup_gain);
     }
 
-    /// Sets the pacing rate to `gain` times `bw`. Until the pipe is full, the rate only increases, except when the
-    /// first round-trip time becomes known.
+    /// Sets the pacing rate to `gain` times `bw`.
     pub fn set(&mut self, conn: &Conn, bw: Bandwidth, gain: Gain, is_pipe_full: bool, window: &mut Window) {
         let rate = bw.pacing_rate(conn.mss, gain);
         if !self.has_seen_rtt && conn.srtt.is_some() {

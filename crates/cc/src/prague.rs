@@ -20,9 +20,9 @@
 //! Source: draft-briscoe-iccrg-prague-congestion-control-04, whose sections are stated above; RFC 9331, section 4.3.
 //! Where the draft leaves a choice, the behaviour is that of the reference implementation for Linux (`tcp_prague`).
 //!
-//! Deviations: no fall-back for a classic AQM that marks (RFC 9331 asks for it where that is likely; it is off in the
-//! reference implementation), no smaller segments for small windows, no variation of the pacing rate, no paced
-//! chirping. The simulated receiver reports exact counts, so the fall-back to Reno without them is omitted.
+//! Deviations: no fall-back for a classic AQM that marks (RFC 9331 asks for it where that is likely), no smaller
+//! segments for small windows, no variation of the pacing rate, no paced chirping, no fall-back to Reno without
+//! accurate feedback.
 //!
 //! Reported: `alpha`, from 0 to 1, from the first reduction for a mark on; `cwnd_fraction_packets`, cwnd before it is
 //! rounded.
@@ -37,8 +37,8 @@ const GAIN: f64 = 1.0 / 16.0;
 const CWND_MIN: Packets = Packets(2);
 /// Minimum pacing rate, in bits per second.
 const RATE_MIN: f64 = 100_000.0;
-/// Bytes of headers of a segment. As in Linux, the rate counts complete packets and the pacer counts payload, so cwnd,
-/// and not the pacing rate, is the limit for windows above 2.
+/// Bytes of headers of a segment. As in Linux, the rate counts complete packets and the pacer counts payload, so that
+/// cwnd, and not the pacing rate, is the limit for windows above 2.
 const HEADERS: Bytes = Bytes(52);
 /// A burst lasts at most 2^-12 s at the pacing rate (2.5.2).
 const BURST_SHIFT: u32 = 12;
@@ -89,7 +89,6 @@ impl Settings {
     }
 }
 
-/// A reduction of cwnd.
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
     at: Time,

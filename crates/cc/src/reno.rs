@@ -10,8 +10,8 @@
 //! Source: RFC 5681. The connection handles recovery (NewReno, RFC 6582). `beta_ecn` is the milder reduction on ECN
 //! marks of RFC 8511 (ABE), which Linux does not have.
 //!
-//! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of the data in
-//! flight; cwnd grows only while it limits the sender (similar to RFC 7661).
+//! Linux's deviations from RFC 5681: cwnd counts segments; ssthresh is half of cwnd and not of the data in flight; cwnd
+//! grows only while it limits the sender (similar to RFC 7661).
 
 use crate::growth::{self, AdditiveIncrease, UNIT};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};

@@ -8,15 +8,15 @@
 //!   loss               ssthresh = max(cwnd / 2, 2)
 //! ```
 //!
-//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. A
-//! window with at most two samples is not evaluated; the ACK that ends it raises cwnd as in Reno. When the state
-//! becomes other than [`CaState::Open`], Vegas behaves as Reno until it is Open again or a segment is sent with nothing
-//! in flight.
+//! BaseRTT is the smallest round-trip time since a segment was last sent with nothing in flight, RTT the smallest of
+//! the window. A window with at most two samples is not evaluated; the ACK that ends it raises cwnd as in Reno. When
+//! the state becomes other than [`CaState::Open`], Vegas behaves as Reno until it is Open again or a segment is sent
+//! with nothing in flight.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (IEEE JSAC 13(8),
 //! 1995), section on congestion avoidance and modified slow start; behaviour of Linux 6.1 (`tcp_vegas`).
 //!
-//! Deviations from the paper, all of them Linux's:
+//! Linux's deviations from the paper:
 //! - Losses are detected and repaired as for the other controllers; there is no fine-grained retransmission timer.
 //! - Slow start doubles cwnd every round trip, not every other one.
 //! - The paper compares the rates cwnd / BaseRTT and (what was sent) / RTT, so that diff = cwnd (RTT - BaseRTT) / RTT.
@@ -25,8 +25,8 @@
 //! - BaseRTT is reset after an idle period.
 //! - ssthresh is kept at three quarters of cwnd or above.
 //!
-//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, at 43 ms of queue for 100,000
-//! segments. ssthresh is at least 2; with a cwnd of 2 Linux may set it to 1.
+//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do. ssthresh is at least 2; with a cwnd
+//! of 2 Linux may set it to 1.
 //!
 //! Reported: `base_rtt_us` (plus 1 us, as in Linux; 0 without a sample), `diff_packets` (the latest diff; 0 before the
 //! first).
@@ -84,7 +84,7 @@ pub(crate) struct Vegas {
     increase: AdditiveIncrease,
     /// Whether windows are evaluated; otherwise cwnd grows as in Reno.
     is_on: bool,
-    /// Smallest round-trip time since the connection was last idle, in microseconds plus one.
+    /// BaseRTT in microseconds plus one.
     base_rtt: Option<u64>,
     /// The window ends when the stream is acknowledged beyond this byte.
     window_end: Bytes,
@@ -125,7 +125,7 @@ impl Vegas {
         self.begin_window(conn);
     }
 
-    /// Adjusts cwnd at the end of a window. `rtt` and `base_rtt` are at least one.
+    /// Adjusts cwnd at the end of a window. `base_rtt` is at least one, and `rtt` at least `base_rtt`.
     fn adjust(&mut self, ack: &Ack, base_rtt: u64, rtt: u64, window: &mut Window) {
         let Thresholds { alpha, beta, gamma } = self.thresholds;
         self.diff = growth::scale(window.cwnd.0, rtt - base_rtt, base_rtt);

@@ -28,8 +28,7 @@ pub(crate) trait Wrapped: Controller {
     /// Linux's pacing gain of Startup in 256ths, with this version's rounding.
     const STARTUP_GAIN: u32;
 
-    /// Share of a BDP, in hundredths, below which the rule `paper` considers too few packets to be in flight. For
-    /// version 3 it is below the pacing gain of phase Down (0.9), so that this phase alone does not trigger the rule.
+    /// Share of a BDP, in hundredths, below which the rule `paper` considers too few packets to be in flight.
     const EXPECTED_PERCENT: u64;
 
     /// Stalls that cost at most 1/N of the time are left to BBR, whose probing compensates for them.

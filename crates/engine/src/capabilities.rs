@@ -1,5 +1,4 @@
-//! `thalweg-engine capabilities`: the capabilities of each engine on this machine, so that callers need no knowledge of
-//! particular engines.
+//! `thalweg-engine capabilities`: the capabilities of each engine on this machine.
 
 use crate::engine::{Controller, Engine, Lack};
 use crate::engines::ENGINES;

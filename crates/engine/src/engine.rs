@@ -16,7 +16,7 @@ pub enum Records {
     Capture,
 }
 
-/// Programs that `thalweg-engine shell` can run on the paths of an engine. Flows of programs are independent of this.
+/// Programs that `thalweg-engine shell` can run on the paths of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programs {
     /// No programs.

@@ -11,15 +11,14 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Open files that the program needs in addition to those of experiments: pipes, the journal, hosts, probes of the
-/// machine.
+/// Open files that the program needs in addition to those of experiments.
 const OPEN_FILES: u64 = 64;
 
 /// Open files of one running experiment: one per table, and its inputs.
 const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
 
 /// Raises the limit of open files as far as permitted, and returns the number of concurrent experiments that it
-/// permits, at least one. Hosts inherit the limit.
+/// permits, at least one.
 ///
 /// # Errors
 /// `too-few-descriptors`: the limit is too low for one experiment. This is checked first, because a probe of the

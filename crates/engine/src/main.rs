@@ -49,7 +49,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the capabilities of the engines with these names, or of all engines without names.
 fn capabilities(json: bool, names: &[String]) -> ExitCode {
     match machine::experiments_that_fit() {
         Ok(_) if json => print(&format!("{:#}\n", capabilities::json(names))),
@@ -61,7 +60,6 @@ fn capabilities(json: bool, names: &[String]) -> ExitCode {
     }
 }
 
-/// Prints the reasons why the engine of a plan cannot run it.
 fn check(plan: &Path) -> ExitCode {
     match check::refusals(plan) {
         Ok(refusals) => print(&format!("{refusals:#}\n")),
@@ -72,12 +70,10 @@ fn check(plan: &Path) -> ExitCode {
     }
 }
 
-/// Prints a problem on standard error.
 fn complain(problem: &Problem) {
     eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
 }
 
-/// Measures this machine for `window`, and prints the report.
 fn live(window: Duration) -> ExitCode {
     match thalweg_lab::live::look(window) {
         Ok(report) => print(&format!("{:#}\n", serde_json::to_value(&report).expect("plain values"))),
@@ -88,7 +84,6 @@ fn live(window: Duration) -> ExitCode {
     }
 }
 
-/// Simulates policies and prints the results.
 fn play(options: &arguments::Simulate) -> ExitCode {
     match policy_simulate::simulate(options) {
         Ok(result) => print(&format!("{result:#}\n")),

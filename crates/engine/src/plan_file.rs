@@ -70,7 +70,6 @@ fn bad(source: &str, key: &str, found: impl Into<String>, expected: impl Into<St
     }
 }
 
-/// Checks constraints that the types cannot express.
 fn check(plan: &Plan, source: &str) -> Result<(), Problem> {
     if plan.format != FORMAT {
         return Err(bad(source, "format", plan.format.to_string(), FORMAT.to_string()));
@@ -109,8 +108,8 @@ fn check_traces(experiment: &Experiment, plan: &Plan, key: &str, source: &str) -
     Ok(())
 }
 
-/// Checks the sweep keys of an experiment. They become columns: every file must have the same ones with the same types,
-/// and they must not collide with the other columns of flows.
+/// Sweep keys become columns: every file must have the same ones with the same types, and they must not collide with
+/// the other columns of flows.
 fn check_sweep(experiment: &Experiment, first: &Experiment, key: &str, source: &str) -> Result<(), Problem> {
     fn kinds(experiment: &Experiment) -> Vec<(&str, &str)> {
         let kind = |value: &SweepValue| match value {

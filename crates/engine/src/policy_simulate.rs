@@ -11,8 +11,7 @@ use thalweg_policy::simulate::{Contender, OUTCOMES, POPULATION, Score, Simulatio
 /// Version of the output format.
 const FORMAT: u32 = 1;
 
-/// Seeds of the worlds on which the settings of competing policies are tuned. They are separate from the evaluated
-/// worlds.
+/// Seeds of the worlds on which competing policies are tuned, separate from the evaluated ones.
 const TUNING: std::ops::RangeInclusive<u64> = 1_000_001..=1_000_020;
 
 /// Simulates the requested policies.

@@ -23,7 +23,6 @@ use thalweg_store::{Exit, ExperimentId, Problem, RunDirectory, RunFile};
 /// Default shell, if `SHELL` is not set.
 const SHELL: &str = "/bin/sh";
 
-/// File name of the server's output in the run directory.
 const SERVER_OUTPUT: &str = "server.log";
 
 /// Exit codes above this value encode a signal: 128 plus its number.
@@ -103,7 +102,6 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
     }
 }
 
-/// Requests received as signals.
 struct Signals {
     /// Ctrl-C, which is passed to the command once it is running.
     interrupted: Arc<AtomicBool>,
@@ -130,7 +128,6 @@ impl Signals {
     }
 }
 
-/// Returns the programs to run, with their environment.
 fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Order {
     let run = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
     let shell = || vec![std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into())];
@@ -170,8 +167,7 @@ fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Ord
     }
 }
 
-/// Sets the properties that a command in a guest cannot inherit: working directory and environment. The guest chooses
-/// the files for its output.
+/// Sets the properties that a command in a guest cannot inherit: working directory and environment.
 fn detach(order: &mut Order) {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     order.detached = Some(Detached { folder, output: Default::default() });
@@ -183,7 +179,6 @@ fn exit_code(outcome: &Outcome) -> Option<f64> {
     outcome.performance.measured.get(EXIT_CODE).copied()
 }
 
-/// Engine, run directory and outputs of a session.
 struct Place<'a> {
     engine: &'static dyn Engine,
     directory: &'a RunDirectory,
@@ -200,7 +195,6 @@ impl Place<'_> {
         &self.directory.run().plan.experiments[0]
     }
 
-    /// Runs the order, and writes its tables.
     fn run(&self, order: &Order, signals: &Signals) -> Result<Result<Outcome, Failure>, Problem> {
         let experiment = self.experiment();
         self.report(&EngineEvent::Started(self.id()))?;

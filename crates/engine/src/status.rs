@@ -1,8 +1,7 @@
-//! Shows the status of a session on the terminal: rate, queue and loss of the path, once per second.
+//! Shows the status of a session on the terminal.
 //!
 //! A command that writes to the terminal may use the full screen. Therefore, the status is the title of the terminal's
-//! window. It is a line of standard error if a command is given and standard output is not a terminal. It is omitted
-//! with `--quiet` and if standard error is not a terminal; the title also on terminals without one.
+//! window; it is a line of standard error if a command is given and standard output is not a terminal.
 
 use crate::arguments;
 use rustix::termios::isatty;
@@ -14,7 +13,6 @@ use thalweg_units::Rate;
 const SAVE: &str = "\x1b[22;2t";
 const RESTORE: &str = "\x1b[23;2t";
 
-/// Destination of the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nowhere,

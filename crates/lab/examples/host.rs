@@ -1,4 +1,4 @@
-//! The process `thalweg-engine host` on its own, for tests and examples of this crate.
+//! The process `thalweg-engine host` as a separate program, for tests and examples of this crate.
 
 use std::process::ExitCode;
 

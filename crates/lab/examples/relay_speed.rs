@@ -5,10 +5,9 @@
 //! target/release/examples/relay_speed RATE_MBPS SECONDS [reno|cubic|bbr] [fifo]     as root, or as an ordinary user
 //! ```
 //!
-//! It builds the network of an experiment, offloads off, with 5 ms in each direction and a buffer of 1000 packets, and
-//! lets iperf3 send through it for SECONDS, after a warm-up of one second. With several processors the endpoints run on
-//! the first and the relay on the last; `fifo` gives the relay SCHED_FIFO, which needs root. It prints the relay's
-//! event `configured`, goodput and retransmits as iperf3 has them, and what the relay measured of itself.
+//! It builds the network of an experiment, without offloads, and runs iperf3 through it for SECONDS, after a warm-up of
+//! one second. `fifo` gives the relay SCHED_FIFO, which needs root. It prints the relay's event `configured`, iperf3's
+//! goodput and retransmits, and the relay's measurements.
 
 use serde_json::{Value, json};
 use std::error::Error;
@@ -43,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let words = |text: &str| -> Vec<OsString> { text.split_whitespace().map(OsString::from).collect() };
     let mut server = network.spawn("receiver", &words("taskset -c 0 iperf3 -s -1 -J --forceflush"), false)?;
-    // iperf3 prints nothing when it is ready.
+    // iperf3 does not report when it is ready.
     std::thread::sleep(Duration::from_millis(500));
     let command = format!("taskset -c 0 iperf3 -c 10.77.0.2 -J -t {seconds} -O 1 -C {cc}");
     let mut client = network.spawn("sender", &words(&command), false)?;
@@ -63,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let result: Value = serde_json::from_str(&text)?;
     let goodput_bps = result["end"]["sum_received"]["bits_per_second"].as_f64().ok_or(text)?;
-    // 1448 bytes of data in each packet of 1500.
+    // A packet of 1500 bytes has 1448 bytes of data.
     println!(
         "goodput {:.0} Mbit/s, of IP packets {:.0} Mbit/s",
         goodput_bps / 1e6,

@@ -1,12 +1,11 @@
-//! Traffic for the tests of the relay. UDP packets are numbered, and carry their send time on the clock that all
-//! namespaces share.
+//! Traffic for the tests of the relay. UDP packets carry their number and send time.
 //!
 //! ```text
-//! relay_traffic receive PORT                     prints number and nanoseconds on the way of each
-//! relay_traffic echo PORT                        sends each back
+//! relay_traffic receive PORT                     prints number and delay in nanoseconds of each packet
+//! relay_traffic echo PORT                        sends each packet back
 //! relay_traffic send TO COUNT SIZE GAP_US        sends IP packets of this size
-//! relay_traffic ping TO COUNT                    sends one after another, prints the nanoseconds until each is back;
-//!                                                 one that does not come back is `lost`, and sent again up to 3 times
+//! relay_traffic ping TO COUNT                    sends one packet at a time, prints its round-trip time in
+//!                                                 nanoseconds, or `lost` before it is sent again, up to 3 times
 //! relay_traffic sink PORT                        accepts one TCP connection, prints the number of bytes received
 //! relay_traffic source TO BYTES                  sends bytes over TCP
 //! ```
@@ -17,7 +16,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 use thalweg_lab::clock::monotonic_ns;
 
-/// Number of times that an unanswered packet is sent again.
+/// Number of retransmissions of an unanswered packet.
 const TRIES: u32 = 3;
 
 /// Length of the headers of IPv4 and UDP in bytes.
@@ -46,8 +45,7 @@ fn say(text: &str) -> Outcome {
 
 fn receive(port: u16, is_echo: bool) -> Outcome {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
-    // 8 MiB, or the largest buffer that the system allows, so that no packet is dropped here while this process waits
-    // for the CPU.
+    // A large buffer, so that packets are not dropped here while this process waits for the CPU.
     rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 8 << 20)?;
     // The parent stops this program by closing its standard input.
     std::thread::spawn(|| {

@@ -28,8 +28,7 @@ pub(crate) fn keep(place: &Path, bytes: &[u8]) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
-/// Removes the files of a folder that have not been used for a week. A process that uses a removed file either has it
-/// open or creates it again.
+/// Removes the files of a folder that have not been used for [`FORGET`].
 pub(crate) fn forget(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {

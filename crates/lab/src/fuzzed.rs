@@ -1,4 +1,4 @@
-//! Parsers of this crate, for `fuzz/`: each accepts any bytes.
+//! Parsers of this crate, for `fuzz/`. They accept arbitrary bytes.
 
 use crate::{diag, relay, vm};
 

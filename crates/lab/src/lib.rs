@@ -8,11 +8,10 @@
 //!  traffic, diag          relay, or netem         traffic
 //! ```
 //!
-//! Engines with a real kernel differ only in where a host runs; the module [`protocol`] defines the commands to a host
-//! and its answers. A host is the process `thalweg-engine host` ([`host::serve`]); its role reads commands and writes
-//! events through [`stage`].
+//! A host is the process `thalweg-engine host` ([`host::serve`]). The module [`protocol`] defines the commands to it
+//! and its answers; its role reads commands and writes events through [`stage`].
 //!
-//! C functions are called only in files named `sys.rs`, behind safe functions; no other file has `unsafe` code.
+//! `unsafe` code is only in files named `sys.rs`, behind safe functions.
 
 mod algorithms;
 mod cache;

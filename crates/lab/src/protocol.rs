@@ -14,11 +14,11 @@
 //!                               ◄──        stopped {measured, untrustworthy}
 //! ```
 //!
-//! A host executes commands until its standard input ends, and then exits immediately, even within a command: hosts
-//! never outlive the engine. A host that cannot continue reports `failed` and exits. Rows of tables follow only after
+//! A host executes commands until its standard input ends, and then exits immediately, even within a command, so that
+//! it does not outlive the engine. A host that cannot continue reports `failed` and exits. Rows of tables follow after
 //! `stop`, so that reporting them takes no time from the experiment; their times are relative to the start.
 //!
-//! The protocol does not depend on namespaces: the same lines are sent over a pipe or a guest's serial port.
+//! The same lines are sent over a pipe or a guest's serial port.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -35,14 +35,14 @@ use thalweg_units::Span;
 pub enum Command {
     /// Prepare the experiment, without sending.
     Configure(Box<Configuration>),
-    /// Report the time of the host's clock, before the start or after the end: hosts in guests have separate clocks.
+    /// Report the time of the host's clock: hosts in guests have separate clocks.
     Clock,
     /// Start the experiment.
     Start {
         /// Reading of the host's CLOCK_MONOTONIC that is time zero; `None` if time zero is the receipt of this command.
         at_monotonic_ns: Option<u64>,
     },
-    /// A flow of another host is complete: flows that repeat until its end open no more connections.
+    /// A flow of another host is complete, so flows that repeat until its end open no more connections.
     Over {
         /// Name of the flow.
         flow: String,
@@ -67,7 +67,7 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// A host at an end of the path, which may open connections and send, and accept connections and discard the data.
+    /// A host at an end of the path, which may send and receive data.
     End {
         /// Name of the host in the scenario.
         host: String,
@@ -80,7 +80,7 @@ pub enum Role {
         /// TCP port for listening and connecting; UDP uses the same number.
         port: u16,
     },
-    /// A relay, which carries packets between its interfaces through emulated links.
+    /// A relay, which carries packets through emulated links.
     Relay {
         /// Interfaces towards senders.
         senders: Vec<Port>,
@@ -91,7 +91,7 @@ pub enum Role {
         /// File for the capture of the packets offered to the links; `None` without a capture.
         capture: Option<PathBuf>,
     },
-    /// A host that runs the programs of flows, in the same namespace or guest as another host.
+    /// A host that runs the programs of flows.
     Programs {
         /// Flows whose servers it runs, and the address of this host.
         serves: Vec<Outgoing>,
@@ -99,8 +99,7 @@ pub enum Role {
         runs: Vec<Outgoing>,
         /// Folder for the output of the programs.
         folder: PathBuf,
-        /// Whether the host is in a guest. A guest exits without writing files to the machine, so the host writes them
-        /// before it answers `stop`.
+        /// Whether the host is in a guest, whose cached files must be flushed before it exits.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         in_guest: bool,
     },
@@ -118,7 +117,7 @@ pub enum Role {
         /// Address of the receiver.
         receiver: IpAddr,
     },
-    /// A router whose kernel carries packets through queue disciplines; it reads counters and changes the links.
+    /// A router whose kernel carries packets through queue disciplines.
     Qdiscs {
         /// Counters to read, and scheduled changes.
         watch: Qdiscs,
@@ -174,7 +173,7 @@ pub struct Port {
     pub mac: [u8; 6],
     /// Name of the host in the scenario.
     pub host: String,
-    /// RTT of the host's flows beyond that of the path; half of it in each direction.
+    /// RTT of the host's flows beyond that of the path.
     pub extra_rtt: Span,
 }
 
@@ -182,7 +181,7 @@ pub struct Port {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdiscs {
-    /// Queue disciplines of the forward link, whose counters are rows of `queue`.
+    /// Queue disciplines of the forward link.
     pub forward: Option<Qdisc>,
     /// Queue disciplines of the reverse link.
     pub reverse: Option<Qdisc>,
@@ -194,8 +193,7 @@ pub struct Qdiscs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
-    /// Interface and handle (`"1:"`) of the discipline with the queue, whose backlog, drops, marks and sent packets are
-    /// read.
+    /// Interface and handle (`"1:"`) of the discipline with the queue.
     pub queue: (String, String),
     /// Interface and handle of the netem in front of it, whose drops are random losses.
     pub loss: Option<(String, String)>,
@@ -244,7 +242,7 @@ pub enum HostEvent {
     Metered(Box<Metered>),
     /// Sample of a program's connection, in the direction of the data.
     MeterSample(Box<MeterSample>),
-    /// State of the path during a session, every second.
+    /// State of the path during a session.
     Status(Box<StatusReport>),
     /// Result of a connection of a session.
     Connection(Box<ConnectionReport>),
@@ -252,7 +250,7 @@ pub enum HostEvent {
     Label(Box<FlowLabel>),
     /// End of the results: only `clock` events follow.
     Stopped {
-        /// The host's measurements of itself, by names that include their units, such as `relay_lateness_p99_us`.
+        /// The host's measurements of itself, by names that include their units.
         measured: BTreeMap<String, f64>,
         /// Reasons why the experiment is untrustworthy.
         untrustworthy: Vec<String>,
@@ -279,8 +277,8 @@ pub struct StatusReport {
     pub t_us: u64,
     /// Rate of IP packets that left the path, towards the receiver and towards the sender.
     pub rate_bps: [u64; 2],
-    /// Queueing delay of the direction that carried more: its mean one-way delay above the smallest one so far; `None`
-    /// if no delay was measured.
+    /// Mean one-way delay above the smallest one so far, in the direction that carried more; `None` if no delay was
+    /// measured.
     pub queue_us: Option<f64>,
     /// Share of packets that were lost in that direction; `None` if no packet entered it.
     pub loss_percent: Option<f64>,
@@ -418,11 +416,11 @@ pub struct Metered {
     pub segments: u64,
     /// Retransmissions among these; `None` for UDP.
     pub retransmits: Option<u64>,
-    /// Packets that entered the path and never left it.
+    /// Packets that were lost on the path.
     pub lost_packets: u64,
     /// Largest payload of a packet.
     pub max_payload_bytes: u64,
-    /// Number of packets whose one-way delay is known; the following three statistics cover these.
+    /// Number of packets whose one-way delay is known.
     pub delayed_packets: u64,
     /// Smallest one-way delay.
     pub delay_min_us: Option<f64>,

@@ -62,8 +62,7 @@ mod tests {
         let realtime = clock_gettime(ClockId::Realtime);
         let after = monotonic_ns();
         let stamp = stamps.monotonic_ns(realtime.tv_sec as u64 * 1_000_000_000 + realtime.tv_nsec as u64);
-        // The error of a measurement is at most half of its duration, which is microseconds unless it was interrupted
-        // five times.
+        // The error of a measurement is at most half of its duration, which is microseconds without interruptions.
         assert!((before - 1_000_000..=after + 1_000_000).contains(&stamp), "{before} {stamp} {after}");
     }
 }

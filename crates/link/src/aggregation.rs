@@ -2,8 +2,7 @@
 //! DOCSIS.
 //!
 //! A packet without a pending opportunity schedules one, `interval` later. All packets that are ready by then depart at
-//! that instant, until `max_bytes` are reached; the others wait for another interval. netem's `slot interval interval
-//! bytes max_bytes` behaves the same.
+//! that instant, until `max_bytes` are reached; the others wait for another interval (like netem's `slot`).
 
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Span, Time};
@@ -13,7 +12,6 @@ use thalweg_units::{Bytes, Span, Time};
 pub(crate) struct Aggregation {
     interval: Span,
     max_bytes: Option<i128>,
-    /// The latest opportunity.
     opportunity: Option<Time>,
     /// Bytes left in that opportunity.
     left: i128,

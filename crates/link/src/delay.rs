@@ -1,17 +1,13 @@
 //! Propagation: delay, jitter, and packets that are held back.
 //!
-//! A packet that leaves the capacity at `t` gets a *due* time, which sets its position in the order of packets:
-//! `t + delay + U(0, jitter)`, or the due time of the previous packet if that is later. It arrives at its due time
-//! (with aggregation: at its opportunity) plus an *offset*: the extra delay of its flow, and `reorder_delay` if it is
-//! held back. Due times never decrease, so packets with the same offset never overtake one another, and a packet that
-//! is held back does not delay the others. If the spacing of packets is shorter than the jitter, many are delayed by an
-//! earlier one, and the mean delay exceeds `delay + jitter / 2`.
+//! A packet that leaves the capacity at `t` gets a *due* time, which sets its position in the order of packets: `t +
+//! delay + U(0, jitter)`, or the due time of the previous packet if that is later. It arrives at its due time (with
+//! aggregation: at its opportunity) plus an *offset*: the extra delay of its flow, and `reorder_delay` if it is held
+//! back. Packets with the same offset do not overtake one another. If the spacing of packets is shorter than the
+//! jitter, the mean delay exceeds `delay + jitter / 2`.
 //!
 //! If a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets may
 //! overtake one another, as with netem's jitter.
-//!
-//! netem's `reorder` does the opposite: it sends a few packets without delay, ahead of all packets in flight. A second
-//! path or a link-layer retransmission holds a few packets back, as modelled here.
 
 use crate::error::{LinkError, probability};
 use crate::packet::Packet;
@@ -90,13 +86,11 @@ const HINTS: usize = 64;
 
 /// Packets in propagation.
 ///
-/// Packets with the same offset share a ring buffer, a lane. There is one lane for each offset in use, and most links
-/// use one offset. A heap holds the head of each lane. Packets with the same arrival time arrive in the order of
-/// `push`.
+/// Packets with the same offset share a ring buffer, a lane. A heap holds the head of each lane. Packets with the same
+/// arrival time arrive in the order of `push`.
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
     lanes: Vec<Lane<P>>,
-    /// The lane of each offset.
     lane_of: BTreeMap<Span, usize>,
     /// Cache of `lane_of`: for each hash of an offset, the lane that was last used.
     hints: [usize; HINTS],
@@ -121,7 +115,6 @@ struct Flying<P> {
     packet: P,
 }
 
-/// The first packet of a lane.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     /// Arrival and number as one integer, which compares without a branch.
@@ -240,7 +233,7 @@ impl<P: Packet> DelayLine<P> {
         Packets(self.pushed - self.popped)
     }
 
-    /// Returns the index of the lane for an offset: its own, else an empty one (which has no state), else a new one.
+    /// Returns the index of the lane for an offset.
     fn lane(&mut self, offset: Span) -> usize {
         // Offsets are often round numbers. The upper bits of the product depend on all of their bits (Fibonacci
         // hashing).

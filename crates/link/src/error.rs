@@ -9,8 +9,8 @@ use thalweg_units::Probability;
 pub struct LinkError {
     /// Stable name of the error, such as `trace-not-sorted`.
     pub code: &'static str,
-    /// The key within the plan's link, such as `capacity.steps[2].at_ns`; `traces.NAME`, `traces.NAME, line N` or
-    /// `profiles.NAME` for an error of the trace or profile that the link names.
+    /// The key within the plan's link, such as `capacity.steps[2].at_ns`, or the trace or profile, such as
+    /// `traces.NAME`.
     pub place: String,
     /// The actual value.
     pub found: String,

@@ -1,8 +1,7 @@
 //! One direction of a path: loss, queue, rate and delay, for packets of any type.
 //!
-//! A [`Link`] reads no clock and does no I/O: its caller passes the time. The simulator drives it with virtual time;
-//! with the time of a real clock it emulates a path for real packets. A late poll does not delay later packets, because
-//! departures and arrivals are computed from the times of [`Link::send`] and from each other.
+//! A [`Link`] reads no clock and does no I/O: its caller passes the time. A late poll does not delay later packets,
+//! because departures and arrivals are computed from the times of [`Link::send`] and from each other.
 //!
 //! # Stages of a packet
 //!
@@ -11,18 +10,15 @@
 //!          lost                   thinned     policed    dropped
 //! ```
 //!
-//! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
+//! 1. **Random loss** (module `loss`).
 //! 2. **Duplication**: the copy directly follows its original and is independent from then on.
 //! 3. **ACK thinning**: one in N plain acknowledgements of a flow passes (module `thinning`).
 //! 4. **Policer**: a token bucket that drops (module `policer`). It can be placed after the capacity instead.
 //! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in
 //!    the queue, so that an idle link still works with a drop-tail buffer of zero.
-//! 6. **Capacity**: unlimited, a rate that changes in steps, or the opportunities of a mahimahi trace (module
-//!    `capacity`).
-//! 7. **Delay**: propagation plus a uniform jitter. A packet that is held back, or belongs to a flow with extra delay,
-//!    keeps its position in the order of packets and then waits for an additional constant time. After the capacity,
-//!    only these two cases reorder packets, unless the link sets `allow_reordering`: then jitter and a decreasing delay
-//!    do so too (module `delay`). Delay and loss may change over time (module `profile`).
+//! 6. **Capacity**: the times at which packets leave the queue (module `capacity`).
+//! 7. **Delay**: propagation plus a uniform jitter, and extra delays (module `delay`). Delay and loss may change over
+//!    time (module `profile`).
 //! 8. **Aggregation**: packets wait for an opportunity and depart together (module `aggregation`).
 //!
 //! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by
@@ -30,9 +26,9 @@
 //!
 //! # Randomness
 //!
-//! The caller also passes the random number generator. Every offered packet draws the same number of values regardless
-//! of its outcome, in the order loss, duplication, jitter, holding back, and the last two again for a copy. A disabled
-//! feature draws none. Two links with the same seed but different buffers therefore lose the same packets at random.
+//! The caller passes the random number generator. An offered packet draws a number of values that does not depend on
+//! its outcome; a disabled feature draws none. Two links with the same seed but different buffers therefore lose the
+//! same packets at random.
 //!
 //! # Example
 //!

@@ -38,7 +38,6 @@ pub struct Link<P> {
     delay: Delay,
     aggregation: Option<Aggregation>,
     line: DelayLine<P>,
-    /// Delay and loss over time.
     profile: Profile,
     /// The latest packet that found a drop-tail queue full.
     discarded: Option<P>,
@@ -65,7 +64,6 @@ pub enum Sent {
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     size: Bytes,
-    /// Time at which its last bit leaves.
     departure: Time,
     /// Due time, or with reordering the earliest arrival. No later packet arrives before it, unless the link allows
     /// reordering and its delay decreases.
@@ -91,9 +89,8 @@ impl<P: Packet> Link<P> {
     /// discipline.
     ///
     /// # Errors
-    /// If steps are empty, do not begin at 0 or do not increase; if the trace or the profile is missing, empty, not
-    /// sorted, too long or has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline
-    /// is invalid, or the discipline is cake, which only the kernel has.
+    /// If the configuration, or the trace or profile that it names, is invalid, or the discipline is cake, which only
+    /// the kernel has.
     pub fn new(config: &plan::Link, traces: &plan::Traces, seed: u64) -> Result<Link<P>, LinkError> {
         let profile = Profile::new(config, traces)?;
         Ok(Link {
@@ -118,9 +115,9 @@ impl<P: Packet> Link<P> {
 
     /// Offers a packet of `size` bytes (IP header included) at `now`.
     ///
-    /// `extra_delay` adds to the packet's propagation delay: flows with longer paths have more of it. Packets with the
-    /// same extra delay stay in order unless the link itself reorders packets; those with less may overtake those with
-    /// more. Each distinct value in use has a small cost, so it should be constant within a flow.
+    /// `extra_delay` adds to the packet's propagation delay. Packets with the same extra delay stay in order unless the
+    /// link itself reorders packets; those with less may overtake those with more. Each distinct value in use has a
+    /// small cost, so it should be constant within a flow.
     ///
     /// If the packet is duplicated, the result is that of the original.
     ///
@@ -164,7 +161,7 @@ impl<P: Packet> Link<P> {
         sent
     }
 
-    /// Takes the latest packet that found a drop-tail queue full, for callers that reuse the memory of packets.
+    /// Takes the latest packet that found a drop-tail queue full.
     #[inline]
     pub fn take_discarded(&mut self) -> Option<P> {
         self.discarded.take()
@@ -202,7 +199,7 @@ impl<P: Packet> Link<P> {
         self.poll_due(now).map(|(_, packet)| packet)
     }
 
-    /// Like [`Link::poll`], with the time at which the packet arrived, for callers that deliver it late.
+    /// Like [`Link::poll`], with the time at which the packet arrived.
     ///
     /// # Panics
     /// If `now` is earlier than in the previous call.
@@ -296,12 +293,10 @@ impl<P: Packet> Link<P> {
         self.drain(now);
     }
 
-    /// Returns the number of acknowledgements that thinning holds.
     fn held(&self) -> Packets {
         self.thinning.as_ref().map_or(Packets(0), Thinning::held)
     }
 
-    /// Completes the transmission of packets that have left by `now`.
     fn drain(&mut self, now: Time) {
         while let Some(Sending { size, departure, .. }) = self.sending.filter(|sending| sending.has_left(now)) {
             self.sending = None;
@@ -313,7 +308,6 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Returns whether the packet being sent will never leave.
     fn is_stuck(&self) -> bool {
         self.sending.is_some_and(|sending| sending.is_stuck())
     }
@@ -329,7 +323,6 @@ impl<P: Packet> Link<P> {
         conforms
     }
 
-    /// Enqueues the copy of the packet that was just offered.
     #[cold]
     fn enqueue_copy(&mut self, now: Time, copy: Item<P>) {
         self.counters.duplicated += Packets(1);
@@ -350,7 +343,6 @@ impl<P: Packet> Link<P> {
         self.enqueue_passed(now, item)
     }
 
-    /// Enqueues a packet that passed thinning.
     #[inline(always)] // As `enqueue`.
     fn enqueue_passed(&mut self, now: Time, item: Item<P>) -> Sent {
         if !self.conforms(false, now, &item) {
@@ -370,7 +362,7 @@ impl<P: Packet> Link<P> {
         Sent::Queued
     }
 
-    /// Enqueues a packet with a discipline that manages its queue, and sends the next one if the link is idle.
+    /// Enqueues a packet with a discipline that manages its queue.
     fn enqueue_managed(&mut self, now: Time, item: Item<P>) -> Sent {
         let is_taken = self.queue.push(now, item, &mut self.tally);
         if self.sending.is_none() {
@@ -381,7 +373,7 @@ impl<P: Packet> Link<P> {
         if is_taken { Sent::Queued } else { Sent::Dropped }
     }
 
-    /// Starts to send a packet. Its arrival is known at once, since the capacity is known for all times.
+    /// Starts to send a packet.
     #[inline(always)] // As `enqueue`.
     fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
         let sojourn = item.sojourn(start);
@@ -403,7 +395,6 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Occupies the capacity with a packet.
     #[inline]
     fn occupy(&mut self, start: Time, is_back_to_back: bool, size: Bytes, jitter: Span) -> Sending {
         let mut sending = Sending { size, departure: Time::MAX, due: Time::MAX };

@@ -6,10 +6,8 @@
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Time};
 
-/// Units in a byte.
 const PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// A token bucket.
 #[derive(Debug)]
 pub(crate) struct Policer {
     rate_bps: u128,

@@ -4,7 +4,6 @@ use crate::error::{LinkError, probability};
 use thalweg_plan::plan;
 use thalweg_units::{Probability, Span, Time};
 
-/// A value in effect from a given time on.
 #[derive(Clone, Copy, Debug)]
 struct Phase<T> {
     at: Time,

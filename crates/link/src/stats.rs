@@ -38,8 +38,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Whether every packet is accounted for: all packets that entered, including copies, were lost, dropped or
-    /// delivered, or are still in the link.
+    /// Whether the packets that entered, including copies, equal those lost, dropped or delivered, or still in the
+    /// link.
     pub fn is_balanced(&self) -> bool {
         let accounted = self.lost + self.dropped + self.policed + self.thinned + self.delivered;
         self.offered + self.duplicated == accounted + self.backlog_packets + self.in_flight

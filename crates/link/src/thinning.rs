@@ -2,18 +2,17 @@
 //!
 //! Modems and Wi-Fi access points drop acknowledgements that later ones supersede (RFC 3449, section 5.2.1). The latest
 //! one is held until the N-th arrives, which is forwarded, or until [`HOLD`] after the first was held, so that the last
-//! acknowledgement of a transfer arrives. An acknowledgement with other information (SACK, an ECN echo, a handshake) is
-//! forwarded immediately, and replaces the held one.
+//! acknowledgement of a transfer arrives. An acknowledgement with other information (such as SACK) is forwarded
+//! immediately, and replaces the held one.
 
 use crate::packet::Packet;
 use crate::queue::Item;
 use std::collections::{BTreeMap, VecDeque};
 use thalweg_units::{Packets, Span, Time};
 
-/// Maximum time for which an acknowledgement is held: several request-grant cycles of DOCSIS, each of about 2 ms.
+/// Maximum time for which an acknowledgement is held: several request-grant cycles of DOCSIS.
 const HOLD: Span = Span::from_millis(5);
 
-/// The ACK thinning of a link.
 #[derive(Debug)]
 pub(crate) struct Thinning<P> {
     ratio: u32,

@@ -14,7 +14,6 @@ use std::fmt::Write as _;
 #[cfg(test)]
 mod tests;
 
-/// Version of the format.
 const FORMAT: u32 = 1;
 
 /// Value of the coarse clock at the first event. It is far above 0, which means never.

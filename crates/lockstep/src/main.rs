@@ -1,7 +1,6 @@
-//! `thalweg-lockstep`: records inputs and decisions of the kernel's congestion controllers, call by call, while the
-//! engine `kernel` runs a set of scenes. The recordings are the fixtures of the replay in `crates/cc/tests/lockstep`.
-//! The program is for developers of thalweg, and is not needed by users. docs/concepts/fidelity.md describes how it
-//! works.
+//! `thalweg-lockstep`: records inputs and decisions of the kernel's congestion controllers while the engine `kernel`
+//! runs a set of scenes. The recordings are the fixtures of the replay in `crates/cc/tests/lockstep`.
+//! docs/concepts/fidelity.md describes how it works.
 
 mod algorithm;
 mod fixture;

@@ -12,8 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Interval at which the ring buffer is drained and the engine is checked. The capacity of the ring is many times the
-/// number of events in an interval.
+/// Interval at which the ring buffer is drained and the engine is checked.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Index of the number of lost events in the program's counters.

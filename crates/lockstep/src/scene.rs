@@ -1,7 +1,4 @@
-//! The recorded scenes, with one recorded flow each. Together they exercise the decisions of the controllers.
-//!
-//! Rates are low or recordings short, so that a recording has at most a few thousand ACKs. Most of BBR's last longer
-//! than 10 s, after which a ProbeRTT starts.
+//! The recorded scenes, with one recorded flow each.
 
 use crate::algorithm::Algorithm;
 use std::collections::BTreeMap;
@@ -29,11 +26,9 @@ pub struct Scene {
     load: fn() -> Load,
     /// Whether the queue marks packets when DCTCP is recorded. The other algorithms do not request ECN.
     is_marking: bool,
-    /// Whether another flow shares the path.
     is_competing: bool,
 }
 
-/// The path, and the duration of the recording.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     rate: Rate,
@@ -41,8 +36,7 @@ struct Path {
     duration: Span,
 }
 
-/// A path that carries about 2000 packets in a recording. BBR's ProbeRTT starts after 10 s; the other algorithms need
-/// less time to regrow their windows.
+/// A slow path. BBR's ProbeRTT starts after 10 s; the other algorithms need less time to regrow their windows.
 const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
     Algorithm::Bbr => Path { rate: Rate(1_600_000), rtt: Span::from_millis(80), duration: Span::from_secs(14) },
     Algorithm::Cubic | Algorithm::Dctcp | Algorithm::Reno => {
@@ -73,7 +67,6 @@ const STEP: Queue = Queue::Codel {
     ce_threshold_ns: Some(Span::from_millis(10)),
 };
 
-/// An unlimited transfer.
 const ENDLESS: fn() -> Load = || Load::Unlimited;
 
 /// Transfers of 100 kB, with pauses longer than the retransmission timeout.

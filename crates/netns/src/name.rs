@@ -25,7 +25,6 @@ enum Rank {
 /// machine's own network namespace.
 const INITIAL_PIDS: u64 = 0xefff_fffc;
 
-/// Prefixes of names that container runtimes generate.
 const GENERATED: [&str; 2] = ["cni-", "netns-"];
 
 /// Number of characters of a container's id that are shown, as by `docker ps`.
@@ -79,8 +78,7 @@ fn group(cgroups: &str) -> Option<(Rank, String)> {
     container.or_else(|| paths.iter().find_map(|path| unit(path)).map(|name| (Rank::Unit, name)))
 }
 
-/// Returns the innermost container of a path: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`,
-/// `machine-NAME.scope`, `lxc.payload.NAME`.
+/// Returns the innermost container of a path, such as `/docker/ID` or `machine-NAME.scope`.
 fn container(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();
     parts.iter().enumerate().rev().find_map(|(at, part)| {

@@ -2,15 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of arms: the size of the kernel's table of probabilities.
+/// Maximum number of arms, as in the BPF program.
 pub const MAX_ARMS: usize = 8;
 
 /// Algorithms that treat loss as congestion, so that their losses and queues describe the path.
 const LOSS_BASED: [&str; 12] =
     ["bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "reno", "scalable", "veno", "westwood", "yeah"];
 
-/// Algorithms that pace by a model of the path, and permanently lose throughput on a host that is off-CPU for part of
-/// the time.
+/// Algorithms that pace by a model of the path, and lose throughput on a host that is off-CPU for part of the time.
 const NEED_WHOLE_CPU: [&str; 4] = ["bbr", "bbr1", "bbr2", "bbr3"];
 
 /// Index of an arm in [`Arms`].
@@ -37,7 +36,7 @@ pub struct Arm {
 }
 
 impl Arm {
-    /// Creates an arm from the known properties of an algorithm. For an unknown algorithm, both properties are false.
+    /// Creates an arm. The properties of an unknown algorithm are false.
     pub fn named(name: &str) -> Arm {
         Arm {
             name: name.to_owned(),

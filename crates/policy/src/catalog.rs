@@ -10,7 +10,7 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// Any policy, in the form in which it is stored in snapshots and simulated.
+/// A policy of any type.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 pub enum AnyPolicy {
@@ -30,7 +30,6 @@ pub enum AnyPolicy {
     Bayes(Bayes),
 }
 
-/// Evaluates to the contained policy, whatever its variant.
 macro_rules! inner {
     ($any:expr) => {
         match $any {
@@ -54,8 +53,7 @@ impl AnyPolicy {
         inner!(self)
     }
 
-    /// Restores the learned state of another policy, with this one's settings. Returns false if the other has a
-    /// different type, or its state does not apply here.
+    /// Restores the learned state of another policy, with this one's settings. Returns false if it does not apply.
     pub(crate) fn restore_from(&mut self, other: AnyPolicy) -> bool {
         match (self, other) {
             (AnyPolicy::Static(own), AnyPolicy::Static(other)) => *own == other,

@@ -2,8 +2,7 @@
 //! beneficial.
 //!
 //! An [`Outcome`] describes a closed connection. A [`Policy`] turns outcomes into [`Weights`]: the probability with
-//! which each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`]. The kernel draws, outside of
-//! this crate, without waiting for it: weights are valid until they are replaced.
+//! which each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`].
 //!
 //! ```text
 //!   Outcome ──► Guard ──► Policy          learns
@@ -11,15 +10,15 @@
 //!   Weights ◄─────┴──────────┘            hold-out, withdrawal and the state of the host override the policy
 //! ```
 //!
-//! - [`Guard`] wraps a policy. It keeps a share of connections at the system's default, compares the others with them
-//!   by a test that is valid at any time, and restores the default where the others are worse.
+//! - [`Guard`] wraps a policy. It keeps a share of connections at the system's default, compares the others with them,
+//!   and restores the default where the others are worse.
 //! - [`AnyPolicy`] is a policy by name: [`Bayes`], which is the default, and others.
 //! - [`Objective`] assigns a reward to each outcome.
 //! - [`simulate`] simulates policies on a population of paths.
 //!
-//! This crate reads no clock and does no I/O, and its random numbers come from seeded generators: times are arguments
-//! (since the UNIX epoch, so that learned state survives a restart), and the same outcomes at the same times yield the
-//! same weights.
+//! This crate reads no clock and does no I/O, and its random numbers come from seeded generators, so that the same
+//! outcomes at the same times yield the same weights. Times count from the UNIX epoch, because learned state survives
+//! restarts.
 //!
 //! ```
 //! use thalweg_policy::{AnyPolicy, Arms, Bayes, Class, Guard, Objective, Prefix};

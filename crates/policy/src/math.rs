@@ -1,15 +1,14 @@
-//! The normal distribution, and running moments. Logarithms and square roots are those of `libm`, whose results are
-//! bit-identical on every platform.
+//! The normal distribution, and running moments. Functions are those of `libm`, whose results do not depend on the
+//! platform.
 
 use serde::{Deserialize, Serialize};
 
-/// The 97.5th percentile of the standard normal distribution: half the width of a 95 % interval, in standard
-/// deviations.
+/// The 97.5th percentile of the standard normal distribution: half the width of a 95 % interval.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// Returns the quantile `p` (between 0 and 1) of the standard normal distribution, with a relative error of about 1e-9.
 ///
-/// Source: Peter Acklam's rational approximation, with one function for the centre and one for the tails.
+/// Source: Peter Acklam's rational approximation.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969_683_028_665_376e1,

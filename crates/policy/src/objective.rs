@@ -9,12 +9,10 @@ use thalweg_units::{Bytes, MSS};
 /// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1
 /// between two arms is about a tenth of the time or of the rate, on any path. For long connections `s` is 1, and the
 /// first two terms are the logarithm of throughput. For shorter ones, which are evaluated by completion time, `s` is
-/// 1/2, because completion times grow with a power of the size between 0 and 1. This does not favour any arm, since
-/// arms do not choose sizes.
+/// 1/2, because completion times grow with a power of the size between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// Minimum size of a connection that is evaluated: smaller ones fit into the initial window, and do not depend on
-    /// the algorithm.
+    /// Minimum size of a connection that is evaluated; smaller ones fit into the initial window.
     pub least: Bytes,
     /// Minimum size of medium connections.
     pub medium_from: Bytes,
@@ -50,9 +48,8 @@ impl Objective {
         }
     }
 
-    /// Returns the reward of an outcome; more is better. `None` if it does not depend on the path, or is unknown: the
-    /// connection was too small, or has no duration. The duration is the completion time, or without one the busy time,
-    /// unless the application limited the connection.
+    /// Returns the reward of an outcome; more is better. `None` if the connection was too small, or its duration is
+    /// unknown or was determined by the application.
     pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
         if outcome.acked < self.least {
             return None;

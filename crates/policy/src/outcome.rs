@@ -25,11 +25,11 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
-    /// A small transfer, such as a page.
+    /// A small transfer.
     Short,
-    /// A medium transfer, such as an image or a video segment.
+    /// A medium transfer.
     Medium,
-    /// A long transfer, such as a download, for which throughput matters.
+    /// A long transfer, for which throughput matters.
     Long,
 }
 
@@ -38,36 +38,35 @@ impl Size {
     pub const ALL: [Size; 3] = [Size::Short, Size::Medium, Size::Long];
 }
 
-/// Class of a connection that opens: its direction is known, but its size usually is not.
+/// Class of a connection that opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
     /// The side that opens the connection.
     pub direction: Direction,
-    /// The expected size, if known from the port or the application.
+    /// The expected size, if known.
     pub size: Option<Size>,
 }
 
-/// How the algorithm of a connection was chosen.
+/// Role of a connection in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// Drawn from the policy's weights.
+    /// The algorithm was drawn from the policy's weights.
     Treated,
     /// Held out: the connection kept the system's default, for comparison.
     HeldOut,
-    /// The application, a route or the administrator chose the algorithm. The connection is counted, but ignored by
-    /// policies, because the reason for that choice is unknown.
+    /// Not part of the comparison: the policy did not choose the algorithm, or the connection depends on another one.
     Untouched,
 }
 
 /// The outcome of a closed connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// The destination, as returned by [`Tree::leaf`](crate::Tree::leaf).
+    /// The destination.
     pub prefix: Prefix,
-    /// Algorithm when the connection closed, as reported by the kernel.
+    /// Algorithm when the connection closed.
     pub arm: ArmId,
-    /// How the algorithm was chosen.
+    /// Role in the comparison.
     pub group: Group,
     /// The side that opened the connection.
     pub direction: Direction,
@@ -78,7 +77,7 @@ pub struct Outcome {
     pub completion: Option<Span>,
     /// Time during which data was unacknowledged; 0 if unknown.
     pub busy: Span,
-    /// Whether the application limited the connection for most of that time.
+    /// Whether the application limited the connection most of the time.
     pub is_app_limited: bool,
     /// Whether a shortage of CPU limited the connection; false if unknown.
     pub is_cpu_limited: bool,

@@ -1,4 +1,4 @@
-//! Attributes of networks, such as operator and country, from tables that the caller reads.
+//! Attributes of networks, such as operator and country.
 
 use crate::prefix::{Family, Prefix};
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ pub struct Places {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Table {
     columns: Vec<String>,
-    /// Index of each network's attributes in `known`.
+    /// Indices into `known`.
     networks: BTreeMap<Prefix, u32>,
     known: Vec<Vec<String>>,
     numbers: BTreeMap<Vec<String>, u32>,
-    /// The prefix lengths in use, in descending order, of IPv4 and of IPv6.
+    /// Prefix lengths in descending order, of IPv4 and of IPv6.
     lengths: [Vec<u8>; 2],
 }
 
@@ -38,8 +38,8 @@ impl Places {
         self.tables.iter().flat_map(|table| &table.columns).map(String::as_str)
     }
 
-    /// Returns the value of a column of the longest network that contains `prefix`; `None` if the column or such a
-    /// network does not exist, or the field is empty. If several tables have such a column, the first one is used.
+    /// Returns the value of a column for the longest network that contains `prefix`; `None` if it is missing or empty.
+    /// If several tables have such a column, the first one is used.
     pub fn value(&self, prefix: Prefix, column: &str) -> Option<&str> {
         let named = |table: &Table| table.columns.iter().position(|name| name == column);
         let (table, at) = self.tables.iter().find_map(|table| Some((table, named(table)?)))?;

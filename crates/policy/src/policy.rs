@@ -10,7 +10,7 @@ use thalweg_units::Time;
 
 /// A policy, which computes weights from outcomes.
 pub trait Policy {
-    /// Returns the name of the policy, as `tune status` shows it.
+    /// Returns the name of the policy.
     fn name(&self) -> &'static str;
 
     /// Updates the state with a connection that closed at `now`. Returns the resulting changes.
@@ -47,13 +47,12 @@ pub struct ArmView {
     pub arm: ArmId,
     /// The probability with which the arm is drawn.
     pub weight: f64,
-    /// Number of connections on which the view is based. In policies that discount older connections, each counts with
-    /// its remaining fraction.
+    /// Number of connections on which the view is based, with the policy's discount of older ones.
     pub connections: f64,
     /// Number of connections that used the arm as the best one, if the policy counts them.
     pub greedy: Option<u64>,
-    /// Gain over the system's default, as a difference of rewards: 0.1 is about a tenth of the time or the rate. `None`
-    /// for the default itself, and if the policy does not estimate gains.
+    /// Gain over the system's default, as a difference of rewards; `None` for the default itself, and if gains are not
+    /// estimated.
     pub gain: Option<Interval>,
     /// Cost, if the policy uses costs.
     pub cost: Option<f64>,
@@ -64,7 +63,7 @@ pub struct ArmView {
 pub struct Explanation {
     /// The destination.
     pub prefix: Prefix,
-    /// The explanation, in one or two sentences.
+    /// The explanation.
     pub sentence: String,
     /// The policy's view of each arm.
     pub arms: Vec<ArmView>,
@@ -83,7 +82,7 @@ pub(crate) fn bare_views(arms: &Arms, weights: &Weights) -> Vec<ArmView> {
     arms.iter().map(view).collect()
 }
 
-/// Formats a share as a percentage such as `97 %`. Only exactly 1 is `100 %`.
+/// Formats a share as a percentage; a share below 1 does not become 100 %.
 pub(crate) fn percent(share: f64) -> String {
     if share < 1.0 && share > 0.99 { "over 99 %".to_owned() } else { format!("{:.0} %", 100.0 * share) }
 }

@@ -31,14 +31,14 @@ impl fmt::Display for PolicyEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Change {
-    /// Most new connections now use `to`, which was not the preferred algorithm before.
+    /// Most new connections now use `to`.
     Preferred {
         /// The previous algorithm; `None` if none was preferred.
         from: Option<String>,
         /// The new algorithm.
         to: String,
     },
-    /// A change of the path was detected, so its learned state was dropped, except the latest rewards.
+    /// A change of the path was detected, so its learned state was dropped.
     PathChanged,
     /// New connections use the system's default, because the other algorithms were worse.
     Withdrawn {

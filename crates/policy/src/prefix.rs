@@ -35,8 +35,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Returns the prefix of the first `length` bits of `address`. An IPv4-mapped IPv6 address (`::ffff:192.0.2.7`)
-    /// counts as IPv4. If `length` exceeds the length of the address, all of its bits are used.
+    /// Returns the prefix of the first `length` bits of `address`, or of all bits if it has fewer. An IPv4-mapped IPv6
+    /// address (`::ffff:192.0.2.7`) counts as IPv4.
     pub fn of(address: IpAddr, length: u8) -> Prefix {
         let (family, bits) = match address.to_canonical() {
             IpAddr::V4(v4) => (Family::V4, u128::from(v4.to_bits()) << 96),
@@ -132,7 +132,7 @@ impl From<Prefix> for String {
     }
 }
 
-/// Prefix lengths in descending order: that of destinations, then those of the networks from which they inherit.
+/// Prefix lengths in descending order: that of destinations, then those of the networks around them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     v4: Vec<u8>,
@@ -146,8 +146,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Creates a tree with destinations of these lengths, at most /32 and /128, instead of /24 and /48. Networks that
-    /// are not shorter than the destinations are removed.
+    /// Creates a tree with destinations of these lengths; longer ones are limited to the length of an address.
     pub fn with_leaves(v4: u8, v6: u8) -> Tree {
         let shorter = |leaf: u8, levels: Vec<u8>, most: u8| {
             let leaf = leaf.min(most);
@@ -167,7 +166,7 @@ impl Tree {
         prefix.cut(self.lengths(prefix.family())[0])
     }
 
-    /// Returns the prefixes from which `leaf` inherits, from the root down to its direct parent.
+    /// Returns the networks around `leaf`, the largest first.
     pub fn ancestors(&self, leaf: Prefix) -> impl Iterator<Item = Prefix> {
         let shorter = self.lengths(leaf.family()).iter().rev().filter(move |&&length| length < leaf.length());
         shorter.map(move |&length| leaf.cut(length))

@@ -1,4 +1,4 @@
-//! Snapshots of the learned state, which survive restarts. The agent writes them to a file.
+//! Snapshots of the learned state, which survive restarts.
 
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub enum RestoreError {
     Format(u64),
 }
 
-/// Fields that every version has.
+/// Fields that do not depend on the version.
 #[derive(Deserialize)]
 struct Header {
     format: Option<u64>,
@@ -42,7 +42,7 @@ impl Snapshot {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Parses a snapshot. [`Guard::restore_from`] restores the learned state from the returned guard.
+    /// Parses a snapshot. [`Guard::restore_from`] accepts the returned guard.
     ///
     /// # Errors
     /// If the text is not a snapshot, or has another version.

@@ -42,8 +42,8 @@ impl Weights {
         self
     }
 
-    /// Returns the weights without the arms for which `is_out` is true. Their probability is distributed over the
-    /// others in proportion, or given to `instead` if the others have none.
+    /// Returns the weights without the arms for which `is_out` is true. The others are scaled up in proportion; if all
+    /// are zero, `instead` is drawn.
     #[must_use]
     pub fn without(self, instead: ArmId, is_out: impl Fn(ArmId) -> bool) -> Weights {
         let mut wishes = self.arms;
@@ -58,7 +58,7 @@ impl Weights {
         Weights { holdout: self.holdout, ..Weights::of(&wishes) }
     }
 
-    /// Returns the share of connections that keep the system's default, for comparison with the others.
+    /// Returns the share of connections held out.
     pub fn holdout(&self) -> f64 {
         self.holdout
     }
@@ -93,13 +93,12 @@ impl Weights {
                 return ArmId(number as u8);
             }
         }
-        // Sums of rounded numbers may end slightly below 1: use the last arm with a positive probability.
+        // Sums of rounded numbers may end slightly below 1.
         ArmId(self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0) as u8)
     }
 
-    /// Returns the cumulative probabilities for the kernel, which has no fractions. A 32-bit random number draws the
-    /// first arm whose entry exceeds it. Entries never decrease, the last is 2^32, and an arm with zero probability is
-    /// never drawn.
+    /// Returns the cumulative probabilities as integers, for the kernel: a 32-bit random number draws the first arm
+    /// whose entry exceeds it. The last entry is 2^32.
     pub fn thresholds(&self) -> Vec<u64> {
         const WHOLE: f64 = (1u64 << 32) as f64;
         let last = self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0);

@@ -16,7 +16,7 @@ pub const SERVER_NAME: &str = "localhost";
 /// Payload that is passed to a stack per call.
 pub static CHUNK: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// Flow control window of streams and connections: congestion control is the limit on any path of a study.
+/// Flow control window of streams and connections: large enough that congestion control is the limit.
 pub const WINDOW_BYTES: u32 = 256 * 1024 * 1024;
 
 /// Result of a peer; the error is printed.

@@ -70,7 +70,6 @@ async fn run(options: &Options) -> Outcome<()> {
     }
 }
 
-/// Returns an error unless all bytes have arrived.
 fn check_size(received: u64, size: u64) -> Outcome<()> {
     if received == size { Ok(()) } else { Err(format!("received {received} bytes, expected {size}").into()) }
 }

@@ -54,7 +54,6 @@ async fn send(connection: &quinn::Connection) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the name of a connection's controller.
 fn name(controller: Box<dyn Controller>) -> &'static str {
     let controller = controller.into_any();
     if controller.is::<Cubic>() {

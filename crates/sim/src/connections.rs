@@ -27,8 +27,7 @@ impl Connections {
         self.is_touched.push(true);
     }
 
-    /// Prefetches the endpoint that receives `packet`, which probably arrives next; does nothing for UDP and merged
-    /// packets.
+    /// Prefetches the endpoint that receives `packet`.
     #[inline]
     pub(crate) fn expect(&self, packet: Option<&Packet>) {
         match packet {

@@ -6,19 +6,16 @@
 //!            |<------ period ----->|         slice / period = the host's share
 //! ```
 //!
-//! The experiment begins at a random moment of a period. Events while the host is off CPU wait: expired timers, the
-//! application, acknowledgements. Back on CPU, the host handles the events one by one, timers first, because their
-//! interrupt precedes the network's. The round-trip time of an acknowledgement ends when it is handled; packets that it
-//! releases are sent before the next one is handled. Each acknowledgement and each packet sent takes CPU time; work
-//! that does not fit into a slice continues in the next. Data of an upload that arrives at the host is handled like an
-//! acknowledgement, at the same cost, which includes the acknowledgement of the data.
+//! The experiment begins at a random moment of a period. Events while the host is off CPU wait. Back on CPU, the host
+//! handles them one by one, timers first, because their interrupt precedes the network's. Each acknowledgement and each
+//! packet sent takes CPU time; work that does not fit into a slice continues in the next. Data of an upload that
+//! arrives at the host costs as much as an acknowledgement, including the acknowledgement of the data.
 //!
-//! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up.
-//!
-//! A host has one CPU or two; [`shared_cpu`](crate::shared_cpu) describes what runs on which.
+//! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up. A host has one CPU
+//! or two; see [`shared_cpu`](crate::shared_cpu).
 //!
 //! Not modelled: caches evicted by others, interrupts that wake an idle host, limits of the queue in a network card,
-//! and the CPU of the host `receiver`. UDP sources need no CPU.
+//! and the CPU of the host `receiver`.
 
 mod credit;
 mod slices;

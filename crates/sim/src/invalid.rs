@@ -1,5 +1,4 @@
-//! Finds errors in an experiment before it runs. The Python package checks scenarios; without the checks in this module
-//! the simulator could panic or not terminate.
+//! Finds errors in an experiment that could make the simulator panic or not terminate.
 
 use crate::error::Error;
 
@@ -8,12 +7,11 @@ use thalweg_units::{Bytes, Rate, Span};
 
 /// Maximum period of a CPU: with the longest cost in the shortest slice of a scenario, 10 us, times stay below 2^64 ns.
 const MAX_PERIOD: Span = Span::from_secs(60);
-/// Size from which on a socket buffer does not limit a flow. Plans contain it if the scenario sets no limit.
+/// Size from which on a socket buffer does not limit a flow.
 const LARGEST_WINDOW: Bytes = Bytes((1 << 31) - 1);
-/// Maximum CPU time per packet or acknowledgement.
 const MAX_COST: Span = Span::from_secs(1);
 
-/// Maximum number of connections open at once. Each takes about 6 kB, and an allocation failure ends the process.
+/// Maximum number of connections open at once; an allocation failure would end the process.
 pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
 
 /// Checks an experiment, except the traces and the parameters of its links.

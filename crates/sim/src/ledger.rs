@@ -22,8 +22,7 @@ impl Side {
     }
 }
 
-/// Packet counts of both directions. The hosts count `sent`, `delivered` and the packets waiting in them; the links
-/// count the rest.
+/// Packet counts of both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// To the host `receiver`.

@@ -10,15 +10,12 @@
 //! Downloads send from left to right, as drawn. Uploads have their `Sender` on the receiver host: their data takes the
 //! reverse link, their acknowledgements the forward one.
 //!
-//! Modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of [`thalweg_cc`],
-//! flows that repeat, arrive at random, carry requests and have a longer path than others, UDP at a constant rate,
-//! sending hosts that share a CPU with others, network cards and routers that merge and collect packets. Not modelled:
-//! the time that hosts with a dedicated CPU need to handle packets, links between hosts and bottleneck (they are
-//! infinitely fast).
+//! Not modelled: the time that hosts with a dedicated CPU need to handle packets, links between hosts and bottleneck
+//! (they are infinitely fast).
 //!
 //! The simulator is deterministic: the same experiment produces the same rows, in the same order. All randomness comes
 //! from the experiment's seed, with a separate stream for each purpose, so that changing one flow's algorithm does not
-//! change another flow's arrivals. Events at the same instant are processed in a fixed order.
+//! change another flow's arrivals.
 //!
 //! ```
 //! # fn experiment() -> thalweg_plan::plan::Experiment {
@@ -336,7 +333,7 @@ pub fn run(
     sink: &mut dyn Sink,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Summary, Error> {
-    /// Steps between two calls of `is_cancelled`: a few milliseconds of computation.
+    /// Steps between two calls of `is_cancelled`.
     const STEPS: u32 = 1 << 14;
     let mut simulation = Simulation::new(experiment, traces)?;
     while (0..STEPS).all(|_| simulation.step(sink)) {

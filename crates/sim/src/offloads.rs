@@ -9,9 +9,7 @@
 //! The first packet after an interrupt starts a timer; when it expires, the host handles all packets that have arrived
 //! until then. With an interval of zero it handles packets that arrive at the same instant together. With receive
 //! offload, consecutive segments of a connection among these become one packet of at most 64 KiB, for which the
-//! receiver decides once whether to acknowledge. Segments merge under the conditions of Linux: the next one in order,
-//! the same timestamps, the same ECN field, no CWR flag except on the first one, full-sized except the last one, and
-//! none after a PSH flag, which ends a sender's burst. Acknowledgements without data are not merged.
+//! receiver decides once whether to acknowledge. Acknowledgements without data are not merged.
 //!
 //! A router with receive offload merges segments that a host sends at the same instant. It queues, drops and sends
 //! merged packets as one, as in a Linux router, whose card splits them after the queue. A merged packet departs with

@@ -5,12 +5,10 @@
 
 use thalweg_trace::SampleRow;
 
-/// The open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     /// By ascending id.
     entries: Vec<Entry>,
-    /// Entries of closed connections.
     closed: usize,
 }
 

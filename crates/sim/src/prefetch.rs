@@ -1,11 +1,10 @@
 //! Loads memory into the caches before an event needs it.
 //!
-//! With a hundred flows, packets and connections leave the first caches between two events: waiting for an arriving
-//! packet alone took an eighth of the time. The next arrival is known one event earlier.
+//! With many flows, packets and connections leave the first caches between two events. The next arrival is known one
+//! event earlier.
 
 #![allow(unsafe_code)] // A prefetch instruction takes a pointer. It reads nothing that a program can observe.
 
-/// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 

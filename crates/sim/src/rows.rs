@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// Returns the sample of a connection at `now`: values that every algorithm has.
+    /// Returns the sample of a connection at `now`.
     pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time) -> SampleRow {
         let info: Info = connection.sender.info(now);
         let bps = |rate: Option<Rate>| rate.map(|rate| rate.0);

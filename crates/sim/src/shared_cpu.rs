@@ -36,7 +36,6 @@ impl Simulation {
         self.go_on(host, cpu, sink);
     }
 
-    /// Returns the CPU of a host on which a task runs.
     fn cpu_for(&self, host: usize, task: &Task) -> usize {
         let interrupts = self.cpus[host].len() - 1;
         let pinned = |id: usize, cpu: fn(&Wakes) -> usize| self.connections[id].as_ref().map(|it| cpu(&it.wakes));

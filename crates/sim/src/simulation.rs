@@ -24,7 +24,6 @@ use thalweg_trace::{Changes, Sink};
 use thalweg_traffic::{Agenda, Delivery, Outbox, Randomness, Source, Stream, Wake};
 use thalweg_units::{Bytes, Span, Time};
 
-/// A direction of the path.
 #[derive(Debug)]
 struct Direction {
     link: Link<Box<Packet>>,
@@ -32,7 +31,6 @@ struct Direction {
     ends: Ends,
     is_ipv6: bool,
     mss: Bytes,
-    /// Whether packets that reach the link at the same instant are merged.
     is_merging: bool,
     /// The packet that the next one may be merged with.
     merged: Option<Box<Packet>>,
@@ -240,14 +238,13 @@ impl Simulation {
     /// Returns the time of the next event outside of the links, or [`Time::MAX`].
     #[inline]
     fn next_wake(&self) -> Time {
-        // Not an iterator: this runs for every packet, and compilers optimise plain code better.
+        // Not an iterator: compilers optimise plain code better.
         or_never(self.calendar.next())
             .min(or_never(self.next_sample))
             .min(or_never(self.receiver_outbox.next_wake()))
             .min(or_never(self.waiting_hosts.peek().map(|Reverse((at, _))| *at)))
     }
 
-    /// Removes and returns the next host with a packet that leaves now.
     fn leaving_host(&mut self) -> Option<usize> {
         self.waiting_hosts.peek().filter(|Reverse((at, _))| *at <= self.now)?;
         self.waiting_hosts.pop().map(|Reverse((_, host))| host)
@@ -306,7 +303,6 @@ impl Simulation {
         }
     }
 
-    /// Returns whether a host has two restricted CPUs.
     fn has_two_cpus(&self, host: usize) -> bool {
         self.cpus[host].len() > 1
     }
@@ -356,7 +352,6 @@ impl Simulation {
         self.after_sender(id, cpu, sink);
     }
 
-    /// Returns the hosts that send and receive the data of a series.
     fn ends_of(&self, series: usize) -> (usize, usize) {
         let flow = self.agenda.flow(self.agenda.copy_of(series).0);
         let host = host_index(&self.experiment, &flow.host);
@@ -419,7 +414,6 @@ impl Simulation {
         id
     }
 
-    /// Creates and opens a connection of a series.
     fn connect(&self, index: usize, number: u64, seed: u64) -> Connection {
         let (host, receiving_host) = self.ends_of(index);
         let config = self.agenda.flow(self.agenda.copy_of(index).0);
@@ -505,7 +499,6 @@ impl Simulation {
         self.spare.push(packet);
     }
 
-    /// Handles a packet at the sending endpoint of a connection.
     fn receive_ack(&mut self, id: usize, packet: &ToSender, cpu: usize, sink: &mut dyn Sink) {
         let Some(connection) = &mut self.connections[id] else { return };
         let rtt = connection.sender.on_packet(self.now, packet, &mut connection.stream);
@@ -515,14 +508,12 @@ impl Simulation {
         self.after_sender(id, cpu, sink);
     }
 
-    /// Handles a packet at the receiving endpoint of a connection, and acknowledges it if that is due.
     fn receive(&mut self, id: usize, packet: &ToReceiver) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_packet(self.now, packet);
         self.after_receiver(id);
     }
 
-    /// Handles merged segments at the receiving endpoint of a connection.
     fn receive_merged(&mut self, id: usize, segments: &[Data]) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_merged(self.now, segments);
@@ -550,7 +541,6 @@ impl Simulation {
         true
     }
 
-    /// Passes a packet from a host to its link.
     #[inline(always)] // The packet is thus written only once, directly to its box.
     fn leave(&mut self, host: usize, packet: Packet) {
         let packet = match self.spare.pop() {
@@ -567,7 +557,6 @@ impl Simulation {
         }
     }
 
-    /// Passes a packet from a host other than `receiver` to the forward link.
     fn leave_sender(&mut self, host: usize, packet: Box<Packet>) {
         self.forward.ends.sent += 1;
         match self.outboxes[host].pass(self.now, packet) {
@@ -577,7 +566,6 @@ impl Simulation {
         }
     }
 
-    /// Passes a packet from the host `receiver` to the reverse link.
     fn leave_receiver(&mut self, packet: Box<Packet>) {
         self.reverse.ends.sent += 1;
         if let Some(packet) = self.receiver_outbox.pass(self.now, packet) {
@@ -737,7 +725,6 @@ impl Simulation {
     }
 }
 
-/// Returns the generation of Linux that a host emulates.
 fn kernel(host: &plan::Host) -> KernelGeneration {
     host.kernel.map_or_else(KernelGeneration::default, |kernel| match kernel {
         plan::Kernel::Linux6_1 => KernelGeneration::Linux6_1,
@@ -746,7 +733,6 @@ fn kernel(host: &plan::Host) -> KernelGeneration {
     })
 }
 
-/// Returns a time, or [`Time::MAX`].
 #[inline]
 fn or_never(time: Option<Time>) -> Time {
     time.unwrap_or(Time::MAX)
@@ -760,7 +746,6 @@ pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
     }
 }
 
-/// Returns the index of a host whose name was checked.
 fn host_index(experiment: &Experiment, name: &str) -> usize {
     experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
 }
@@ -784,13 +769,11 @@ impl Direction {
         wake <= now || self.recording.is_some()
     }
 
-    /// Returns the time at which the link may next deliver a packet, or [`Time::MAX`].
     #[inline]
     fn next_wake(&self) -> Time {
         or_never(self.link.next_wake())
     }
 
-    /// Offers a packet to the link.
     #[inline]
     fn offer(&mut self, now: Time, packet: Box<Packet>, extra: Span) {
         let size = packet.wire_size(self.is_ipv6);
@@ -800,7 +783,6 @@ impl Direction {
         }
     }
 
-    /// Emits the rows of recorded packets.
     fn emit_packets(&mut self, sink: &mut dyn Sink) {
         if let Some(recording) = &mut self.recording {
             recording.emit(&mut self.link, sink);

@@ -4,8 +4,7 @@
 //! either the old state or the new one, even after a crash or a power failure.
 //!
 //! The renames are not synced: journaling file systems (ext4, XFS, btrfs) write them in order. A power failure may
-//! therefore undo the last renames, and the affected experiments are repeated; syncing would double the cost of a small
-//! experiment.
+//! therefore undo the last renames, and the affected experiments are repeated.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

@@ -1,8 +1,8 @@
 //! Encodes the values of one column in a row group as bytes.
 //!
 //! The parquet crate creates a separate compressor and decompressor for every column of every row group, and allocating
-//! their memory takes longer than compressing several thousand rows. So the crate writes uncompressed pages, and each
-//! thread compresses them with a single compressor. The resulting bytes are the same.
+//! their memory is expensive. So the crate writes uncompressed pages, and each thread compresses them with a single
+//! compressor. The resulting bytes are the same.
 
 use crate::column::{Cells, Column};
 use crate::repeats::Encoded;
@@ -54,7 +54,6 @@ pub fn encode(
     Ok(Encoded { bytes: bytes.into_inner()?.into(), written })
 }
 
-/// Compresses pages as they are written.
 struct Compressing<'a>(SerializedPageWriter<'a, Vec<u8>>);
 
 impl PageWriter for Compressing<'_> {

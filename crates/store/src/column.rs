@@ -4,8 +4,7 @@ use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use thalweg_trace::{Kind, Value};
 
-/// Maximum number of texts that a column keeps when it is cleared. If it has more, it discards all of them, because
-/// later texts rarely repeat.
+/// Maximum number of texts that a column keeps when it is cleared. If it has more, it discards all of them.
 const MAX_TEXTS: usize = 256;
 
 /// The values of one column.
@@ -55,7 +54,7 @@ impl Column {
     }
 
     /// Appends the value of a row.
-    // When inlined, the type of the value is known at the call, so only two branches remain.
+    // When inlined, the compiler knows the type of the value at the call.
     #[inline(always)]
     pub fn push(&mut self, value: Value<'_>) {
         if self.holds_no_row() {

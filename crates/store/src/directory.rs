@@ -35,8 +35,8 @@ impl RunDirectory {
     /// Unfinished files of terminated processes are removed.
     ///
     /// # Errors
-    /// If the directory belongs to another run, contains other files or an invalid `run.json`, is being written by
-    /// another process, or cannot be written.
+    /// If the directory belongs to another run or is not a run directory, is being written by another process, or
+    /// cannot be written.
     pub fn open(path: &Path, run: RunFile) -> Result<RunDirectory, Error> {
         fs::create_dir_all(path).map_err(|source| Error::io(path, path, source))?;
         // Checked before the lock creates a file, so that a foreign folder stays unchanged.
@@ -159,8 +159,7 @@ fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
     foreign.map_or(Ok(()), |file| Err(Error::NotARun { directory: directory.to_owned(), file }))
 }
 
-/// Creates the folders of the tables, and removes unfinished files: temporary files, and the tables and recorded
-/// packets of incomplete experiments. Returns the complete experiments.
+/// Creates the folders of the tables, and removes unfinished files. Returns the complete experiments.
 fn tidy(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
     atomic::remove_temporary(directory).map_err(|source| Error::io(directory, directory, source))?;
     for table in TABLES {

@@ -78,7 +78,6 @@ pub fn read_lines(directory: &Path) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Returns the end of the last complete line, in bytes.
 fn end_of_last_line(file: &mut File) -> io::Result<u64> {
     const BLOCK: u64 = 4096;
     let mut end = file.metadata()?.len();

@@ -15,12 +15,12 @@ pub(crate) fn recorded_paths(directory: &Path, id: &Id) -> [PathBuf; 2] {
     [folder.join(format!("{id}.parquet")), folder.join(format!("{id}.pcapng"))]
 }
 
-/// Returns the folder of recorded packets, which most run directories lack.
+/// Returns the folder of recorded packets.
 pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
     directory.join(PacketRow::TABLE.name)
 }
 
-/// Returns the folder for the output of an experiment's programs, which most run directories lack.
+/// Returns the folder for the output of an experiment's programs.
 pub(crate) fn programs_folder(directory: &Path, id: &Id) -> PathBuf {
     directory.join("programs").join(id.as_str())
 }

@@ -20,10 +20,6 @@
 //! the time of the run nor the name of the machine.
 //!
 //! `docs/reference/run-directory.md` describes the format for readers of run directories.
-//!
-//! Other programs also use the atomic files: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of any
-//! table in any folder, and [`Lock`] marks the owner of a folder. [`Problem`] and [`Exit`] report the results of
-//! commands of `thalweg-engine` and `thalweg-agent`.
 
 mod atomic;
 mod chunk;

@@ -1,4 +1,4 @@
-//! Directory locks: one engine per run directory, one agent per folder of records.
+//! Directory locks.
 
 use crate::error::Error;
 use rustix::fs::{FlockOperation, OFlags, flock};

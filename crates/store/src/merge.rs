@@ -27,7 +27,6 @@ pub struct Merged {
     pub missing: usize,
 }
 
-/// Journal entry about a merged directory.
 #[derive(Debug, Serialize)]
 struct Note<'a> {
     event: &'static str,
@@ -37,9 +36,8 @@ struct Note<'a> {
 }
 
 /// Merges the run directories `parts` into `out`, which is created if missing. Experiments in `out` are kept; if
-/// several parts contain an experiment, the first one is used. Lines of their journals that `out` lacks are appended,
-/// sorted by time. The logged commands of the parts that contributed experiments are appended too, unless `out` has
-/// them.
+/// several parts contain an experiment, the first one is used. Lines of their journals and logged commands that `out`
+/// lacks are appended.
 ///
 /// # Errors
 /// If the directories are not of the same plan, engine and version, or cannot be read or written.
@@ -112,7 +110,6 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
     publish(target.path(), id, files)
 }
 
-/// Copies the output of programs: regular files and folders.
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

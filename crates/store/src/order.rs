@@ -1,6 +1,6 @@
 //! Sorts the rows of a group by their keys.
 //!
-//! Rows arrive in chronological order, with all connections interleaved. Sorted by connection, they take half the disk
+//! Rows arrive in chronological order, with all connections interleaved. Sorted by connection, they take less disk
 //! space. Within a group only a few bits of the keys differ: these are packed into one integer per row, together with
 //! the row's index, and a radix sort orders the integers in a few passes without comparisons.
 

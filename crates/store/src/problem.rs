@@ -106,8 +106,7 @@ impl Problem {
         }
     }
 
-    /// Converts the problem to that of a shortage. Exception: if the disk is full, the problem of a failed operation is
-    /// kept.
+    /// Converts the problem to that of a shortage, except as described at [`Problem`].
     fn of_shortage(mut self, shortage: Shortage) -> Problem {
         if matches!(shortage, Shortage::Disk | Shortage::Quota) && self.exit == Exit::Failed {
             return self;

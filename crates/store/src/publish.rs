@@ -1,4 +1,4 @@
-//! Renames the files of an experiment into place, all or none.
+//! Renames the files of an experiment into place.
 
 use crate::atomic::Pending;
 use crate::error::Error;

@@ -1,8 +1,7 @@
 //! Copies the bytes of columns in which all rows of a group have the same value, or no value, as in the column's latest
 //! such group.
 //!
-//! This applies to half of the columns of records, for example the host name, or losses on a path without loss.
-//! Encoding such a column takes as long as encoding any other. The resulting bytes are the same.
+//! Examples are the host name, or losses on a path without loss. The resulting bytes are the same.
 
 use crate::column::{Cells, Column};
 use bytes::Bytes;
@@ -11,7 +10,6 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use std::collections::HashMap;
 
-/// Maximum number of cached columns.
 const MAX_COLUMNS: usize = 256;
 
 /// Encoded columns, by name.
@@ -36,7 +34,6 @@ pub struct Encoded {
     pub written: ColumnCloseResult,
 }
 
-/// A value shared by all rows.
 #[derive(Debug, PartialEq)]
 enum Single {
     U64(i64),

@@ -81,7 +81,6 @@ impl<R: Row> Rows<R> {
     }
 }
 
-/// Appends the columns of several rows.
 struct Extend<'a>(std::slice::IterMut<'a, Column>);
 
 impl Columns for Extend<'_> {

@@ -64,7 +64,7 @@ impl<R: Row> StoredRows<R> {
         statistics.is_some_and(|ends| ends.min_bytes_opt() == text && ends.max_bytes_opt() == text)
     }
 
-    /// Checks that all bytes of a row group can be read. A caller that copies the group does not decode it.
+    /// Checks that all bytes of a row group can be read.
     ///
     /// # Errors
     /// If a byte cannot be read.
@@ -101,7 +101,6 @@ impl<R: Row> StoredRows<R> {
     }
 }
 
-/// Returns the physical type of a kind of values.
 fn physical(kind: Kind) -> Physical {
     match kind {
         Kind::U64 => Physical::INT64,

@@ -10,8 +10,7 @@ use std::path::Path;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::Row;
 
-/// Number of rows in a row group, the maximum that a table keeps in memory. A group of the widest table takes tens of
-/// megabytes.
+/// Number of rows in a row group, the maximum that a table keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
 /// Number of rows that are converted to columns at once. A row group is a multiple of it.
@@ -25,7 +24,6 @@ pub struct TableFile<R> {
     rows: Rows<R>,
     /// The latest rows, not yet converted to columns.
     batch: Vec<R>,
-    /// Cache of columns in which all rows of a group have the same value.
     repeats: Repeats,
 }
 

@@ -25,7 +25,6 @@ const MIN_RUN_ROWS: usize = 8;
 /// Maximum length of texts: the statistics of longer ones are truncated, which is left to the parquet crate.
 const MAX_TEXT_BYTES: usize = 64;
 
-/// The runs of texts in a column, in the order of the rows.
 struct Runs<'a> {
     /// The distinct texts, in order of their first occurrence.
     dictionary: Vec<&'a ByteArray>,

@@ -11,14 +11,13 @@
 //! | bytes counted as read in a round trip that fills a gap | all | all, less those still queued | all |
 //! | time that a write takes per packet | none | 2 to 4 us | as 6.12 |
 //!
-//! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it
-//! includes the largest headers of any driver. Distributions build kernels with wireless and tunnels, which round it up
-//! to 4096 bytes and a descriptor. The 6.18 kernel of the comparison has neither, and rounds it up to 2048 bytes.
+//! The memory of a segment that the send buffer is sized for depends on the configuration of a kernel: it includes the
+//! largest headers of any driver, rounded up to a power of two, and a descriptor. Kernels of distributions often round
+//! up to 4096 bytes, the 6.18 kernel of the comparison to 2048 bytes.
 //!
 //! The values of 6.1, and the receive buffer of 6.12 (6.12.117), were compared with a kernel in virtual time, where
-//! programs take no time and segments pass from namespace to namespace. Those of 6.18 were compared with a kernel on a
-//! real machine, where segments come from a network card or the relay. The other values of 6.12 are derived from its
-//! sources.
+//! segments pass from namespace to namespace. Those of 6.18 were compared with a kernel on a real machine, where
+//! segments come from a network card or the relay. The other values of 6.12 are derived from its sources.
 
 use rand_core::Rng;
 use thalweg_units::Span;
@@ -38,12 +37,12 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Returns the held data including `len` bytes that are in order.
+    /// Returns the held data with `len` in-order bytes as one more run.
     pub fn with(self, len: u32) -> Held {
         Held { bytes: self.bytes + u64::from(len), runs: self.runs + 1 }
     }
 
-    /// Subtracts `len` bytes that have just arrived; the number of runs stays the same.
+    /// Subtracts `len` bytes; the number of runs stays the same.
     pub fn without(self, len: u32) -> Held {
         Held { bytes: self.bytes.saturating_sub(u64::from(len)), ..self }
     }
@@ -71,8 +70,7 @@ impl KernelGeneration {
         }
     }
 
-    /// Returns the memory per segment by which the send buffer is sized for cwnd, in bytes: a segment of 1460 bytes,
-    /// the largest headers and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
+    /// Returns the memory per segment by which the send buffer is sized for cwnd, in bytes (`tcp_sndbuf_expand`).
     pub(crate) fn sndbuf_per_segment(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 | KernelGeneration::Linux6_12 => 4352,
@@ -106,8 +104,8 @@ impl KernelGeneration {
         self == KernelGeneration::Linux6_12
     }
 
-    /// Returns the duration of a write during which `packets` are sent: 2 to 4 us per packet, zero on 6.1. In Linux,
-    /// ACKs that arrive during the write are handled at its end, and release a short last segment.
+    /// Returns the duration of a write during which `packets` are sent. In Linux, ACKs that arrive during the write are
+    /// handled at its end, and release a short last segment.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
         if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;

@@ -1,9 +1,7 @@
 //! Model of the two endpoints of a TCP connection: no clock, no I/O, no randomness of its own.
 //!
-//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They reproduce Linux's default
-//! behaviour as far as it is visible on the wire: handshake, ECN, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
-//! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, automatic buffer growth. A
-//! [`thalweg_cc::Controller`] decides the rate.
+//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They model Linux's default
+//! behaviour as far as it is visible on the wire. A [`thalweg_cc::Controller`] sets cwnd and may set the pacing rate.
 //!
 //! The driver calls an endpoint when a packet arrives or at the time that the endpoint requested
 //! ([`Sender::next_wake`]), and then takes packets from it until it returns `None`:
@@ -18,13 +16,11 @@
 //! The stream is split into segments once: every segment has a number and keeps its length. The congestion window and
 //! data in flight are counted in segments, as in Linux.
 //!
-//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025, with its backports. The module `kernel` lists
-//! the modelled differences of later generations. Not modelled: since 6.5, Linux repeats the SYN five times at
-//! intervals of a second before it doubles the interval.
+//! The reference is Linux 6.1.192. The module `kernel` lists the modelled differences of later generations.
 //!
 //! # Deviations from Linux
 //!
-//! - Data flows in one direction; connections are not closed, since the driver decides when the experiment ends.
+//! - Data flows in one direction; connections are not closed.
 //! - Time is in nanoseconds; Linux rounds round-trip times to microseconds. Its tick is assumed to be 1 ms (HZ = 1000).
 //!   Departures under pacing and compressed ACKs have no slack.
 //! - `TCP_NODELAY` is assumed: a short segment never waits for an ACK (no Nagle algorithm).
@@ -33,7 +29,7 @@
 //! - A connection has no information from earlier ones to the same host (no metrics cache).
 //! - A packet that is polled has left the host: no queue exists below TCP, hence no TCP small queues. The driver
 //!   implements receive offload ([`Receiver::on_merged`]).
-//! - Lost segments are retransmitted one by one, never merged or in bursts.
+//! - Lost segments are retransmitted one by one.
 //! - Memory in the two buffers is approximated (see the modules `sndbuf` and `window`).
 //! - The receiving application reads immediately.
 

@@ -1,9 +1,8 @@
 //! The packets between the two endpoints.
 //!
 //! The stream is split into segments numbered from 0 ([`Seq`]); a segment never changes its number or length, so that a
-//! retransmission carries the same bytes as the first transmission. Packets are small and `Copy`. Their size on the
-//! wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK if there is
-//! anything to report.
+//! retransmission carries the same bytes as the first transmission. Sizes on the wire are those of IPv4 and TCP with
+//! timestamps and, if there are blocks, SACK.
 
 use thalweg_units::{Bytes, Ecn, HEADER, Time};
 
@@ -17,7 +16,7 @@ const SACK_BLOCKS: usize = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// Value of a timestamp option (RFC 7323) in milliseconds, as in Linux. Its range is 49 days.
+/// Value of a timestamp option (RFC 7323) in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub u32);
 
@@ -91,7 +90,7 @@ pub struct Data {
     pub offset: Bytes,
     /// Payload bytes, at least 1 and at most the MSS.
     pub len: u32,
-    /// Whether the segment carries the PSH flag: for example, it ends a burst of several segments, or the stream.
+    /// Whether the segment carries the PSH flag.
     pub is_push: bool,
     /// ECN field of the IP header.
     pub ecn: Ecn,
@@ -123,7 +122,7 @@ pub struct AckPacket {
     pub next: Seq,
     /// Receive window in bytes, starting at `next`.
     pub window: Bytes,
-    /// Whether the ACK carries the ECE flag (RFC 3168, section 6.1.3): the receiver reports a mark.
+    /// Whether the ACK carries the ECE flag (RFC 3168, section 6.1.3).
     pub is_ece: bool,
     /// Number of marked segments received so far, modulo 2^32; conveyed by the fields of RFC 9768.
     pub ce_segments: u32,

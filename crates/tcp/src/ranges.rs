@@ -1,14 +1,13 @@
 //! A set of segment numbers as sorted, disjoint, non-adjacent ranges.
 //!
-//! Stores the selectively acknowledged segments. New ranges are nearly always added at the end or extend one near the
-//! front, so insertion into the ring buffer is cheap.
+//! New ranges are usually added at the end or extend one near the front, so insertion into the ring buffer is cheap.
 
 use std::collections::VecDeque;
 
 /// Range from the first number up to, but not including, the second.
 pub(crate) type Range = (u64, u64);
 
-/// A set of segment numbers.
+/// A set of segment numbers, as ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     ranges: VecDeque<Range>,

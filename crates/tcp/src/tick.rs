@@ -3,21 +3,18 @@
 //!
 //! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires at the first advance of
 //! its level of the wheel after that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504,
-//! of 64 below 4032, of 512 below 32256, and so on. Timers never expire early, and expire late by up to two ticks or
-//! about an eighth of the wait.
+//! of 64 below 4032, and so on.
 //!
-//! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Other kernels are built with `HZ` = 250, where
-//! the resolution is four times coarser. Pacing and compressed ACKs use high-resolution timers.
+//! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Pacing and compressed ACKs use high-resolution
+//! timers.
 
 use thalweg_units::{Span, Time};
 
-/// A tick, in ns.
 const TICK_NS: u64 = 1_000_000;
 /// Waits of fewer ticks than this are in the first level of the wheel.
 const FIRST_PART: u64 = 63;
 /// log2 of the factor by which each level is coarser than the previous one.
 const PART_SHIFT: u32 = 3;
-/// The last level.
 const LAST_PART: u32 = 8;
 
 /// Returns the expiry of a timer set at `now` to a wait of `after`.

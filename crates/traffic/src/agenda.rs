@@ -1,7 +1,7 @@
 //! Determines which connection opens next, and which flows are over.
 //!
 //! Each copy of a flow has a stream of random numbers, selected by its position among all copies of the experiment, so
-//! that it draws the same gaps and sizes in the simulator and on every real host.
+//! that it draws the same gaps and sizes on every engine.
 
 use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};
@@ -29,7 +29,6 @@ pub struct Agenda {
     apps: BTreeMap<usize, RunningApp>,
 }
 
-/// An application and its connections.
 #[derive(Debug)]
 struct RunningApp {
     application: Application,

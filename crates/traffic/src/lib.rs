@@ -1,12 +1,12 @@
 //! The traffic of hosts: times at which connections open, their transfers, and departures of UDP packets.
 //!
-//! The simulator and the generator on real hosts both use this crate, with the same seed, so that the same experiment
-//! has the same random gaps and sizes on every engine. This crate reads no clock.
+//! Engines use this crate with the same seed, so that the same experiment has the same random gaps and sizes on each.
+//! This crate reads no clock.
 //!
 //! A [`Series`] is one copy of a flow: one connection, or several in sequence or at random times. An [`Agenda`] holds
 //! the series of an experiment. A [`Source`] is UDP at a constant rate. An [`Application`] decides on the transfers of
-//! its connections. An [`Outbox`] adds the short random time that packets need to leave a host. [`Randomness`] holds a
-//! separate stream of random numbers for each series, source and outbox, and for each direction of the path.
+//! its connections. An [`Outbox`] adds the short random time that packets need to leave a host. [`Randomness`] holds
+//! separate streams of random numbers.
 
 mod agenda;
 mod app;

@@ -30,7 +30,6 @@ impl Series {
         copies.zip(streams).map(|((flow, copy), stream)| Series::new(experiment, flow, copy, stream)).collect()
     }
 
-    /// Creates the copy with this number, before its first connection.
     fn new(experiment: &Experiment, flow: usize, copy: u64, stream: Stream) -> Series {
         let start_jitter = experiment.start_jitter_ns;
         Series { flow, copy, opened: 0, active: 0, is_closed: false, start_jitter, stream }

@@ -1,9 +1,8 @@
 //! Quantities: instants, spans, rates, sizes, packet counts and probabilities; and the ECN field.
 //!
 //! Quantities are integers where possible: nanoseconds, bytes, bits per second. They are newtypes, so that a size
-//! cannot be confused with a rate. Arithmetic saturates at the ends of the range instead of wrapping: 2^64 ns
-//! are 584 years, 2^64 bytes are 18 exabytes. The exception is `-` on [`Bytes`] and [`Packets`], whose underflow is a
-//! bug and panics in debug builds.
+//! cannot be confused with a rate. Arithmetic saturates at the ends of the range instead of wrapping. The exception is
+//! `-` on [`Bytes`] and [`Packets`], whose underflow is a bug and panics in debug builds.
 //!
 //! ```
 //! use thalweg_units::{Bytes, Rate, Span};

@@ -1,11 +1,11 @@
-"""Finds from records of live servers where an algorithm helps users and where it hurts, with intervals.
+"""Finds from records of live servers where an algorithm helps users and where it hurts.
 
     answer = advise([Path("/var/lib/thalweg/records")], Question(segments=("prefix",)))
     answer.headline
     [(part.title, part.verdict, part.reason) for part in answer.parts]
     policy_rules.text(answer)      # the policy that follows
 
-Records may be of any size: an engine (DuckDB or Spark) aggregates them, and Python reads only the aggregated counts.
+An engine (DuckDB or Spark) aggregates the records; Python reads only the counts.
 docs/concepts/advice.md describes the method and its reasons; docs/reference/advise.md lists options and thresholds.
 """
 
@@ -70,8 +70,6 @@ def advise(
 ) -> Answer:
     """Evaluate the records in files and folders; `table` maps networks to attributes such as AS and country.
 
-    Damaged files are excluded and listed in `Answer.left_out`.
-
     Raises:
         ThalwegError: If there are no records, if they or the table do not fit the question, or if the engine fails.
     """
@@ -80,7 +78,6 @@ def advise(
 
 
 def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], QueryEngine]) -> Answer:
-    """Evaluate the records; retry without files that turned out to be damaged or removed."""
     bad: dict[Path, LeftOutFile] = {}
     for _ in range(TRIES):
         files = _without(find(places), bad, places)
@@ -106,7 +103,7 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
 
 
 def _damaged(files: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
-    """Return the files that cannot be read completely: by polars, or by the engine if polars can read all of them."""
+    """Return the files that polars cannot read; without such files, those that the engine cannot read."""
     bad = dict(damaged(files.files)) or dict(running.damaged(files.files))
     return {file: LeftOutFile(file, f"its rows are damaged: {why}") for file, why in bad.items()}
 

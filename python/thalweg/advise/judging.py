@@ -1,9 +1,6 @@
 """Computes an answer from records: an engine counts, and this module evaluates the counts.
 
-Only a few tables of counts are fetched, for any number of rows. Parts with few samples are counted but get no verdict.
-The other parts are fetched in batches, which limits the memory for their counts.
-
-The slowest evaluation runs first, in a separate thread, while the engine runs the other queries.
+Parts with enough samples are fetched in batches, to limit memory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +35,7 @@ from thalweg.records.sizes import SIZES
 from thalweg.records.where import check_columns, text
 
 MAX_CELLS = 4_000_000
-"""Maximum number of count rows that are fetched at once: about 200 MB."""
+"""Approximate number of count rows that are fetched at once."""
 CELLS = 600
 """Typical upper bound of the number of buckets of one metric, arm and group."""
 
@@ -48,19 +45,14 @@ Namer = Callable[[pl.Series], Mapping[int, PartValues]]
 
 @dataclass(frozen=True)
 class _Judged:
-    """Verdicts of the parts along some dimensions."""
-
     parts: list[Part]
     too_small: int = 0
     too_small_n: int = 0
     are_balanced: bool = False
-    """Whether time strata were weighted in any of them."""
 
 
 @dataclass(frozen=True)
 class _Samples:
-    """The table of samples, and what its evaluation needs."""
-
     engine: QueryEngine
     question: Question
     chosen: Sequence[Dimension]
@@ -82,11 +74,11 @@ class _Samples:
 
 
 def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Path | None = None) -> Answer:
-    """Answer a question from files of records; `table` maps prefixes to AS and country.
+    """Answer a question from files of records; `table` is the user's table of networks.
 
     Raises:
         ThalwegError: If the question or the table does not fit the records.
-        QueryFailed: If a query fails, for example because a file is damaged.
+        QueryFailed: If a query fails.
     """
     of_table = prefixes.columns(table) if table else set()
     columns = reading.column_names(files.files)
@@ -127,21 +119,16 @@ def _settled(question: Question, places: Places) -> Question:
 
 @dataclass(frozen=True)
 class _Overall:
-    """Verdicts on the total, by size, and by class of destination."""
-
     overall: Part
     sizes: list[Sized]
     by_class: _Judged
     of_map: _Judged
-    """By the requested dimensions, if these are the map's; the total, if no dimension is requested."""
+    """By the requested dimensions, if these are the map's; the total if none is requested."""
 
 
 @dataclass(frozen=True)
 class _Findings:
-    """Counts, and the verdicts and cautions derived from them."""
-
     n: int
-    """The number of samples."""
     whole: _Overall
     parts: _Judged
     meetings: Mapping[str, int]
@@ -150,17 +137,13 @@ class _Findings:
     since: list[Since]
     over_time: pl.DataFrame
     of_time: list[Caution]
-    """Cautions about the times at which the arms ran."""
 
 
 def _count(samples: _Samples, rows_for_ages: reading.Rows, overview: overviews.Overview) -> _Findings:
-    """Run the queries and evaluate their counts; the slowest evaluation runs first, in parallel with the
-    other queries.
-    """
+    """Run the queries and evaluate their counts; `_overall` runs in a separate thread during the other queries."""
     engine, question, sampled = samples.engine, samples.question, samples.table
     strata = samples.fetch(counts.strata(sampled), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
-    # The factors of the total do not depend on the parts.
     weighted = sampled if factors is None else counts.weighted(sampled, engine.put("factors_of_all", factors))
     counted = [
         engine.fetch(query) for query in (counts.mix(sampled), counts.queues(sampled), counts.histogram(weighted))
@@ -187,8 +170,8 @@ def _count(samples: _Samples, rows_for_ages: reading.Rows, overview: overviews.O
 
 
 def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
-    """Judge the requested parts; None if `_overall` judges them: without dimensions, and for classes of the map that
-    need no balancing of their own.
+    """Judge the requested parts; None if `_overall` judges them: without dimensions, or for classes of the map without
+    balancing.
     """
     engine, names = samples.engine, tuple(dimension.name for dimension in samples.chosen)
     if parts.are_asked(samples.chosen):
@@ -202,7 +185,6 @@ def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | 
 def _assemble(
     samples: _Samples, files: FoundFiles, overview: overviews.Overview, findings: _Findings, asked: Question
 ) -> Answer:
-    """Assemble the answer, with its cautions."""
     question, judged = samples.question, findings.parts
     overall = comparing.without_paradox(findings.whole.overall, judged.parts)
     warnings = [
@@ -244,7 +226,6 @@ def _assemble(
 
 
 def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted: pl.DataFrame) -> _Overall:
-    """Judge the total, each class of sizes, and each class of destinations, from the counts by class."""
     question, bootstrap = samples.question, samples.bootstrap
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
     cells = counts.unpacked_keys(counted, names)
@@ -273,11 +254,7 @@ def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, count
 
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
-    """Return factors that balance time strata; None if there is nothing to balance.
-
-    In a switchback, no stratum has both arms; pairs of periods balance the arms. The units of a switchback, such as
-    PoPs, are balanced instead.
-    """
+    """Return factors that balance time strata, or the units of a switchback; None if there is nothing to balance."""
     if question.design.name == "switchback":
         return counts.factors_of_units(strata, by) if question.design.unit else None
     are_by_network = question.design.name == "ab" and question.clusters in ("prefix", "prefix-hour")
@@ -285,7 +262,6 @@ def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> p
 
 
 def _of_map(overall: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
-    """Judge the classes of destinations."""
     tables = dict(overall.split(names))
     enough: dict[PartValues, Counted] = {
         key: replace(counted, networks=samples.networks.of_class(names, key))
@@ -298,7 +274,6 @@ def _of_map(overall: Counted, names: Sequence[str], samples: _Samples) -> _Judge
 
 
 def _parts(samples: _Samples, namer: Namer) -> _Judged:
-    """Judge the parts by which the samples are numbered."""
     engine, question = samples.engine, samples.question
     large, few = _large(samples.fetch(counts.sizes(samples.table), keys.ARM, by_part=True), question)
     compared: list[Part] = []
@@ -340,7 +315,6 @@ def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.Da
 
 
 def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
-    """Split parts into batches whose counts fit into memory."""
     if large.is_empty():
         return []
     cells = pl.min_horizontal(pl.col("n"), 4 * GROUPS * CELLS)

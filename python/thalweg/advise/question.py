@@ -1,4 +1,4 @@
-"""The question about the records: the compared algorithms, their assignment, the dimensions, and the limits."""
+"""The question about the records: arms, their assignment, dimensions, and limits."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,9 +14,7 @@ MINUTE_US = 60 * SECOND_US
 HOUR_US = 3600 * SECOND_US
 
 CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix", "before-after": "hour", "switchback": "pair"}
-"""Default cluster of each design: the set of dependent samples that the bootstrap resamples as one unit. For a part
-within one network, hours are resampled instead of networks.
-"""
+"""Default cluster of each design: the set of dependent samples that the bootstrap resamples as one unit."""
 
 DEFAULT_SEGMENTS = ("rtt", "retransmits")
 """Default dimensions: properties of a destination that do not need a user's table."""
@@ -39,7 +37,7 @@ class Design:
     every_us: int | None = None
     """Length of a switchback period; None: an hour."""
     unit: str | None = None
-    """Column of the records with the units of a switchback, such as `pop`; None: all rows are one unit."""
+    """Column of the records with the units of a switchback, such as `pop`; None: one unit."""
 
     def __post_init__(self) -> None:
         if (self.name == "before-after") != (self.at_us is not None):
@@ -97,21 +95,17 @@ class Question:
     cluster: ClusterName | None = None
     """Cluster; None: the default of the design."""
     size_limit_bytes: int = 3_000_000
-    """Transfers below this size are judged by their completion time, others by their throughput. The default is the
-    limit of a large CDN (Shah 2019).
+    """Limit between transfers judged by completion time and by throughput; by default that of a large CDN (Shah 2019).
     """
     least_samples: int = 500
-    """Minimum number of samples of an arm."""
     false_share: float = 0.05
     """Expected fraction of false verdicts among those for an algorithm (Benjamini and Hochberg 1995)."""
     margin: float = 0.05
-    """A difference that is not significant counts as zero if its interval shows that it is smaller than this."""
+    """A difference that is not significant counts as zero if its interval lies within this."""
     without_receiver_limited: bool = False
-    """Whether receiver-limited samples are excluded."""
     replicates: int = 1000
     seed: int = 1
     where: Where = ()
-    """Only rows that meet these conditions count."""
 
     def __post_init__(self) -> None:
         if self.treatment == self.control:

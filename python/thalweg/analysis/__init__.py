@@ -1,4 +1,4 @@
-"""Measures of run directories, with their uncertainty; this layer draws nothing.
+"""Measures of run directories, with their uncertainty.
 
     from thalweg import analysis, results
     run = results.open_run("runs/itc18-mixes-sim-1a2b3c4d")

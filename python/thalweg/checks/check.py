@@ -1,7 +1,4 @@
-"""Checks: comparisons of arithmetic expressions over measures of flows, such as `goodput(ours) > 0.9 * goodput(base)`.
-
-No other code is evaluated, and every mistake is reported before an experiment runs.
-"""
+"""Checks: comparisons of arithmetic expressions over measures of flows, such as `goodput(ours) > 0.9 * goodput(base)`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +24,6 @@ _QUANTITY = re.compile(rf"(?<![\w.])({_NUMBER})\s*(%|/s(?!\w)|[A-Za-z][A-Za-z/]*
 _PLACEHOLDER = re.compile(r"\b_[0-9]+\b")
 _JUXTAPOSED = re.compile(r"[\w)]\s+[\w(]")
 _KINDS = {"rate": "bit/s", "time": "s", "arrivals": "1/s"}
-"""Kinds of quantities, with the units of their measures."""
 
 EXPECTED = "a comparison of measures, such as goodput(ours) > 0.9 * goodput(base)"
 
@@ -62,7 +58,7 @@ class Side:
 
     @property
     def is_above_1(self) -> bool:
-        """Whether the side is a plain number above 1, which no fraction reaches."""
+        """Whether the side is a plain number above 1."""
         return self._is_plain and (self.value({}) or 0.0) > 1
 
     @property
@@ -232,7 +228,7 @@ class _Reader:
         self.lifted = _QUANTITY.sub(self._quantity, _CALL.sub(self._call, text))
 
     def side(self, lifted: str) -> Side:
-        """Check a side, in which terms with a flow and quantities are already replaced by placeholders."""
+        """Parse a side, in which terms with brackets and quantities are already replaced by placeholders."""
         expression = lifted.strip()
         text = _PLACEHOLDER.sub(lambda placeholder: self.sources[placeholder[0]], expression)
         if expressions.mistake(expression, ()) == expressions.NOT_ARITHMETIC:
@@ -336,7 +332,7 @@ def _written(value: Value) -> str:
 
 
 def _advice(measured: Side, other: Side) -> tuple[str, str | None]:
-    """Return what is expected instead of the other side, whose unit is not that of the measured one, and a hint."""
+    """Return the expected form of the other side, whose unit is wrong, and a hint."""
     unit = measured.unit
     if unit is not None and units.has_unit(unit):
         without_counts = (*unit[:2], 0)

@@ -29,12 +29,10 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 NOT_ARITHMETIC = "it is not an arithmetic expression"
-"""Error message for a text that cannot be parsed."""
 
 DIVIDES_BY_ZERO = "it divides by 0"
 NOT_FINITE = "a number in it is not finite"
 UNDEFINED = "a root, logarithm or power in it is undefined"
-"""Reasons for an expression without a value."""
 
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
@@ -58,7 +56,6 @@ def why_no_value(text: str, names: Mapping[str, float | None]) -> str | None:
 
 
 def _result(text: str, names: Mapping[str, float | None]) -> float | str:
-    """Return the value of an expression, or the reason why it has none."""
     try:
         result = _compute(ast.parse(text.strip(), mode="eval").body, names)
     except ZeroDivisionError:

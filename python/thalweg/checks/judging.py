@@ -58,9 +58,7 @@ class Outcome:
     places: int
     """Number of points of the sweep at which it was judged."""
     finding: Finding
-    """The deciding finding: of those with this verdict, the one farthest beyond its bound, or otherwise the one nearest
-    to it.
-    """
+    """The deciding finding: of those with this verdict, the one with the smallest margin to its bound."""
 
 
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
@@ -143,8 +141,8 @@ def _repetitions(
 def _verdict(bound: Bound, difference: Estimate, slack: float, comparisons: int) -> tuple[Verdict, str]:
     """Return the verdict on a difference, and the reason if it is not settled; `slack` is the rounding tolerance.
 
-    A bound holds only if it is confirmed at every point. Among several points one may be broken by chance, so a
-    violation needs a wider interval (Bonferroni).
+    A violation needs a wider interval the more comparisons there are (Bonferroni), because one may be broken by chance.
+    A check holds only if all its comparisons are confirmed, which needs no correction.
     """
     if difference.low is None or difference.high is None:
         return "not settled", "one repetition has no interval: --repetitions 5"
@@ -166,7 +164,7 @@ def _quantile(n: int, comparisons: int) -> float:
 
 
 def _advice(n: int, distance: float, half: float) -> str:
-    """Return the number of repetitions that would probably settle it: an interval shrinks with their square root."""
+    """Estimate the required number of repetitions: an interval shrinks with their square root."""
     enough = max(n + 1.0, 1.2 * n * (half / distance) ** 2) if distance else inf
     if enough > MAX_REPETITIONS:
         return "the two sides are too close to decide"
@@ -174,7 +172,6 @@ def _advice(n: int, distance: float, half: float) -> str:
 
 
 def _no_value(run: Run, bound: Bound, place: Place, repetitions: Sequence[Mapping[Term, float | None]]) -> str:
-    """Return why no repetition has a value of both sides."""
     terms = list(dict.fromkeys([*bound.left.terms.values(), *bound.right.terms.values()]))
     for term in terms:
         if reason := analysis.why_never(run, term.measure, term.flow, place.experiments[term]):

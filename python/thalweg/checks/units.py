@@ -26,13 +26,11 @@ BY_NAME: dict[str, Exponents] = {
     "ratio": RATIO,
     "count": COUNT,
 }
-"""Exponents of the units of measures."""
 
 SUFFIXES: dict[Exponents, Sequence[str]] = {RATE: ("Mbps", "bps"), TIME: ("ms", "s"), FREQUENCY: ("/s",)}
 """Suffixes that a hint offers for a plain number: the usual unit, then the base unit."""
 
 EXAMPLES: dict[Exponents, str] = {RATE: "5Mbps", TIME: "60ms", FREQUENCY: "10/s", (1, 0, 0): "5Mbps * 60ms"}
-"""Example values of each unit, for errors."""
 
 
 def unit_of(text: str, units: Mapping[str, Exponents]) -> Exponents | None:
@@ -92,7 +90,6 @@ def words(unit: Exponents | None) -> str:
 
 
 def _common(nodes: Sequence[ast.expr], units: Mapping[str, Exponents], problem: str) -> Exponents | None:
-    """Return the common unit of values that are added or compared."""
     common, *others = [_unit(node, units) for node in nodes if not _is_zero(node)] or [None]
     for unit in others:
         if not are_compatible(common, unit):

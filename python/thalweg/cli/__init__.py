@@ -1,5 +1,4 @@
-"""The command line: one file per subcommand, which parses arguments, calls other layers and prints. No other layer
-imports this one.
+"""The command line: one file per subcommand, which parses arguments, calls other layers and prints.
 
 During imports, Ctrl-C ends the process silently, because there is nothing to clean up; `main` then restores the
 handler, which reports the interruption.

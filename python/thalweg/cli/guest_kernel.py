@@ -1,4 +1,4 @@
-"""`--kernel IMAGE` and `--modules DIR`: select the kernel of the guests of the engine `vm` for one command."""
+"""`--kernel IMAGE` and `--modules DIR`: select the kernel of the guests of the engine `vm`."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Formats help texts, in which arguments are shown without the names of Python types, and rejects repeated options."""
+"""Formats help texts without the names of Python types, and rejects repeated options."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter  # typer contains a copy of click
 
 MAX_COLUMNS = 100
-"""Maximum width of help texts; narrower terminals wrap them."""
 
 
 class Command(TyperCommand):

@@ -1,4 +1,4 @@
-"""A command whose module is imported when it is called: `thalweg --help` imports none of them, `thalweg check` one."""
+"""A command whose module is imported when it is called, so that `thalweg --help` is fast."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

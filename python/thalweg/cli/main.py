@@ -54,7 +54,7 @@ COMMANDS = (
     Lazy("policy", "thalweg.cli.live.policy_command",
          "Compare policies that choose an algorithm for each destination."),
 )  # fmt: skip
-"""All subcommands in the order of the help, each with the first line of its own help."""
+"""All subcommands in the order of the help."""
 
 top = typer.Typer(
     name="thalweg",
@@ -111,9 +111,7 @@ def app() -> int:
 
 
 def _open_streams() -> None:
-    """Prevent output errors: output to a closed stream is discarded, and characters that a terminal lacks are
-    escaped.
-    """
+    """Discard output to closed streams, and escape characters that a terminal lacks."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
@@ -131,7 +129,6 @@ def group() -> TyperGroup:
 
 
 def _call() -> int:
-    """Parse and execute; typer reports usage errors."""
     try:
         group()(prog_name="thalweg")
     except SystemExit as end:
@@ -150,7 +147,6 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
 
 
 def _from_memory(error: MemoryError) -> ThalwegError:
-    """Convert a failed allocation to an error; for example, absurd times in a damaged table lead to huge series."""
     return ThalwegError(
         "short-of-resources",
         f"memory: {str(error).lower() or 'an allocation failed'}",
@@ -160,7 +156,6 @@ def _from_memory(error: MemoryError) -> ThalwegError:
 
 
 def _from_system(error: OSError) -> ThalwegError:
-    """Convert a system error to an error for users."""
     target = f"`{error.filename}`" if error.filename else "standard output"
     why = (error.strerror or str(error)).lower()
     hints = {

@@ -13,10 +13,7 @@ from thalweg.scenario.mistakes import by_line
 def prepare(
     file: Path, engine_name: str, overrides: Sequence[str], seed: int | None = None, repetitions: int | None = None
 ) -> tuple[plan.Plan, engine.Capabilities]:
-    """Read, check and resolve a scenario.
-
-    Mistakes of the scenario are reported before problems of the machine, so that a missing engine does not hide them.
-    """
+    """Read, check and resolve a scenario; its mistakes are reported before problems of the machine."""
     with collector.paused():
         return plan_for(load(file, engine_name, overrides, seed, repetitions), engine_name)
 
@@ -52,7 +49,7 @@ def _wrong_algorithms(document: scenario.Document, engine_name: str) -> list[Tha
 
 
 def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:
-    """Resolve a checked scenario for an engine, which also checks whether this machine can run the plan.
+    """Resolve a checked scenario for an engine, and check that this machine can run the plan.
 
     The other engines are probed only for an error, because probing takes time and only errors name them.
     """

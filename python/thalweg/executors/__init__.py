@@ -1,9 +1,9 @@
-"""Executors: run a plan on this machine or on a cluster, with the same experiments and the same run directory.
+"""Executors: run a plan on this machine or on a cluster.
 
     outcome = execute(Work(plan, Path("runs/mine"), binary=engine.find()), "dask://scheduler:8786")
 
-`local` is `thalweg.run.execute`. The others split the missing experiments of the plan into shards, run each shard with
-the engine of another process or machine, and merge the shards into the run directory as they arrive.
+`local` is `thalweg.run.execute`. The others split the missing experiments of the plan into shards, run them on other
+machines or in other processes, and merge the results into the run directory as they arrive.
 """
 
 from thalweg.errors import ThalwegError
@@ -14,14 +14,13 @@ from thalweg.run import Outcome
 __all__ = ["DEFAULT", "Work", "check", "execute"]
 
 DEFAULT = "local"
-"""Default executor, which has no requirements."""
 
 DASK = "dask://"
 SLURM = "slurm"
 
 
 def check(executor: str) -> None:
-    """Check the name of an executor, before anything is planned.
+    """Check that an executor is known and its requirements are installed.
 
     Raises:
         ThalwegError: If the executor is unknown, or its requirements are not installed.
@@ -50,12 +49,8 @@ def execute(work: Work, executor: str = DEFAULT) -> Outcome:
         work: The plan, the run directory, and the listener for events.
         executor: `local`, `dask://HOST:PORT` (of a Dask scheduler), or `slurm`.
 
-    Returns:
-        The outcome, as `thalweg.run.execute` returns it.
-
     Raises:
-        ThalwegError: If the executor is unknown or cannot be reached, a worker cannot run the plan, or for the
-            reasons of `thalweg.run.execute`.
+        ThalwegError: If the executor is unknown or cannot run the plan, or for a reason of `thalweg.run.execute`.
     """
     check(executor)
     if executor == DEFAULT:

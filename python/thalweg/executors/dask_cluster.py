@@ -1,6 +1,6 @@
 """The executor `dask://HOST:PORT`: each shard is a task of a Dask cluster, whose files are returned over the network.
 
-No file system is shared. Dask assigns a task to another worker when its worker dies; the shard then starts over.
+No shared file system is needed. When a worker dies, Dask assigns its task to another one, and the shard starts over.
 """
 
 import time
@@ -56,8 +56,7 @@ def execute(work: Work, address: str) -> Outcome:
     """Run the work on the cluster whose scheduler is at `address`, as in `tcp://10.0.0.1:8786`.
 
     Raises:
-        ThalwegError: If the engine runs in real time, the run directory belongs to another plan or cannot be written,
-            the cluster or its workers cannot be reached, or a worker cannot run the plan.
+        ThalwegError: If the engine runs in real time, or the run directory, the cluster or a worker cannot be used.
     """
     refuse_real_time(work, address)
     joined = Joined(work)
@@ -169,7 +168,6 @@ def _submitted(
 def _results(
     client: "Client", futures: "Sequence[Future[worker.Returned]]", address: str
 ) -> Iterator[tuple[int, worker.Returned]]:
-    """Yield the results of workers as they arrive, and release them on the cluster."""
     from distributed import wait
 
     waiting = {future: number for number, future in enumerate(futures)}

@@ -1,7 +1,6 @@
-"""Detects a worker's properties, with a function that runs on the worker before any work, even if thalweg is not
-installed.
+"""Detects a worker's properties with a function that works even if thalweg is not installed there.
 
-Dask serialises the function by value, so it imports thalweg itself, and must not use other names of this module.
+Dask serialises the function by value, so it must import thalweg itself.
 """
 
 from typing import TypedDict

@@ -1,6 +1,4 @@
-"""Shared code of the cluster executors: lists missing experiments, splits them into shards, and merges these into the
-run directory.
-"""
+"""Splits missing experiments into shards for the cluster executors, and merges these into the run directory."""
 
 import json
 import subprocess
@@ -16,9 +14,7 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 
 MAX_SHARD = 500
-"""Maximum number of experiments in a shard, which is the unit of transfer and is lost if a worker dies. `Work.shards`
-takes precedence.
-"""
+"""Maximum number of experiments in a shard, which is lost if a worker dies; `Work.shards` takes precedence."""
 
 ENDS = ("finished", "failed")
 REPLAYED = (*ENDS, "untrustworthy")
@@ -57,9 +53,9 @@ class Joined:
         )
 
     def split(self, shards: int) -> list[list[ExperimentKey]]:
-        """Split the missing experiments: shard I of N gets every N-th experiment, as with the engine's `--shard I/N`.
+        """Split the missing experiments: shard I of N gets every N-th experiment.
 
-        Adjacent experiments of a sweep take similar time, so this distributes the long ones evenly over the shards.
+        This distributes the long experiments, which are usually adjacent in a sweep, over the shards.
         """
         count = self._work.shards or max(shards, -(-len(self.missing) // MAX_SHARD))
         return [shard for first in range(count) if (shard := self.missing[first::count])]
@@ -100,7 +96,7 @@ def refuse_real_time(work: Work, executor: str) -> None:
 
 
 def events_of(lines: str) -> list[EngineEvent]:
-    """Parse the events that an engine has printed; other lines, such as an incomplete last one, are ignored."""
+    """Parse the events that an engine has printed; other lines are ignored."""
     events = []
     for line in lines.splitlines():
         try:
@@ -113,7 +109,7 @@ def events_of(lines: str) -> list[EngineEvent]:
 
 
 def refusal(event: EngineEvent, where: str, code: int = Exit.FAILED) -> ThalwegError:
-    """Return the error for an event of an engine on another machine."""
+    """Return the error for an engine's `error` event; `where` describes what failed."""
     codes = {int(exit_code) for exit_code in Exit}
     return ThalwegError(
         event["code"],

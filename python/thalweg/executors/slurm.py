@@ -1,9 +1,8 @@
 """The executor `slurm`: the shards are the tasks of one job array, on a file system that all nodes share.
 
-Each task is the engine itself, started by a short shell script: a node needs the engine at the same path, and no
-Python. A task that ends without a result (its node died, or its time limit was reached) is submitted again; the engine
-then resumes from the completed experiments. Further settings of sbatch (partition, account, time limit) come from its
-own environment variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
+A node needs the engine at the same path, and no Python. A task that ends without a result is submitted again; the
+engine then resumes from the completed experiments. The partition, account and time limit come from sbatch's own
+environment variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
 """
 
 import json
@@ -23,16 +22,12 @@ from thalweg.run import Outcome
 from thalweg.scratch import Scratch
 
 SHARDS = 16
-"""Default number of tasks in the array, because the number of nodes is unknown; more if a task would exceed
-`shards.MAX_SHARD`.
-"""
+"""Default number of tasks in the array; the number of nodes is unknown."""
 
 MAX_ATTEMPTS = 3
-"""Maximum number of submissions of a task."""
 
 LOOK_EVERY_S = 1.0
 END_WITHIN_S = 15.0
-"""Timeout for tasks to exit after the job is cancelled."""
 
 PROGRAMS = ("sbatch", "squeue", "scancel")
 
@@ -61,8 +56,7 @@ def execute(work: Work) -> Outcome:
     """Run the work as a job array.
 
     Raises:
-        ThalwegError: If the engine runs in real time, the run directory belongs to another plan or cannot be written,
-            Slurm refuses a command, or a node cannot run the engine.
+        ThalwegError: If the engine runs in real time, or the run directory, Slurm or a node cannot be used.
     """
     refuse_real_time(work, "slurm")
     joined = Joined(work)
@@ -91,7 +85,7 @@ def execute(work: Work) -> Outcome:
 
 
 def _script(work: Work, folder: Path) -> str:
-    """Return the script of a task; it writes the engine's exit code to a file, which is either complete or absent."""
+    """Return the script of a task; the file with the engine's exit code is either complete or absent."""
     engine, directory = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
     return f"""#!/bin/sh
 cd {directory} || exit 1
@@ -113,7 +107,6 @@ class _Job:
     folder: Path
     cpus: int
     waiting: set[int]
-    """Tasks that have no result yet."""
     attempts: dict[int, int] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
 
@@ -176,11 +169,10 @@ class _Job:
         self.ids.append(answer.strip().partition(";")[0])
 
     def _queued(self) -> set[int]:
-        """Return the tasks that are waiting or running."""
         try:
             lines = _slurm(["squeue", "--noheader", "--array", "--format=%K", f"--jobs={','.join(self.ids)}"])
         except ThalwegError as error:
-            if "Invalid job id" in (error.found or ""):  # Slurm forgets a job a few minutes after its end
+            if "Invalid job id" in (error.found or ""):  # Slurm forgets a job some time after its end
                 return set()
             raise
         return {int(line) for line in lines.split() if line.isdigit()}

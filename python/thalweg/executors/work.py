@@ -21,7 +21,6 @@ class Work:
 
     plan: Plan
     out: Path
-    """The run directory."""
     binary: Path
     """The engine of this machine."""
     threads: int | None = None
@@ -31,9 +30,7 @@ class Work:
     command: Sequence[str] = ()
     """The user's command, which the run directory stores."""
     listener: Callable[[EngineEvent], None] = _ignore
-    """Called with every event; executors of clusters pass only `plan`, `stopping`, and those in `shards.REPLAYED` once
-    their shard is merged.
-    """
+    """Called with events. Cluster executors omit some, and pass those of a shard once it is merged."""
     due: Sequence[ExperimentKey] | None = None
     """Experiments to run; None: the entire plan."""
     shards: int | None = None

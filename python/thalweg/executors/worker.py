@@ -13,7 +13,7 @@ from thalweg.executors.work import ExperimentKey
 from thalweg.scratch import Scratch
 
 LEVEL = 1
-"""Compression level. A low one suffices: the tables are already compressed, and run.json is repetitive."""
+"""Compression level. A low one suffices, because the tables are already compressed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Returned:
 
 
 def compressed(plan: bytes) -> bytes:
-    """Return a plan that is already compressed; Dask stores it on workers, and calls this again if a worker dies."""
+    """Return the compressed plan unchanged; as a task, it lets Dask recompute a plan that is lost."""
     return plan
 
 
@@ -61,7 +61,7 @@ def run_shard(plan: bytes, shard: Shard, folder: str) -> Returned:
         folder: Folder for the shard's temporary files.
 
     Returns:
-        The files, or the error as a text, because the caller's version may not be able to unpickle an exception.
+        The files, or the error as a text, because the caller may not be able to unpickle an exception.
     """
     events: list[EngineEvent] = []
     try:

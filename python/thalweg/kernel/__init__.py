@@ -4,9 +4,8 @@
     current()                                the one that the engine uses
     fetch("linux-image-amd64", None, progress)    a kernel for guests; guests.current() is the one that they run
 
-A kernel for virtual time is built from the distribution's source package or from a developer's own tree, without root,
-outside of the tree. All are stored in the user's cache: complete or absent. The engine finds them there; this package
-does not depend on the engine.
+A kernel for virtual time is built without root from the distribution's source package or from a developer's own tree.
+Kernels are stored in the user's cache, where the engine finds them.
 """
 
 from thalweg.kernel import guests

@@ -1,8 +1,7 @@
 """Builds a kernel: source, configuration, compiler; then one folder with the complete result.
 
-The same source, options and compiler produce the same program, byte for byte: it does not contain the time, place and
-user of the build. A key over source, options and compiler therefore identifies a kernel, and results of the engine with
-it stay comparable.
+A kernel's key is a hash of its source, options and compiler. These determine the program, because it does not contain
+the time, place and user of its build.
 """
 
 import datetime
@@ -56,7 +55,6 @@ class Order:
     jobs: int | None = None
     """Parallel compilers; None: one per core."""
     is_forced: bool = False
-    """Build even if the kernel exists."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,8 @@ class Built:
 def build(order: Order, listener: BuildListener) -> Built:
     """Build a kernel, unless it exists, and make the engine use it.
 
-    After an error or a signal, only the log of the build remains.
-
     Raises:
-        ThalwegError: If a requirement is missing, an option has no effect, another build is running, make fails, or the
-            store cannot be written.
+        ThalwegError: If a requirement is missing, the build fails, or the store cannot be written.
         KeyboardInterrupt: After a signal.
     """
     registers_bytes = registers.size_bytes()
@@ -120,8 +115,6 @@ def _source(order: Order, lists: Path, listener: BuildListener) -> KernelSource:
 
 @dataclass(frozen=True)
 class _Build:
-    """A build in a separate folder."""
-
     order: Order
     fragments: list[Fragment]
     registers_bytes: int
@@ -189,7 +182,6 @@ class _Build:
         commands.run([*make, f"-j{jobs}", "linux"], "compiling the kernel", log, folder=self.folder, listener=listen)
 
     def _collect(self, key: str, source_sha256: str) -> Kernel:
-        """Collect the results in a folder, and move it to its final path."""
         made = self.folder / "made"
         made.mkdir()
         linux, config = made / store.BINARY, made / store.CONFIG
@@ -213,7 +205,6 @@ class _Build:
 
 
 def _key(source: KernelSource, options: dict[str, str], registers_bytes: int) -> str:
-    """Return the key that identifies this kernel."""
     parts = [RECIPE, source.identity, fragment.write(options), toolchain.compiler()]
     if registers_bytes > registers.USUAL_BYTES:
         parts.append(str(registers_bytes))
@@ -238,7 +229,6 @@ def _built_kernel(key: str) -> Kernel | None:
 
 
 def _explained(error: OSError) -> ThalwegError:
-    """Convert a system error of a build to an error for users."""
     what = f"`{error.filename}`" if error.filename else f"`{store.place()}`"
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return ThalwegError(

@@ -1,7 +1,7 @@
 """Starts the programs of a build, logs their output to one file, and terminates them when thalweg exits.
 
-`run` gives each a separate process group. A Ctrl-C therefore reaches only thalweg, which terminates the whole group,
-including compilers that make has started. If thalweg dies, the kernel terminates the program that thalweg started.
+`run` gives each a separate process group, so that a Ctrl-C reaches only thalweg, which terminates the whole group,
+including compilers that make has started.
 """
 
 import os
@@ -18,10 +18,8 @@ from thalweg.kernel.toolchain import disk_is_full, elsewhere
 from thalweg.processes import ends_with_parent
 
 SHOWN = 20
-"""Number of log lines in an error: enough for gcc's message and its context."""
 
 GRACE_S = 5
-"""Timeout for programs to exit after SIGTERM."""
 
 OURS = {
     "LC_ALL": "C",
@@ -43,7 +41,6 @@ class Log:
     """Output of the programs of a build, in one file."""
 
     def __init__(self, file: Path) -> None:
-        """Start a new log."""
         self.file = file
         self._opened: IO[bytes] = file.open("wb", buffering=0)
         self._last: deque[str] = deque(maxlen=SHOWN)
@@ -106,7 +103,7 @@ def read(command: Sequence[str]) -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a build: that of this process, without variables that would change it."""
+    """Return the environment of a reproducible build."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,7 +1,6 @@
 """Fetches a kernel for guests from a distribution's package, without root and without installing anything.
 
-apt finds, downloads and verifies the package; dpkg-deb unpacks it. Only modules that a sending host can need are kept;
-most of the package consists of drivers for devices that guests do not have.
+Only modules that a guest can need are kept; most of a package consists of drivers for other devices.
 """
 
 import datetime
@@ -23,7 +22,7 @@ from thalweg.kernel.source import AptPackage, printed
 from thalweg.processes import asked_to_end
 
 PACKAGE = "linux-image-cloud-amd64"
-"""Default package, which depends on the distribution's kernel for virtual machines. That kernel boots fastest."""
+"""Default package, which depends on the distribution's kernel for virtual machines."""
 
 PROGRAMS = {"apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg"}
 
@@ -42,7 +41,6 @@ KEPT = (
     "fs/netfs/",
     "fs/overlayfs/",
 )
-"""Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and their dependencies."""
 
 NAME_DIGITS = 8
 """Digits of the checksum that are appended to a release if two packages share it."""
@@ -67,7 +65,7 @@ def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced
     """Fetch the kernel of a package, unless it exists, and make guests use it.
 
     `package` may be a metapackage that depends on a kernel package. `suite`, such as bookworm-backports, need not be
-    among apt's sources. After an error or a signal, only the log remains.
+    among apt's sources.
 
     Raises:
         ThalwegError: If a requirement is missing or a step fails.
@@ -194,7 +192,6 @@ def _fetching() -> Iterator[Path]:
 
 
 def _explained(error: OSError) -> ThalwegError:
-    """Convert a system error of a fetch to an error for users."""
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = error.filename or guests.place()
     return ThalwegError(

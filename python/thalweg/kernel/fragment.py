@@ -1,8 +1,7 @@
 """Kconfig fragments: read, merged, and checked against the resulting configuration.
 
-Kconfig silently drops options that it cannot set: those whose dependencies are off, or that this version lacks. A
-missing CONFIG_TCP_CONG_BBR would then be detected only by the first experiment, and a missing CONFIG_HZ=250 never.
-Therefore every requested option is checked in the resulting configuration.
+Kconfig silently drops options whose dependencies are off, or that this version lacks. Therefore the requested options
+are checked in the resulting configuration.
 """
 
 import os
@@ -17,7 +16,7 @@ from thalweg.errors import Source, ThalwegError, ThalwegErrors
 OFF = "n"
 
 OFFERED = ("CONFIG_TCP_CONG_", "CONFIG_NET_SCH_")
-"""Prefixes of optional options: without one, flows cannot use that algorithm or queue; everything else works."""
+"""Prefixes of options that a kernel may lack: without one, flows cannot use that algorithm or queue."""
 
 TICKS = "CONFIG_HZ"
 """Option for timer ticks per second. UML's Kconfig fixes it; `wrapper` overrides it."""
@@ -36,7 +35,7 @@ class Fragment:
 
     @classmethod
     def ours(cls) -> "Fragment":
-        """Read the fragment that the engine requires."""
+        """Read the engine's fragment."""
         return parse(files("thalweg").joinpath("data/uml.config").read_text(encoding="utf-8"), "uml.config")
 
     @classmethod
@@ -122,7 +121,7 @@ def write(options: Mapping[str, str]) -> str:
 def wrapper(kconfig: str, ticks: str) -> str:
     """Return a tree's top-level Kconfig with a definition of HZ before that of UML, which allows only 100.
 
-    Kconfig uses the first of several defaults; the tree itself is unchanged.
+    Kconfig uses the first of several defaults.
     """
     at = re.search(r"^mainmenu .*\n", kconfig, flags=re.MULTILINE)
     end = at.end() if at else 0
@@ -157,7 +156,6 @@ def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
 
 
 def _why(option: str, requested: str, holds: str | None, described: str | None) -> str:
-    """Describe the state of an option."""
     if described is None:
         return f"{option} does not exist in this kernel"
     text = f"{option}={requested} has no effect: the value is {holds or OFF}"

@@ -1,10 +1,8 @@
 """The store of guest kernels, and the selection of the default one.
 
-    ~/.cache/thalweg/vm/kernels/6.1.0-56-cloud-amd64/    `vmlinuz`, `modules` and `kernel.json`
-    ~/.cache/thalweg/vm/current                          a link to the selected one
-    ~/.cache/thalweg/vm/fetch-*/                         a running or killed fetch; the next one removes it
-
-The engine reads the same paths: `THALWEG_VM_KERNEL` and `THALWEG_VM_MODULES` if they are set, else `current`.
+~/.cache/thalweg/vm/kernels/6.1.0-56-cloud-amd64/    `vmlinuz`, `modules` and `kernel.json`
+~/.cache/thalweg/vm/current                          a link to the selected one
+~/.cache/thalweg/vm/fetch-*/                         a running or killed fetch; the next one removes it
 """
 
 import json
@@ -21,12 +19,10 @@ MODULES_VARIABLE = "THALWEG_VM_MODULES"
 """Environment variable that names the folder of its modules."""
 
 FORMAT = 1
-"""Format version of kernel.json."""
 
 IMAGE = "vmlinuz"
 MODULES = "modules"
 FETCHING = "fetch-"
-"""Prefix of the folder of a fetch."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ class GuestKernel(KeptKernel):
             return False
 
     def describe(self) -> None:
-        """Write kernel.json, which is the last file of a fetch."""
+        """Write kernel.json, without which the folder does not count as a kernel."""
         fields = {name: value for name, value in asdict(self).items() if name != "folder"}
         description = {"format": FORMAT, "image": IMAGE, "modules": MODULES} | fields
         (self.folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")

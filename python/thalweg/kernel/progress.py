@@ -7,24 +7,20 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 OBJECTS = 620
-"""Approximate number of objects of Linux 6.1 with the default options; other versions and options have more or fewer.
-"""
+"""Approximate number of objects of Linux 6.1 with the default options."""
 
 
 class KernelProgress:
     """Shows the phases and steps of a build; use it as a context manager."""
 
-    # The bar starts and stops like that of thalweg.run.Progress. The classes share no base class, because neither layer
-    # may import the other, and they update their bars differently.
+    # thalweg.run.Progress starts and stops its bar in the same way, but neither layer may import the other.
 
     def __init__(self, console: Console) -> None:
-        """Write to `console`, which is standard error."""
         self._console = console
         self._done = 0
         self._bar: Bar | None = None
 
     def __enter__(self) -> "KernelProgress":
-        """Start the display."""
         if self._console.is_terminal:
             columns = (
                 TextColumn("{task.description}"),
@@ -40,7 +36,6 @@ class KernelProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the display."""
         if self._bar:
             self._bar.stop()
 
@@ -52,7 +47,7 @@ class KernelProgress:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def step(self, name: str) -> None:
-        """Count a built object; the total is an estimate, which the count never exceeds."""
+        """Count a built object; the bar stops short of the total, which is an estimate."""
         self._done += 1
         if self._bar:
             self._bar.update(self._task, completed=min(self._done, OBJECTS - 1), total=OBJECTS, name=name[-40:])

@@ -1,9 +1,9 @@
 """The size of a processor's register state, which user-mode Linux needs at build time.
 
 Newer versions query the machine. Linux 6.1 saves at most 2696 bytes of floating-point and vector registers, enough for
-AVX-512. The host's kernel restores only the complete state, which has 11008 bytes with AMX (Intel, since 2023): every
-program in the guest then exits immediately. Therefore the size in the source is replaced by this machine's, and the
-guest's stacks, which hold the saved registers, are enlarged.
+AVX-512. The host's kernel restores only the complete state, which has 11008 bytes with AMX; programs in the guest then
+exit immediately. Therefore the size in an unpacked source is replaced by this machine's, and the guest's stacks, which
+hold the saved registers, are enlarged.
 """
 
 import ctypes

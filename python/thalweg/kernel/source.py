@@ -1,6 +1,6 @@
 """The source of a kernel: the distribution's source package, or a developer's own tree.
 
-Both provide an identity before anything is fetched or built, so that an existing kernel is detected immediately.
+An identity is known before anything is fetched or built, so that an existing kernel is detected immediately.
 """
 
 import hashlib
@@ -28,9 +28,7 @@ PARTS = ("Makefile", "Kconfig", "arch/um/Kconfig", "scripts/Makefile.build")
 TIME_TRAVEL = "UML_TIME_TRAVEL_SUPPORT"
 
 LEFT_OUT = {"": {".git", "Documentation"}, "tools": {"testing"}}
-"""Folders of a tree that its checksum excludes, because no program is built from them. Of `arch`, only ARCHITECTURES
-are included.
-"""
+"""Folders of a tree that its checksum excludes, because the kernel is not built from them."""
 
 ARCHITECTURES = {"um", "x86"}
 
@@ -77,14 +75,13 @@ class AptPackage:
 
 @dataclass(frozen=True)
 class SourcePackage(AptPackage):
-    """The distribution's source package, which apt fetches without root and without installing it."""
+    """The distribution's source package, which apt fetches."""
 
     options: tuple[str, ...] = ()
-    """apt options that find the package."""
 
     @property
     def identity(self) -> str:
-        """Checksum of the package in apt's lists, which apt verifies."""
+        """Checksum of the package in apt's lists."""
         return self.checksum
 
     @classmethod
@@ -217,10 +214,9 @@ def version_of(tree: Path) -> str | None:
 
 
 def tree_sha256(tree: Path) -> str:
-    """Return one checksum over names and contents of all files of a tree from which a program can be built.
+    """Return one checksum over names and contents of the files of a tree from which a kernel can be built.
 
-    This reads a gigabyte: three seconds if it is cached, ten if not. Timestamps and git's object ids would be faster,
-    but do not cover the content of uncommitted files.
+    Git's object ids would be faster to read, but do not cover uncommitted changes.
     """
     whole = hashlib.sha256()
     for folder, folders, names in os.walk(tree):

@@ -1,12 +1,10 @@
 """The store of built kernels, and the selection of the one that the engine uses.
 
-    ~/.cache/thalweg/uml/6.1.192-0a1b2c3d4e5f/    a kernel: `linux`, `config` and `kernel.json`
-    ~/.cache/thalweg/uml/current                  a link to the selected one
-    ~/.cache/thalweg/uml/build-*/                 a running or killed build; the next build removes it
-    ~/.cache/thalweg/uml/build.log                output of the last build
-    ~/.cache/thalweg/uml/lock                     held during a build
-
-The engine reads the same paths: `THALWEG_UML_KERNEL` if that is set, else `current`.
+~/.cache/thalweg/uml/6.1.192-0a1b2c3d4e5f/    a kernel: `linux`, `config` and `kernel.json`
+~/.cache/thalweg/uml/current                  a link to the selected one
+~/.cache/thalweg/uml/build-*/                 a running or killed build; the next build removes it
+~/.cache/thalweg/uml/build.log                output of the last build
+~/.cache/thalweg/uml/lock                     held during a build
 """
 
 import fcntl
@@ -26,13 +24,11 @@ VARIABLE = "THALWEG_UML_KERNEL"
 """Environment variable that names the folder of the kernel to run, in place of `current`."""
 
 FORMAT = 1
-"""Format version of kernel.json."""
 
 BINARY = "linux"
 DESCRIPTION = "kernel.json"
 CONFIG = "config"
 BUILDING = "build-"
-"""Prefix of the folder of a build."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class KeptKernel(ABC):
         new.replace(self.link)
 
     def remove(self) -> None:
-        """Remove this kernel, its description first; if it was the default, there is no default afterwards."""
+        """Remove this kernel and the link to it; the description is removed before the other files."""
         if self.link.is_symlink() and self.link.readlink() == self.target:
             self.link.unlink()
         (self.folder / DESCRIPTION).unlink()
@@ -93,14 +89,14 @@ class Kernel(KeptKernel):
         return Path(self.name)
 
     def is_whole(self) -> bool:
-        """Return whether the program is unchanged since it was built; the engine runs no other."""
+        """Return whether the program is unchanged since it was built."""
         try:
             return sha256(self.folder / BINARY) == self.linux_sha256
         except OSError:
             return False
 
     def describe(self) -> None:
-        """Write kernel.json, which is the last file of a build."""
+        """Write kernel.json, without which the folder does not count as a kernel."""
         fields = {name: value for name, value in asdict(self).items() if name != "folder"}
         text = json.dumps({"format": FORMAT} | fields, indent=2) + "\n"
         (self.folder / DESCRIPTION).write_text(text, encoding="utf-8")
@@ -177,9 +173,7 @@ def replace(finished: Path, target: Path) -> Path:
 
 @contextmanager
 def building() -> Iterator[Path]:
-    """Yield a new folder for a build, and remove it afterwards; only one build runs at a time.
-
-    Remains of killed builds are removed first.
+    """Remove the remains of killed builds, and yield a new folder for a build, which is removed afterwards.
 
     Raises:
         ThalwegError: If another build is running.

@@ -1,6 +1,4 @@
-"""Queries a suite of the distribution that need not be among apt's sources, without root and without changing
-the sources.
-"""
+"""Queries a suite of the distribution without adding it to apt's sources."""
 
 import platform
 from pathlib import Path
@@ -26,7 +24,7 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
 
     Args:
         folder: Folder for apt's lists, which must exist while the options are used.
-        suite: Name of the suite, such as bookworm-backports. It need not be among apt's sources.
+        suite: Name of the suite, such as bookworm-backports.
         listener: Shows the progress.
         log: Receives apt's output.
 

@@ -1,6 +1,4 @@
-"""Checks the requirements of a build: programs, headers, disk space. All missing programs and headers are reported
-together.
-"""
+"""Checks the requirements of a build: programs, headers, disk space."""
 
 import platform
 import shutil
@@ -19,7 +17,7 @@ PROGRAMS = {
     "bc": "bc",
     "gzip": "gzip",
 }
-"""Programs that a kernel build needs, each with its Debian package; other programs are always installed on Debian."""
+"""Programs that a kernel build needs, each with its Debian package."""
 
 UNPACKING = {"apt-get": "apt", "dpkg": "dpkg", "tar": "tar", "xz": "xz-utils"}
 """Additional requirements for fetching and unpacking the distribution's source package."""
@@ -38,8 +36,7 @@ def check(folder: Path, *, needs_source: bool) -> None:
     """Check everything that a build in `folder` requires.
 
     Raises:
-        ThalwegError: If something is missing. It names the first missing one of: x86-64, apt-get (if a source is
-            fetched), programs and headers (all missing ones), disk space.
+        ThalwegError: If something is missing; missing programs and headers are reported together.
     """
     programs = PROGRAMS | (UNPACKING if needs_source else {})
     if platform.machine() != "x86_64":

@@ -48,10 +48,7 @@ def warning(plan: Plan, engine: Engine) -> str | None:
 
 
 def is_random(experiment: Experiment, profiles: Mapping[str, Profile]) -> bool:
-    """Return whether a deterministic engine may draw random numbers that change the experiment.
-
-    `profiles` are those of the plan, by name.
-    """
+    """Return whether a deterministic engine may draw random numbers that change the experiment."""
     return (
         _is_jitter_felt(experiment)
         or _is_link_random(experiment.forward, profiles)
@@ -105,7 +102,6 @@ def _is_flow_random(flow: Flow) -> bool:
 
 
 def _is_load_random(load: Load) -> bool:
-    """Return whether the sizes or the times of transfers are drawn at random."""
     app = load.app if isinstance(load, LoadApp) else None
     drawn_from = load if isinstance(load, LoadSizes) else app if isinstance(app, AppWeb) else None
     has_several_sizes = drawn_from is not None and len(set(drawn_from.sizes_bytes)) > 1

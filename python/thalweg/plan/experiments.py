@@ -16,8 +16,7 @@ FORMAT = 1
 
 
 def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Plan:
-    """Resolve every experiment of a checked scenario, in the order of its sweep; the repetitions of a point are
-    consecutive.
+    """Resolve the experiments of a checked scenario, in the order of its sweep.
 
     Raises:
         ThalwegErrors: If `engine` does not support a setting; the error names engines of `others` that do.

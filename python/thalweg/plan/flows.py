@@ -1,4 +1,4 @@
-"""Resolves flows: the load of each connection, and which connections follow the first."""
+"""Resolves the flows of a scenario."""
 
 import hashlib
 from collections.abc import Sequence
@@ -81,11 +81,11 @@ def _ready(ready: models.ProgramReady) -> plan.Ready:
 
 
 LARGEST_FILE = 64 * 10**6
-"""Maximum size of a kernel module or an eBPF object, including debug information."""
+"""Maximum size in bytes of a kernel module or an eBPF object."""
 
 
 def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
-    """Return the file's identity and content hash; different content means a different experiment."""
+    """Return the file with a hash of its content, so that different content is a different experiment."""
     kind: plan.CcFileKind = "bpf" if table.bpf is not None else "module"
     file = (folder / (table.bpf or table.module or "")).absolute()
     return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(read_regular(file, LARGEST_FILE)).hexdigest())
@@ -118,7 +118,6 @@ def _repeat(repeat: models.Repeat | None, load: plan.Load) -> plan.Repeat:
 
 
 def _mean_bytes(load: plan.Load) -> Fraction:
-    """Return the mean size of a connection."""
     if isinstance(load, plan.LoadRequests):
         return Fraction(load.size_bytes * (load.count or 1))
     if isinstance(load, plan.LoadSizes):

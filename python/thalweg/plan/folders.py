@@ -7,7 +7,7 @@ from thalweg.engine import Engine
 from thalweg.plan.models import Plan
 
 DIGITS = 8
-"""Hexadecimal digits of the plan's hash in a directory's name: enough to distinguish one user's runs."""
+"""Hexadecimal digits of the plan's hash in a directory's name."""
 
 
 def folder_of(parent: Path, name: str, engine: Engine, planned: Plan) -> Path:

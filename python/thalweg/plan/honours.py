@@ -1,9 +1,7 @@
-"""Checks that an engine supports all settings. Otherwise the error names the engines that do; there are no silent
-fallbacks.
+"""Checks that an engine supports all settings; otherwise the error names the engines that do.
 
 An engine lists the supported keys (`path.rate`, `host.*.sndbuf_max`), and for keys with choices, the choices
-(`path.queue=fifo`, `flow.cc=name`; for a trace the format, `path.trace=csv`). A key that no engine lists is not
-implemented yet.
+(`path.queue=fifo`, `flow.cc=name`; for a trace the format, `path.trace=csv`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +22,8 @@ from thalweg.scenario.values import table, tables
 def check(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:
     """Return an error for each setting that `engine` does not support at the points of the document's sweep.
 
-    Except for parameters of congestion controls, support for a value depends only on its key, so every value is checked
-    once instead of at every point.
+    Except for parameters of congestion controls, support for a value depends on no other key, so each value is checked
+    once instead of at each point.
     """
     base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
     swept = document.swept

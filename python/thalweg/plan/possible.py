@@ -1,6 +1,4 @@
-"""The part of a scenario that an engine can run: points whose congestion controls it lacks are excluded, with the
-reason.
-"""
+"""The part of a scenario that an engine can run: points whose congestion controls it lacks are excluded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,14 +25,13 @@ class Possible:
 def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], *, any_cc: bool = False) -> Possible:
     """Plan the part of a checked scenario that `engine` can run.
 
-    With `any_cc`, congestion controls that no engine has here are excluded instead of reported as mistakes: an engine
-    that has them may not run on this machine.
+    With `any_cc`, congestion controls that no engine has here are excluded instead of reported as mistakes.
 
     Raises:
         ThalwegErrors: If the engine lacks anything but congestion controls, or, without `any_cc`, no engine has one of
             these.
     """
-    # This treats the engine as if it had every known algorithm.
+    # Planning must not reject the algorithms that this engine lacks.
     algorithms = _named(document) if any_cc else {}
     for other in (*engines.values(), engine):
         algorithms |= other.algorithms
@@ -54,7 +51,6 @@ def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], 
 
 
 def _named(document: Document) -> dict[str, Algorithm]:
-    """Create entries for the algorithms that the scenario names."""
     names = [flow.get("cc") for flow in document.flows]
     for key, values in document.swept.items():
         if key.startswith("flow.") and key.endswith(".cc"):

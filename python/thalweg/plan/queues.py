@@ -12,10 +12,10 @@ from thalweg.scenario.text import quantities
 LIMITS_PACKETS = MappingProxyType(
     {"codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240, "fq": 10000, "dualpi2": 10000, "cake": 10240}
 )
-"""Default limits in packets, from sch_codel.c, sch_fq_codel.c and so on in Linux."""
+"""Default limits in packets, from Linux's sch_*.c."""
 
 FRAME_BYTES = 1514
-"""Full-sized frame in Linux's disciplines, including the Ethernet header; default quanta are multiples of it."""
+"""Full-sized frame in Linux's disciplines, including the Ethernet header."""
 
 MEMORY_LIMIT_BYTES = 32 << 20
 
@@ -149,9 +149,7 @@ def _cake(table: models.QueueTable) -> plan.QueueCake:
 
 
 def _red(table: models.QueueTable, limit_bytes: int, rate_bps: Fraction | None) -> plan.QueueRed:
-    """Resolve red with tc's defaults: max is three times min if min is set, otherwise a quarter of the limit; min is a
-    third of max.
-    """
+    """Resolve red with tc's defaults."""
     set_min = quantities.size(table.min) if table.min else None
     max_bytes = _size(table.max, 3 * set_min if set_min else max(1, limit_bytes // 4))
     min_bytes = set_min or max(1, max_bytes // 3)

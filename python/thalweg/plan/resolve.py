@@ -1,7 +1,4 @@
-"""Resolves one point of the sweep: all units are parsed, and all defaults are filled in.
-
-The point has been checked, so that its values are well-formed.
-"""
+"""Resolves one checked point of the sweep: units are parsed, and defaults are filled in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -134,7 +131,6 @@ def _adapter(key: str) -> TypeAdapter[Any]:
 
 
 def _read(key: str, raw: Raw) -> Any:
-    """Return the value of a top-level key as its model, or its default."""
     if key in raw:
         return _adapter(key).validate_python(raw[key])
     return models.Scenario.model_fields[key].get_default(call_default_factory=True)
@@ -152,15 +148,11 @@ def in_time(text: str, rtt_ns: int) -> int:
 
 @dataclass(frozen=True)
 class _Delay:
-    """Propagation delay of a direction."""
-
     at_start_ns: int
     steps: list[Point]
-    """Changes of the delay."""
 
 
 def _rtt_steps(steps: list[models.Step]) -> tuple[list[Point], list[Point]]:
-    """Return the changes of the delays of both directions if steps set the round-trip time."""
     rtts = [(quantities.time(step.at), quantities.time(step.rtt)) for step in steps if step.rtt is not None]
     forth = [Point(at, delay_ns=rtt // 2) for at, rtt in rtts]
     back = [Point(at, delay_ns=rtt - rtt // 2) for at, rtt in rtts]
@@ -269,7 +261,6 @@ def _loss(loss: models.Loss) -> plan.Loss:
 
 
 def _reorder(reorder: models.Reorder, rtt_ns: int) -> tuple[float, int]:
-    """Return the ratio of packets that are held back, and the time."""
     if isinstance(reorder, models.ReorderTable):
         return reorder.ratio, in_time(reorder.delay, rtt_ns)
     return reorder, rtt_ns // REORDER_RTT_SHARE

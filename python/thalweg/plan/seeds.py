@@ -1,7 +1,7 @@
 """Derives one seed per experiment.
 
-It is a hash of the scenario's seed, the sweep's values at the point, and the repetition number, but not of the index of
-the point. Values can therefore be added to a sweep or removed without changing the other experiments.
+It is a hash of the scenario's seed, the sweep's values at the point, and the repetition number. The index of the point
+is not included, so that values can be added to a sweep without changing the other experiments.
 """
 
 import hashlib

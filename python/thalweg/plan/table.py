@@ -4,6 +4,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Table(BaseModel):
-    """An object of the plan: rejects unknown keys, type conversions and infinities."""
+    """An immutable object of the plan, validated strictly."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)

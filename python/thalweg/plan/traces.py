@@ -14,9 +14,7 @@ from thalweg.scenario.traces import Conditions, Point
 
 @dataclass(frozen=True)
 class Added:
-    """The plan's reference to a trace file: the name of its opportunities or its conditions, and the mean rate in
-    bit/s.
-    """
+    """A trace file in the plan, and its mean rate in bit/s."""
 
     trace: str | None
     """Name of its transmission opportunities, if any."""
@@ -29,7 +27,6 @@ class Traces:
     """Traces and profiles by the hash of their content."""
 
     def __init__(self) -> None:
-        """Create an empty collection."""
         self.by_name: dict[str, list[int]] = {}
         self.profiles: dict[str, plan.Profile] = {}
         self._known: dict[Path, Added] = {}

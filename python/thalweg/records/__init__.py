@@ -4,7 +4,7 @@
     records.rows.filter(pl.col("kind") == "transfer").group_by("cc").agg(pl.col("goodput_bps").median()).collect()
     summarise(records).algorithms["bbr"].spread("goodput").quantile(0.5)
 
-The columns are described in docs/reference/records.md. Files are read lazily, so there may be any number of them.
+The columns are described in docs/reference/records.md.
 """
 
 from thalweg.records.find import LeftOutFile

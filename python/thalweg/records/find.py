@@ -33,15 +33,13 @@ equal in them.
 """
 
 FORBIDDEN = "this user may not read it"
-"""Reason for excluding a file without read permission."""
 
 GONE = "file-gone"
-"""Error code for a file that was removed while it was read."""
 
 Result = TypeVar("Result")
 
 TRIES = 5
-"""Maximum number of attempts to read records, because the agent removes files when it merges them."""
+"""Maximum number of attempts to read records, because the agent removes files."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,8 @@ def find(paths: Sequence[Path]) -> FoundFiles:
     """Find the record files in files and folders, recursively.
 
     Raises:
-        ThalwegError: If a path does not exist, a folder may not be read, files are repeatedly removed meanwhile
-            (`GONE`), or no file contains readable records.
+        ThalwegError: If a path cannot be read, files are repeatedly removed meanwhile (`GONE`), or no file contains
+            readable records.
     """
     return unless_gone(lambda: _find(paths))
 
@@ -74,7 +72,7 @@ def unless_gone(attempt: Callable[[], Result]) -> Result:
     """Return the result of an attempt to read records; repeat it if a file is removed meanwhile.
 
     Raises:
-        ThalwegError: If a file is removed during each of `TRIES` attempts, or an attempt fails for another reason.
+        ThalwegError: If all `TRIES` attempts fail for this reason, or one fails for another reason.
     """
     for _ in range(TRIES - 1):
         try:
@@ -102,7 +100,7 @@ def _find(paths: Sequence[Path]) -> FoundFiles:
 
 
 def gone(file: Path) -> ThalwegError:
-    """Return the error that a file was removed: the agent merges files, and removes the oldest."""
+    """Return the error that a file was removed."""
     return ThalwegError(
         GONE,
         f"`{file}` was removed while the records were read",
@@ -138,8 +136,8 @@ def nothing(paths: Sequence[Path], skipped: Sequence[LeftOutFile]) -> ThalwegErr
 
 
 def _listed(paths: Sequence[Path]) -> list[Path]:
-    """List the files, each once. While files are merged, one listing can miss both the parts and the merged file; two
-    identical listings have missed nothing.
+    """List the files, each once. While files are merged, one listing can miss both the parts and the merged file, so
+    listing is repeated until two results are identical.
     """
     before: list[Path] | None = None
     while (files := list(dict.fromkeys(file for path in paths for file in _files(path)))) != before:
@@ -184,7 +182,6 @@ def _within(folder: Path) -> Iterator[Path]:
 
 
 def _forbidden(path: Path) -> ThalwegError:
-    """Return the error that this user may not read a path; on a server, records belong to root."""
     quoted = shlex.quote(str(path))
     return ThalwegError(
         "cannot-read",
@@ -199,14 +196,12 @@ def _forbidden(path: Path) -> ThalwegError:
 
 @dataclass(frozen=True)
 class _Span:
-    """A file of the agent, and its first and its last flush."""
-
     file: Path
     first: int
     last: int
 
     def is_within(self, other: "_Span") -> bool:
-        """Return whether the other file, which begins no later, is in this folder and has all flushes of this one, and
+        """Return whether `other`, which begins no later, is in the same folder and covers all flushes of this file, and
         more.
         """
         is_shorter = (self.first, self.last) != (other.first, other.last)
@@ -214,7 +209,7 @@ class _Span:
 
 
 def _without_equal(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
-    """Exclude each file with the same content as an earlier one, for example if a folder contains a copy of itself."""
+    """Exclude each file with the same content as an earlier one."""
     sizes: defaultdict[int, list[Path]] = defaultdict(list)
     for file in files:
         try:
@@ -252,8 +247,7 @@ def _without_merged(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
     begun: list[_Span] = []
     for span in sorted(spans, key=lambda span: (span.file.parent, span.first, -span.last)):
         begun = [other for other in begun if other.file.parent == span.file.parent and other.last >= span.first]
-        # Flush numbers follow the clock, so in a folder of several machines the range of one machine's file can lie
-        # within that of another machine's file.
+        # Files of several machines in one folder can have overlapping flush numbers, so the rows are compared, too.
         wider = (other.file for other in begun if span.is_within(other))
         if merged := next((file for file in wider if _is_copy(rows_of(span.file), rows_of(file))), None):
             copies[span.file] = merged

@@ -8,7 +8,6 @@ import polars as pl
 Of = Literal["transfers", "connections"]
 
 MICROSECONDS = 1e6
-"""Microseconds in a second."""
 
 
 @dataclass(frozen=True)
@@ -94,4 +93,3 @@ MEASURES: dict[str, Measure] = {
         "Share of the time with unsent or unacknowledged data in which the local send buffer limited sending.",
     ),
 }  # fmt: skip
-"""Measures by name, in display order."""

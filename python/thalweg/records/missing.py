@@ -9,7 +9,7 @@ import polars as pl
 from thalweg.records.schema import CLOSE, COLUMNS, INTERIM, TRANSFER
 
 ONLY_OF = {"transfer": (TRANSFER,), "fct_us": (TRANSFER,), "goodput_bps": (TRANSFER,), "close": (CLOSE,)}
-"""Columns that apply only to some kinds of rows; null values in other kinds do not count as missing."""
+"""Columns that apply only to some kinds of rows."""
 
 NEVER_MISSED = ("sampled_one_in",)
 """Columns in which null has a meaning: every connection was recorded."""
@@ -36,7 +36,6 @@ WITHOUT = {
     "fct_us": "It has no completion time.",
     "goodput_bps": "It is left out of the goodputs of transfers.",
 }
-"""Effects of a null column on a summary."""
 
 
 @dataclass(frozen=True)

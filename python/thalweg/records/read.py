@@ -69,7 +69,7 @@ class Records:
 
     @cached_property
     def rows(self) -> pl.LazyFrame:
-        """Every row except replaced ones: for an open connection, the last sample."""
+        """All rows except replaced ones."""
         if self.superseded.is_empty():
             return self.all_rows
         return self.all_rows.join(self.superseded.lazy(), on=_keys(ROW), how="anti")
@@ -77,10 +77,8 @@ class Records:
     def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
         """Run queries sequentially, each on its own columns.
 
-        If they ran together, polars would keep their common scan in memory: four times as much at five million rows.
-
-        Arrow decodes every file before polars reads them: a flipped bit in a page can make polars abort the process,
-        where Arrow raises an exception.
+        If they ran together, polars would keep their common scan in memory. Arrow decodes the files first, because a
+        flipped bit in a page can make polars abort the process.
 
         Raises:
             ThalwegError: If the rows of a file are damaged, or a file was removed.

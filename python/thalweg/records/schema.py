@@ -6,7 +6,6 @@ from thalweg.results.columns import RECORDS
 from thalweg.results.tables import DTYPES
 
 COLUMNS = {column.name: column for column in RECORDS["records"].columns}
-"""Every column by its name, in order."""
 
 SCHEMA = pl.Schema({name: DTYPES[column.kind]() for name, column in COLUMNS.items()})
 

@@ -1,8 +1,7 @@
 """Distributions of values, as counts in narrow classes, so that memory does not grow with the number of rows.
 
 A class is a 200th of a power of ten, so its largest value is 1.2 % above its smallest. A quantile is the mean of its
-class: at most 1.2 % from the exact one, and exact if all values of the class are equal. Distributions of several parts
-can be merged.
+class: at most 1.2 % from the exact one, and exact if all values of the class are equal.
 """
 
 import math
@@ -14,11 +13,10 @@ import polars as pl
 from thalweg.records.schema import weight
 
 PER_POWER = 200
-"""Number of classes per power of ten."""
 ZERO = -(2**31)
 """Class of the value zero."""
 LIMIT = 300
-"""Maximum number of points of a curve after the first; more are not visible."""
+"""Maximum number of points of a curve after the first."""
 
 
 def classed(rows: pl.LazyFrame, value: pl.Expr, *by: pl.Expr) -> pl.LazyFrame:

@@ -16,11 +16,9 @@ from thalweg.records.spread import Spread, classed
 from thalweg.records.where import Where
 
 COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version", "joined", "assignment")
-"""Columns whose values are counted."""
 
 BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 MAX_BINS = 200
-"""Maximum number of time steps."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,9 @@ class Count:
     transfers: int
     """Number of rows of transfers."""
     connections_stand_for: int
-    """Sum of the weights of these connections; larger if connections were sampled."""
+    """Sum of their weights."""
     transfers_stand_for: int
-    """Sum of the weights of these transfers; larger if connections were sampled."""
+    """Sum of their weights."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,6 @@ class Summary:
     superseded: int
     """Number of interim rows that a later row of the same connection replaces; they are excluded."""
     rows: int
-    """Number of the rows that are summarised."""
     open: int
     """Number of connections that were open at the last sample."""
     first_us: int | None
@@ -89,13 +86,9 @@ class Summary:
     """Algorithms by name, the one with most rows first."""
     missing: list[Missing]
     over_time: pl.DataFrame
-    """Columns cc, start_us (of the time step), connections, transfers: the weighted number that ended in each step; an
-    open connection counts at its last sample.
-    """
+    """Columns cc, start_us (of the time step), connections, transfers: the weighted number that ended in each step."""
     bin_s: int
-    """Length of a time step."""
     where: Where
-    """Conditions that all rows meet."""
 
 
 def summarise(records: Records) -> Summary:
@@ -140,12 +133,10 @@ def summarise(records: Records) -> Summary:
 
 
 def summary_of(paths: Sequence[Path], where: Where = ()) -> Summary:
-    """Read the records that meet conditions and summarise them; retry if the agent removes a file in the meantime, as
-    it does when it merges.
+    """Read the records that meet conditions and summarise them; retry if a file is removed meanwhile.
 
     Raises:
-        ThalwegError: If a path cannot be read, there are no records, a column is unknown, or a file is damaged or
-            repeatedly removed.
+        ThalwegError: If the records cannot be read, or a column is unknown.
     """
     return unless_gone(lambda: summarise(read(paths, where)))
 
@@ -160,7 +151,7 @@ def _where(condition: pl.Expr) -> pl.Expr:
 
 
 def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Count rows grouped by all columns of `COUNTED`, in one pass; all tables of counts are sums of these."""
+    """Count rows grouped by all columns of `COUNTED`."""
     sums = {
         "weight": weight(),
         # Sums over untrusted files are floats, so that they cannot overflow.

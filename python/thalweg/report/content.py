@@ -19,11 +19,10 @@ from thalweg.results import Run, open_run
 from thalweg.results.plan_document import SweptValue
 
 MAX_FLOWS = 40
-"""Maximum number of flows that a page shows individually."""
 
 NEGLIGIBLE = 0.01
 """Maximum fraction of incomplete transfers for a meaningful mean; the last transfers of a flow that lasts until the end
-are always incomplete.
+are incomplete.
 """
 
 
@@ -61,10 +60,9 @@ class LabelledRun:
 
 
 class Sweep:
-    """The points of all runs, the keys that vary, and the flows at each point."""
+    """The points of all runs, the varying keys, and the flows."""
 
     def __init__(self, runs: Sequence[Run], labels: Sequence[str]) -> None:
-        """Create a sweep from runs and their labels."""
         self._runs = runs
         self.labels = labels
 
@@ -109,9 +107,7 @@ class Sweep:
 
     @cached_property
     def points_side_by_side(self) -> list[Point]:
-        """Points in the order of the sweep, each in all runs, if the runs have the same points; otherwise
-        run by run.
-        """
+        """Points in the order of the sweep, each in all runs if these have the same points; otherwise run by run."""
         if not self.has_same_points_in_runs:
             return self.points
         return [point for same_points in zip(*self._points_by_run, strict=True) for point in same_points]
@@ -131,7 +127,7 @@ class Sweep:
 
     @cached_property
     def flows(self) -> list[str]:
-        """Names of the flows that are shown; if there are too many, an evenly spaced selection."""
+        """Names of the flows that are shown: all, or an evenly spaced selection."""
         return spread(self.all_flows, MAX_FLOWS)
 
     @cached_property
@@ -154,7 +150,6 @@ class Sweep:
 
     @cached_property
     def _copies(self) -> dict[tuple[int, int], dict[str, int]]:
-        """Number of parallel copies of each flow, by run and experiment, as planned."""
         return {
             (number, entry["experiment"]): {flow["name"]: flow.get("count", 1) for flow in entry["flows"]}
             for number, run in enumerate(self._runs)
@@ -162,7 +157,7 @@ class Sweep:
         }
 
     def even_share(self, point: Point, flow: str, other: str) -> float:
-        """Return the fair share of a flow relative to another one, if all their parallel copies had equal rates."""
+        """Return the fair share of a flow relative to another one, by their numbers of copies."""
         copies = self._copies[point.run, point.experiment]
         return copies.get(flow, 1) / (copies.get(flow, 1) + copies.get(other, 1))
 
@@ -178,7 +173,6 @@ class Measurements:
     """The summaries of a report's runs, by point, flow and measure."""
 
     def __init__(self, summaries: Sequence[pl.DataFrame]) -> None:
-        """Create the measurements from the summary of each run."""
         self._summaries = summaries
 
     @cached_property
@@ -223,9 +217,7 @@ class Measurements:
         return {measure for _, _, _, measure in self.cells}
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
-        """Return whether more than the fraction `NEGLIGIBLE` of a flow's transfers were not completed; False for flows
-        without any completed transfer.
-        """
+        """Return whether more than `NEGLIGIBLE` of a flow's transfers were not completed; False if none was completed."""
         started, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
         if flow not in self.sized_flows or started is None or completed is None:
             return False
@@ -236,7 +228,6 @@ class Content:
     """The runs of a report, and their common data."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
-        """Read the run directories."""
         runs = [open_run(directory) for directory in directories]
         labels = _labels(runs)
         statuses = [analysis.status(run) for run in runs]
@@ -266,7 +257,7 @@ def _labels(runs: Sequence[Run]) -> list[str]:
     """Return the labels of the runs: the first of the engine, the changed keys and the directory that is unique;
     otherwise the directories are numbered.
 
-    The changed keys do not replace the name of a directory that the user has chosen.
+    Changed keys do not replace the name of a directory that the user has chosen.
     """
     engines = [run.engine for run in runs]
     if len(set(engines)) == len(engines):

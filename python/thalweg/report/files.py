@@ -31,9 +31,7 @@ def cannot_write(output: Path, subject: str, why: str, hint: str) -> ThalwegErro
 
 
 def replace(output: Path, content: bytes, *, makes_folders: bool = True) -> None:
-    """Write a file atomically, and create its folder if requested: an existing file is replaced only by a complete one.
-
-    A pipe or a device (`/dev/stdout`) is written in place.
+    """Write a file atomically, and create its folder if requested; a pipe or a device is written in place.
 
     Raises:
         OSError: If it cannot be written.

@@ -1,7 +1,7 @@
 """The drawing script: Vega, Vega-Lite and Vega-Embed in one file, from the installed package vl-convert.
 
-Assembling it takes several seconds. `make setup` assembles it once, and wheels contain it. If it is missing, or the
-version of vl-convert or Altair has changed, it is assembled on demand.
+Assembling it is slow, so `make setup` stores it. It is assembled on demand if it is missing, or if the version of
+vl-convert or Altair has changed.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
 """Makes a page a single file without network requests.
 
-The template engine escapes users' text. The page's Content-Security-Policy permits only thalweg's scripts, identified
-by their hashes, and forbids the page to load anything, so that even an escaping bug could not run a script.
+The page's Content-Security-Policy permits only thalweg's scripts, identified by their hashes, and forbids the page to
+load anything, so that even an escaping bug could not run a script.
 """
 
 import base64

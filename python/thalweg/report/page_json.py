@@ -1,7 +1,7 @@
 """JSON that pages' scripts and Vega-Lite read."""
 
 PageJson = dict[str, object]
-"""A JSON object that Python only writes; Vega-Lite's schema and the tests of pages check the types of its values."""
+"""A JSON object that Python only writes."""
 
 
 def inside(value: object, *keys: str) -> PageJson:

@@ -1,6 +1,6 @@
 """Reads Parquet files as one lazy table of polars, decoded by Arrow.
 
-A flipped bit in a page can make polars abort the process or allocate exabytes; Arrow raises an exception instead.
+A flipped bit in a page can make polars abort the process; Arrow raises an exception instead.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +15,7 @@ from polars.io.plugins import register_io_source
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
 ROWS_AT_ONCE = 1 << 17
-"""Number of rows that are decoded together: many calls for small files are slow, and a large file may not fit in
-memory.
-"""
+"""Number of rows that are decoded together; a large file may not fit in memory."""
 
 
 def scan(files: Sequence[Path], schema: pl.Schema) -> pl.LazyFrame:
@@ -77,7 +75,6 @@ def _damage(file: Path) -> str | None:
 
 
 def _batched(files: Sequence[Path], columns: Sequence[str]) -> Iterator[list[pa.Table]]:
-    """Decode files, and group consecutive tables that have the same columns."""
     tables: list[pa.Table] = []
     rows = 0
     for file in files:

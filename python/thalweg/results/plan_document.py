@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 SweptValue = bool | int | float | str
-"""Value of a swept key."""
 
 
 class StepDocument(TypedDict):

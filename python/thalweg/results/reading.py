@@ -29,9 +29,7 @@ class Unreadable(Exception):
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Convert every failure of the library calls inside to `Unreadable`, without a panic's stack trace.
-
-    Ctrl-C, process exit, exhausted memory, missing files and missing permissions are not converted.
+    """Convert failures of the library calls inside to `Unreadable`, without a panic's stack trace.
 
     Raises:
         Unreadable: If a call fails for another reason.
@@ -86,9 +84,7 @@ def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) 
 
 
 def _fits(dtype: pl.DataType, expected: pl.DataType) -> bool:
-    """Return whether a file's column can be read as the expected type: any integers as UInt64, any numbers as Float64,
-    and otherwise only the same type. A column of the type Null fits.
-    """
+    """Return whether a file's column can be read as the expected type. A column of the type Null fits."""
     if expected == pl.UInt64:
         return dtype.is_integer() or dtype == pl.Null
     if expected == pl.Float64:

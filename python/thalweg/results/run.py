@@ -59,7 +59,6 @@ class Run:
     """A run directory, opened with `open_run`."""
 
     def __init__(self, path: Path, meta: RunFile) -> None:
-        """Create a run from its directory and the content of its run.json."""
         self.path = path
         self.meta = meta
         self.plan: PlanDocument = meta["plan"]
@@ -137,9 +136,7 @@ class Run:
         )
 
     def scan(self, table: str, ids: Sequence[str] | None = None) -> pl.LazyFrame:
-        """Scan one of the tables of `thalweg.results.columns` lazily, for tables that are too large for memory.
-
-        With `ids`, only the files of these experiments are read.
+        """Scan a table lazily; with `ids`, only the files of these experiments.
 
         Raises:
             ThalwegError: If a file is damaged or cannot be read.
@@ -197,7 +194,7 @@ class Run:
 
     @cached_property
     def events(self) -> list[EngineEvent]:
-        """The events of the journal in order, including those of resumed runs."""
+        """The events of the journal in order."""
         return journal.read(self.path)
 
     @cached_property
@@ -247,8 +244,7 @@ def open_run(path: str | PathLike[str]) -> Run:
     """Open a run directory, finished or not, with at least one complete experiment.
 
     Raises:
-        ThalwegError: If the directory does not exist, cannot be read, is not a run, is damaged, has a newer format, or
-            contains no complete experiment.
+        ThalwegError: If the directory is not a readable run, has a newer format, or has no complete experiment.
     """
     directory = Path(path)
     run = Run(directory, _meta(directory))

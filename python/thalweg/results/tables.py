@@ -20,7 +20,6 @@ class DamagedTable(Exception):
     """A file that is not a valid table."""
 
     def __init__(self, file: Path, why: str) -> None:
-        """Create an error for a file."""
         super().__init__(why)
         self.file = file
         self.why = why
@@ -38,11 +37,11 @@ def keys(table: str) -> list[str]:
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     """Scan the files of the experiments `ids` lazily; a missing file has no rows.
 
-    Non-finite floats are null. Rows are decoded on collection, which raises an exception if they are damaged.
+    Non-finite floats are null. Damaged rows raise an exception on collection.
 
     Raises:
         PermissionError: If a file may not be read.
-        DamagedTable: If a file is malformed, lacks a column, or has a column of a wrong type.
+        DamagedTable: If a file is malformed or has unexpected columns.
     """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]

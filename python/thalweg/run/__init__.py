@@ -1,8 +1,6 @@
 """Runs plans with `thalweg-engine` and follows its events.
 
-    outcome = execute(plan, Path("runs/mine"), binary=engine.find())
-
-The engine writes the run directory; finished experiments are kept even if it is killed.
+outcome = execute(plan, Path("runs/mine"), binary=engine.find())
 """
 
 from thalweg.run.directory import default_directory

@@ -10,8 +10,7 @@ RUNS = Path("runs")
 
 
 def default_directory(plan: Plan, engine: Engine, folder: Path = RUNS) -> Path:
-    """Return a run directory whose name depends on the plan and the version of the engine's results. That version
-    identifies the kernel of an engine that has one.
+    """Return a run directory whose name depends on the plan and the version of the engine's results.
 
     The same command resumes it; an edited scenario or another version gets a different directory.
     """

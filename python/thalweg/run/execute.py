@@ -46,8 +46,6 @@ class Outcome:
                 self.untrustworthy.append(event)
 
 
-# There are seven parameters because this is the engine's complete input; all but the first two are passed by name, and
-# most callers omit most of them.
 def execute(
     plan: Plan | bytes,
     out: Path,
@@ -84,7 +82,6 @@ def execute(
 
 @contextmanager
 def _listed(due: Sequence[tuple[int, int]] | None) -> Iterator[list[str]]:
-    """Write the due experiments to a file, and yield the arguments that refer to it."""
     if due is None:
         yield []
         return
@@ -115,8 +112,8 @@ def _execute(
         feeder.join()
         stderr_file.seek(0)
         words = stderr_file.read().decode(errors="replace").strip()
-    # The signal may arrive twice, before the engine installs its handler, or after the last experiment. Callers with
-    # several plans must not start the next one.
+    # The signal may arrive twice, before the engine installs its handler, or after the last experiment: the exit code
+    # does not show it then, but callers with several plans must not start the next one.
     if interrupt.is_asked and (code < 0 or code in (Exit.FINE, Exit.FAILED)):
         code = Exit.INTERRUPTED
     if refusal:

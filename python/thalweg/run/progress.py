@@ -17,7 +17,7 @@ LINE_EVERY_S = 10.0
 """Interval of lines without a terminal, so that the log of a long run stays readable."""
 
 MAX_LISTED = 5
-"""Maximum number of listed failures, and of listed untrustworthy experiments; the others are counted at the end."""
+"""Maximum number of listed failures, and of listed untrustworthy experiments."""
 
 
 class Progress:
@@ -33,8 +33,7 @@ class Progress:
     ) -> None:
         """Write to `console`, which is standard error.
 
-        `title` precedes the first line. `real_time_s` is the total time of all experiments, if the engine runs in real
-        time; it is then known before the first experiment has finished.
+        `title` precedes the first line. `real_time_s` is the total time of all experiments on an engine in real time.
         """
         self._console = console
         self._title = title
@@ -47,7 +46,6 @@ class Progress:
         self._last_line = clock()
 
     def __enter__(self) -> "Progress":
-        """Start the display."""
         if self._is_terminal:
             columns = (
                 TextColumn("{task.description}"),
@@ -65,7 +63,6 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the display."""
         if self._bar:
             self._bar.stop()
 
@@ -105,7 +102,6 @@ class Progress:
             self._print(f"{self._done} of {self._total} experiments")
 
     def _list(self, kind: str, text: str) -> None:
-        """Print an item, up to a maximum number per kind; lines after the first are indented."""
         self._counts[kind] += 1
         if self._counts[kind] <= MAX_LISTED:
             self._print(text.strip().replace("\n", "\n  "))

@@ -22,7 +22,6 @@ from thalweg.run.execute import refused
 from thalweg.scratch import Scratch
 
 PREFIX = "thalweg-shell-"
-"""Prefix of folders with the plan and the events of a session."""
 
 
 @dataclass

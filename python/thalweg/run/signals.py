@@ -1,7 +1,7 @@
 """Handling of SIGINT, SIGTERM and SIGHUP while an engine runs.
 
 The first signal is forwarded: the engine stops running experiments, keeps finished ones, and exits. A second signal or
-a timeout kills the engine; finished experiments are still kept.
+a timeout kills the engine.
 """
 
 import signal
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from types import FrameType
 
 END_WITHIN_S = 15.0
-"""Timeout for an engine to exit after a signal. It usually takes a few seconds, unless the process is stopped."""
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -8,10 +8,7 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that a sweep sets together, and their values.
-
-    Each key with a list of values is a separate axis; the columns of a file of rows form one axis.
-    """
+    """Keys that a sweep sets together, and their values."""
 
     addresses: tuple[str, ...]
     choices: tuple[tuple[Value, ...], ...]

@@ -1,4 +1,4 @@
-"""Checks a complete scenario, including its sweep; no mistake is reported twice."""
+"""Checks a complete scenario, including its sweep."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +27,10 @@ from thalweg.scenario.rules import (
 from thalweg.scenario.sweep import Assignment
 
 MAX_MISTAKES = 20
-"""Maximum number of listed mistakes between keys; a sweep can cause many."""
+"""Maximum number of listed mistakes between keys."""
 
 MAX_EXPERIMENTS = 1_000_000
-"""Maximum number of experiments; a larger number is assumed to be a mistake. At ten per second on each of two cores, a
-million would take half a day.
-"""
+"""Maximum number of experiments; a larger number is assumed to be a mistake."""
 
 
 def check(document: Document) -> None:
@@ -331,7 +329,7 @@ def _rules(
 ) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
-    A key in `intended` is missing only because it was misspelled, and is not reported again.
+    A key in `intended` is missing only because it was misspelled, and is not reported.
     """
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []

@@ -1,4 +1,4 @@
-"""Finds the keys of a scenario that differ from their defaults in the schema; new keys need no change here."""
+"""Finds the keys of a scenario that differ from their defaults in the schema."""
 
 from collections.abc import Iterator
 

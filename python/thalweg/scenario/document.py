@@ -21,10 +21,9 @@ MAX_EXCERPT = 80
 """Maximum number of characters of a line that an error shows."""
 
 OF_SEARCHES = ("search", "fuzz")
-"""Tables of a scenario file about searches; engines, sweeps and the scenario's schema ignore them."""
+"""Tables of a scenario file about searches, which are not part of the scenario's schema."""
 
 Value = axis.Value
-"""A value that a key of a scenario can have at one point of a sweep."""
 
 TomlValue = object
 """A value from tomllib; its reader narrows the type."""
@@ -33,7 +32,7 @@ Replacements = Mapping[str, TomlValue]
 """Replacements of a scenario's values, by address; a list replaces the key's sweep."""
 
 Raw = dict[str, TomlValue]
-"""A TOML table as tomllib returns it; `structure.check` compares the types of its values with the schema."""
+"""A TOML table as tomllib returns it."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,7 @@ class Mistake:
     """Addresses of the missing key, and of other keys or tables that would do as well."""
 
     def error(self, name: str, source: Source, suffix: str = "") -> ThalwegError:
-        """Return the mistake as an error: `name` is its key path as users write it, `suffix` is appended to its
-        message.
-        """
+        """Return the mistake as an error; `name` is its key path as users write it."""
         return ThalwegError(
             self.code,
             self.message + suffix,
@@ -54,7 +52,7 @@ class Mistakes:
         expected: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Add a mistake at a key path; the message names the key."""
+        """Add a mistake at a key path."""
         self.entries.append(Mistake(code, key_path, message, found, expected, hint))
 
     def add_missing(

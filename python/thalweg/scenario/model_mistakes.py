@@ -94,7 +94,6 @@ def _place(loc: tuple[int | str, ...], raw: TomlValue) -> KeyPath:
 
 
 def _keys(model: type[BaseModel], key_path: KeyPath) -> list[str]:
-    """Return the keys of a table."""
     table: Any = model
     for part in key_path:
         if isinstance(table, type) and issubclass(table, BaseModel):

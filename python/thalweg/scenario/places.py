@@ -34,9 +34,7 @@ Schema = TypedDict(
 """A node of the JSON Schema of the scenario, limited to the keywords that are read."""
 
 MAX_SHOWN_BITS = 128
-"""Maximum number of bits of a displayed integer; larger ones are described by their length. TOML's integers have 64
-bits.
-"""
+"""Maximum number of bits of a displayed integer; larger ones are described by their length."""
 
 LOG10_OF_2 = 0.30103
 

@@ -1,7 +1,7 @@
 """Line numbers of keys in a TOML file.
 
-`tomllib` reads values without their lines. This scanner parses just enough of TOML to find table headers and keys at
-the start of lines, so that an error can point to a line; a key inside an inline table has the line of that table.
+`tomllib` reads values without their lines. This scanner finds table headers and keys at the start of lines; a key
+inside an inline table has the line of that table.
 """
 
 import re

@@ -27,8 +27,7 @@ def source(address: str, name: str) -> str | None:
 
 
 def expand(key: str, value: TomlValue) -> TomlValue:
-    """Return `path` or `host` with the preset's values for keys that the scenario does not set; other keys are
-    unchanged.
+    """Return `path` or `host` with the preset's values for missing keys; other keys are unchanged.
 
     >>> expand("path", {"preset": "geo", "rate": "20Mbps"})["rtt"]
     '650ms'

@@ -29,7 +29,6 @@ class Rows:
     """The rows of one or more files with the same header."""
 
     addresses: tuple[str, ...]
-    """Keys of the scenario."""
     rows: tuple[Row, ...]
     header: Source
     """Position of the first file's header."""
@@ -51,8 +50,7 @@ def read(names: Sequence[str], folder: Path) -> Rows:
     """Read the files, whose names are relative to `folder`.
 
     Raises:
-        ThalwegError: If a file cannot be read, has no rows or a key twice, a row or header does not fit the first
-            file's header, or two rows are the same.
+        ThalwegError: If a file cannot be read or is malformed, headers differ, or two rows are the same.
     """
     header, first, rows = _file(folder / names[0])
     for name in names[1:]:
@@ -95,7 +93,6 @@ def value_of(cell: str) -> Value:
 
 
 def _file(file: Path) -> tuple[Source, tuple[str, ...], list[Row]]:
-    """Return the position of the header, its keys, and the rows."""
     try:
         text = read_regular(file, LARGEST_TEXT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

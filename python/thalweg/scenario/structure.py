@@ -1,8 +1,7 @@
 """Checks the structure of a scenario: every key is known, and every value has the right type and range.
 
-Pydantic finds the mistakes with the generated models. This module converts them to errors with the key as the user
-wrote it, the value found, the expected value (from the JSON Schema) and a hint. Each mistake is reported once: for "a
-value or a table", only errors of the intended branch are reported.
+Pydantic finds the mistakes with the generated models, and this module converts them to errors. For "a value or a
+table", only errors of the intended branch are reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,8 +51,7 @@ def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
 def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
     """Return the scenario for the rules between keys, in which every value conforms to the schema or is MALFORMED.
 
-    Unknown keys are removed. The sweep is removed as well: its values are checked one by one, at the key paths that
-    they set.
+    Unknown keys and the sweep are removed.
     """
     right = {key: value for key, value in raw.items() if key != "sweep"}
     for key_path, mistake in mistakes.items():
@@ -71,7 +69,7 @@ def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
 
 
 def intended_addresses(errors: Iterable[ThalwegError]) -> set[str]:
-    """Return the key paths for which unknown keys are probably misspellings; they are not reported as missing."""
+    """Return the key paths for which unknown keys are probably misspellings."""
     addresses = set()
     for error in errors:
         if error.code != "unknown-key" or "`" not in (error.hint or "") or not error.place or not error.hint:
@@ -95,7 +93,6 @@ class _Finding:
     node: Schema
     document: Document
     raw: Raw
-    """The values that were checked."""
 
     @property
     def given(self) -> TomlValue:
@@ -115,7 +112,6 @@ class _Finding:
         return header_of(self.key_path[:-1], self.raw)
 
     def error(self, code: str, *, expected: str | None, hint: str | None = None, why: str = "") -> ThalwegError:
-        """Return the error for an invalid value."""
         shown = show(self.given)
         return ThalwegError(
             code,
@@ -213,7 +209,6 @@ def _translate(finding: _Finding) -> ThalwegError:
 
 
 def _table(loc: tuple[int | str, ...]) -> Schema:
-    """Return the object schema at a location."""
     node = locate_in_schema(loc)[1]
     branches = [resolve(branch) for branch in node.get("anyOf", ())]
     return next((branch for branch in branches if "properties" in branch), node)

@@ -89,7 +89,7 @@ def put(raw: Raw, key_path: KeyPath, value: TomlValue) -> Raw:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[Assignment]:
-    """Yield every combination, in the order of the file; the last axis changes fastest.
+    """Yield all combinations; the last axis changes fastest.
 
     >>> list(points([Axis(("path.buffer",), (("1bdp",), ("2bdp",))), Axis(("flow.a.cc",), (("bbr",),))]))
     [{'path.buffer': '1bdp', 'flow.a.cc': 'bbr'}, {'path.buffer': '2bdp', 'flow.a.cc': 'bbr'}]
@@ -108,8 +108,7 @@ def _addresses(axes: Sequence[Axis]) -> list[str]:
 def scenarios(raw: Raw, axes: Sequence[Axis]) -> Iterator[tuple[Assignment, Raw]]:
     """Yield every point: the values that it sets, and its scenario without the sweep and with expanded presets.
 
-    Scenarios share equal values: the value of a top-level key is the same object in all scenarios with the same sweep
-    values below that key.
+    The value of a top-level key is the same object in all scenarios with the same sweep values below that key.
 
     >>> both = scenarios({"path": {"rtt": "1ms"}, "flow": []}, [Axis(("path.rate",), (("1bps",), ("2bps",)))])
     >>> [scenario["path"] for _, scenario in both]

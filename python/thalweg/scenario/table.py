@@ -6,7 +6,7 @@ from thalweg.scenario.document import TomlValue
 
 
 class Table(BaseModel):
-    """A table of the scenario: rejects unknown keys, type conversions and infinities."""
+    """An immutable table of the scenario, validated strictly."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 

@@ -31,7 +31,6 @@ PACKET_BITS = 1500 * 8
 """Bits of a packet: the capacity of each line of a trace."""
 
 MAX_FILE_BYTES = 256 * 10**6
-"""Maximum size of a trace file: a minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
 
 HINT = (
     "each line of a trace is the time in ms of one 1500-byte packet, and the last one is the period;"
@@ -40,7 +39,6 @@ HINT = (
 """Hint for a trace whose rate is far below the intended one."""
 
 HINT_CSV = "rate_bps of a trace is in bit/s: 24 Mbit/s is 24e6"
-"""Hint for a CSV trace whose rate is far below the intended one."""
 
 MAX_MS = quantities.LARGEST // 10**6
 """The latest time that fits into a 64-bit nanosecond clock."""
@@ -112,7 +110,6 @@ class Conditions:
 
     @cached_property
     def _rates(self) -> list[tuple[int, int]]:
-        """Return each rate with its duration."""
         points = [(point.at_ns, point.rate_bps) for point in self.points if point.rate_bps is not None]
         if not points:
             return []
@@ -180,7 +177,6 @@ def in_cell(name: str, trace: Trace) -> str:
 
 
 def _text(file: Path) -> str:
-    """Read a text file, optionally compressed with gzip."""
     name = str(file)
     try:
         content = read_regular(file, MAX_FILE_BYTES)

@@ -1,8 +1,7 @@
 """Reads values of a scenario that may be malformed.
 
 Rules between keys are checked even if other keys are malformed, so that all mistakes of a file are reported together.
-They read a scenario from `structure.sound`, in which a value is valid, absent, or MALFORMED; malformed values have been
-reported. A malformed quantity is None.
+They read a scenario from `structure.sound`, in which a value is valid, absent, or MALFORMED.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +31,6 @@ class Malformed:
 
 
 MALFORMED = Malformed()
-"""The only instance of `Malformed`."""
 
 
 def table(raw: TomlValue, key: str) -> Raw:
@@ -80,7 +78,7 @@ def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
 
 
 def trace_of(link: Raw, folder: Path) -> traces.Trace | None:
-    """Return the trace of a direction; None if it has none, or an unreadable one, which is reported elsewhere."""
+    """Return the trace of a direction; None if it has none, or an unreadable one."""
     if not isinstance(name := link.get("trace"), str):
         return None
     try:

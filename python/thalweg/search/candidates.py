@@ -1,9 +1,8 @@
 """Results of a candidate, and the number of its repetitions.
 
-Every repetition yields one value of each objective: its points are reduced as the scenario specifies. A candidate
-begins with `FIRST` repetitions. After each round, it is compared with the best candidates so far, repetition by
-repetition, because these share seeds. It stops when the 95 % interval of the mean difference shows that it is worse, or
-when the interval of a constraint is beyond its bound. A candidate that may be the best gets all repetitions.
+After each round of repetitions, a candidate is compared with the best ones so far, repetition by repetition, because
+these share seeds. It stops when the 95 % interval of the mean difference shows that it is worse, or when the interval
+of a constraint is beyond its bound.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ FIRST = 3
 """Minimum number of repetitions for a comparison; an interval of fewer is too wide."""
 
 GROWTH = 1.5
-"""Growth factor of the repetitions from round to round."""
 
 PerRepetition = Sequence[float | None]
 """Values of one quantity by repetition; None: the repetition has no value."""
@@ -37,12 +35,10 @@ class Candidate:
     stopped: str = ""
     """Reason why it did not get all repetitions; empty if it did."""
     failed: str = ""
-    """Reason why it has no values."""
     estimates: Sequence[Estimate | None] = field(init=False)
     """Estimates by quantity; None: no repetition has a value."""
 
     def __post_init__(self) -> None:
-        """Estimate the mean of each quantity."""
         present = [[value for value in of_one if value is not None] for of_one in self.values]
         estimates = [analysis.estimate(values) if values else None for values in present]
         object.__setattr__(self, "estimates", estimates)
@@ -100,10 +96,8 @@ def dominates(first: Sequence[float], second: Sequence[float], search: Search) -
 
 
 def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
-    """Return the feasible candidates, except stopped ones, that no other one dominates; with one objective, the best
-    one, or several equal ones.
-
-    Of candidates with the same settings, only the first one is returned.
+    """Return the feasible candidates, except stopped ones, that no other one dominates; of equal settings only the
+    first one.
     """
     feasible = [candidate for candidate in candidates if candidate.is_feasible(search) and not candidate.stopped]
     distinct = list({tuple(candidate.settings.items()): candidate for candidate in reversed(feasible)}.values())[::-1]
@@ -115,9 +109,7 @@ def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
 
 
 def reason_to_stop(candidate: Candidate, best: Sequence[Candidate], search: Search) -> str:
-    """Return the reason why a candidate needs no more repetitions; empty if it may be one of the best, or if `best` is
-    empty.
-    """
+    """Return the reason why a candidate needs no more repetitions; empty if it may be one of the best."""
     of_constraints = candidate.values[len(search.objectives) :]
     for constraint, values in zip(search.constraints, of_constraints, strict=True):
         excess = analysis.estimate([constraint.excess(value) for value in values if value is not None] or [0.0])

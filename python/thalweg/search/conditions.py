@@ -1,7 +1,6 @@
 """Network conditions that a fuzzer composes: elements, each of which can be present or absent.
 
-Shrinking removes elements, and a finding lists the remaining ones. Elements are converted to keys of a scenario: rates,
-round-trip times, outages and bursts of loss to `path.steps`, and cross traffic to flows.
+Elements are converted to keys of a scenario.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from thalweg.scenario.text import quantities
 from thalweg.search.parameters import Kind, Parameter
 
 OUTAGE_BPS = 1000
-"""Rate of a path during an outage; a packet would take twelve seconds."""
+"""Rate of a path during an outage: so low that a packet takes seconds."""
 
 KINDS: Mapping[str, Mapping[str, Kind]] = {
     "rate": {"at": "time", "to": "rate"},
@@ -29,7 +28,6 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
 """Kinds of elements, and their values. `at` is the start."""
 
 IN_STEPS = ("rate", "rtt", "outage", "loss")
-"""Kinds that are converted to `path.steps`."""
 
 ONCE = ("policer", "aggregation", "jitter", "buffer")
 """Kinds with at most one element per path."""

@@ -31,7 +31,6 @@ class Failure:
 
     name: str
     bound: Constraint
-    """Bound that defines the failure."""
     window_s: float | None
     """Length of the window; None: until the end."""
     after_s: float = 0.0

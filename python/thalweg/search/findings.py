@@ -1,4 +1,4 @@
-"""Findings of a fuzzer: conditions under which a failure occurs, as a sentence and as a scenario."""
+"""Findings of a fuzzer, as a sentence and as a scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +25,6 @@ class Confirmed:
     value: float | None
     """Mean of the measure on the other engine."""
     why_not: str = ""
-    """Reason why it could not run on the other engine."""
 
     @property
     def text(self) -> str:
@@ -47,7 +46,7 @@ class Finding:
     values: Sequence[float]
     """Value of the measure in each repetition."""
     candidate: int | None
-    """Number of the candidate that was shrunk; None: the scenario fails as written."""
+    """Number of the candidate that was shrunk; None: the scenario as written."""
     tried: int
     """Number of evaluations by shrinking, including those whose result was known."""
     confirmed: Confirmed | None = None

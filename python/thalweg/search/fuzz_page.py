@@ -1,4 +1,4 @@
-"""The page of a fuzzer's findings: each finding over time, compared with the scenario without its conditions."""
+"""The page of a fuzzer's findings, compared with the scenario without their conditions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,13 +23,11 @@ from thalweg.search.measuring import raise_failed
 from thalweg.search.planning import digest
 
 DRAWN = ("rate", "cwnd", "queue")
-"""Quantities that are drawn over time."""
 
 SAMPLES = 400
 """Minimum number of samples of a curve."""
 
 FAILING, UNHARMED = "as found", "without these conditions"
-"""The panels of a figure."""
 
 METHOD = (
     "A candidate fails if every repetition fails. Unnecessary conditions are removed, and the others are made as mild"
@@ -39,7 +37,7 @@ METHOD = (
 
 
 def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], file: Path, command: str) -> None:
-    """Run the experiments of the figures, and write the page; `names` are those of the findings' scenarios.
+    """Run the experiments of the figures, and write the page.
 
     Raises:
         Interrupted: If the user requested a stop.
@@ -112,7 +110,6 @@ def _cautions(fuzzing: Fuzzing) -> Iterator[str]:
 
 
 def _figures(fuzzing: Fuzzing, finding: Finding, name: str) -> Iterator[Figure]:
-    """Yield the figures of a finding over time, compared with the scenario without its conditions."""
     sides = {FAILING: _curves(fuzzing, finding.conditions)}
     if finding.conditions:
         sides[UNHARMED] = _curves(fuzzing, ())

@@ -22,13 +22,11 @@ from thalweg.search.table import Scalar, Search, SearchesTable, shaped
 from thalweg.search.terms import Objective, check_sampled
 
 NAME = "fuzz"
-"""Name of the table."""
 
 SCORE = "score"
 """Objective of the search: the distance of a candidate beyond the bound of the failure."""
 
 MAX_ELEMENTS = 8
-"""Maximum number of elements of one kind; a finding with more is hard to understand."""
 
 ConditionTable = dict[str, list[Scalar] | StrictInt]
 """Ranges of an element's values by name, and `count`."""
@@ -119,7 +117,6 @@ class Fuzz:
 
 
 def _base(document: Document) -> list[ThalwegError]:
-    """Check that conditions can be applied to the scenario."""
     path = document.raw["path"]
     assert isinstance(path, dict)
     errors = []

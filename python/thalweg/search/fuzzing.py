@@ -22,7 +22,6 @@ from thalweg.search.shrinking import shrink
 from thalweg.search.store import Claimed, Store
 
 MAX_SHRUNK = 3
-"""Maximum number of shrunk candidates per failure; they differ in kind, and the simplest come first."""
 
 JOURNAL = "shrinking.jsonl"
 """Journal of shrinking, so that it can be resumed."""
@@ -41,7 +40,6 @@ class Fuzzing:
     lab: Lab
     folder: Path
     listener: Callable[[Failure, list[Candidate]], None] = field(default=lambda failure, evaluated: None)
-    """Called with the current failure and all evaluated candidates."""
     tell: Callable[[str], None] = field(default=lambda text: None)
     without_value: dict[str, list[Candidate]] = field(default_factory=dict)
     """Candidates that could not be run or measured, by failure."""
@@ -158,7 +156,7 @@ class Fuzzing:
 
 
 class _Tries:
-    """Cache of the conditions that were run for a failure during shrinking; each is run once."""
+    """Cache of the conditions that were run for a failure."""
 
     def __init__(self, fuzzing: Fuzzing, failure: Failure, folder: Path) -> None:
         self._fuzzing, self._failure, self._folder = fuzzing, failure, folder

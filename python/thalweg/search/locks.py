@@ -1,4 +1,4 @@
-"""File locks between processes; the kernel releases them when a process exits for any reason."""
+"""File locks between processes; the kernel releases them when a process exits."""
 
 import fcntl
 from collections.abc import Iterator

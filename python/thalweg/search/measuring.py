@@ -1,4 +1,4 @@
-"""Results of a candidate's experiments: a value of each objective and constraint for every repetition."""
+"""Results of a candidate's experiments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ Values = Mapping[Term, Mapping[At, float]]
 
 
 class Interrupted(Exception):
-    """The engine was interrupted by a signal; finished experiments are kept."""
+    """The engine was interrupted by a signal."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class Lab:
     command: Sequence[str] = ()
     listener: Callable[[EngineEvent], None] = field(default=lambda event: None)
     executor: str = executors.DEFAULT
-    """Executor of experiments."""
     _alone_known: dict[tuple[Path, int | None], Mapping[At, float]] = field(default_factory=dict)
-    """Cached values of runs with a single flow."""
 
     def run(self, plan: Plan, directory: Path, repetitions: int | None = None) -> Outcome:
         """Run the missing experiments among the first repetitions of every point; None: all repetitions.
@@ -119,7 +117,7 @@ def read(directory: Path, terms: Sequence[Term]) -> Values:
 
 
 def by_repetition(values: Values, quantity: Objective | Constraint, at: Sequence[int]) -> list[float | None]:
-    """Reduce the points `at` to one value per repetition; None for a repetition in which a point has no value."""
+    """Reduce the points `at` to one value per repetition; None if a point has no value."""
     of_term = values[quantity.term]
     count = max((repetition for _, repetition in of_term), default=-1) + 1
     reduced: list[float | None] = []

@@ -1,4 +1,4 @@
-"""Results of a search: as JSON, as a table of all candidates, and as text."""
+"""Results of a search: as JSON, as a table, and as text."""
 
 import io
 import json
@@ -21,10 +21,8 @@ from thalweg.search.verifying import Verified, winners
 DOCUMENT, CANDIDATES = "search.json", "candidates.parquet"
 
 BROKEN = " broken"
-"""Suffix of a value that breaks its constraint."""
 
 FORMAT = 1
-"""Format version of the JSON document."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Outcome:
 
 
 def write(outcome: Outcome, folder: Path) -> None:
-    """Write the JSON document and the table of all candidates; the output is reproducible.
+    """Write the JSON document and the table of all candidates.
 
     Raises:
         OSError: If a file cannot be written.
@@ -183,12 +181,12 @@ def _as_json(candidate: Candidate, search: Search) -> dict[str, object]:
 
 
 def best_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    """Return the default and the best candidates with their intervals: headings and rows of texts."""
+    """Return the default and the best candidates with their intervals, as a table."""
     return _table(outcome.search, [outcome.default, *outcome.shown])
 
 
 def verified_table(search: Search, verified: Verified) -> tuple[list[str], list[list[str]]]:
-    """Return the default and the best candidates over all held-out points of an engine, as a table."""
+    """Return the default and the best candidates over all held-out points, as a table."""
     return _table(search, verified.candidates)
 
 
@@ -209,7 +207,7 @@ def _table(search: Search, candidates: Sequence[Candidate]) -> tuple[list[str], 
 
 
 def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
-    """Return the differences between the best candidates and the default at each point, as a table."""
+    """Return the differences between the best candidates and the default, as a table."""
     headings = ["candidate", "of", "at", "default", "candidate's", "change", "p", "verdict"]
     rows = []
     for row in verified.rows:

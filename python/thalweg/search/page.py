@@ -18,7 +18,6 @@ from thalweg.search.terms import Constraint, Objective
 from thalweg.search.verifying import ALL_POINTS
 
 BEST, OTHER, INFEASIBLE, DEFAULT = "best", "other candidates", "breaks a constraint", "default"
-"""Names of groups of candidates in figures, the most important first."""
 
 METHOD = (
     "Every repetition has one value of an objective, reduced over its points as specified. Intervals are 95 %"

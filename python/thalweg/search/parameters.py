@@ -1,7 +1,6 @@
 """Parameters of a search: their ranges, and the conversion of sampled values to values of the scenario.
 
-Quantities are sampled as numbers in their base unit. Values other than whole numbers are rounded to four significant
-digits, so that tables show the exact values that were run.
+Quantities are sampled as numbers in their base unit, and rounded, so that tables show the exact values that were run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,13 +23,10 @@ Kind = Literal["number", "whole", "choice", "rate", "size", "time", "rtt", "bdp"
 """Kind of a parameter's values: a plain number, one of a list, or a quantity."""
 
 WHOLE: tuple[Kind, ...] = ("whole", "packets")
-"""Kinds whose values are integers."""
 
 SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
-"""Units of displayed sizes."""
 
 DIGITS = 4
-"""Significant digits of a value."""
 
 FRACTION = 0.382
 """Position of the value between the ends in `Parameter.samples`: its distance from the low end, as a fraction of the
@@ -65,7 +61,6 @@ class Parameter:
     high: float = 0.0
     is_log: bool = False
     choices: Sequence[Value] = ()
-    """Possible values of a choice."""
 
     def distribution(self) -> "BaseDistribution":
         """Return the distribution from which Optuna samples."""
@@ -97,7 +92,7 @@ class Parameter:
 
     @property
     def samples(self) -> Sequence[Value]:
-        """Values for which a search checks the engine's support: `ends`, and for numbers one between them."""
+        """Values for which the engine's support is checked: `ends`, and for numbers one between them."""
         if self.kind != "number":
             return self.ends
         return *self.ends, self.setting(self.low + FRACTION * min(1.0, self.high - self.low))

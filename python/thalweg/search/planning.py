@@ -1,7 +1,6 @@
 """Plans of a candidate: for the points of the search, and for held-out points.
 
-A candidate is the scenario with values for its parameters. Parameters are not keys of the sweep, so every candidate has
-the same seeds at the same point and repetition, and differences between candidates are not due to seeds.
+Parameters are not keys of the sweep, so candidates share seeds, and differences between them are not due to seeds.
 """
 
 import hashlib
@@ -24,10 +23,8 @@ Side = Literal["seen", "held out"]
 """Points of the sweep: those of the search, or the held-out ones."""
 
 Settings = Mapping[str, Value]
-"""Values of parameters, by address."""
 
 DIGITS = 8
-"""Hexadecimal digits of a hash in a file name."""
 
 
 @dataclass(frozen=True)

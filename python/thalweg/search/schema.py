@@ -5,7 +5,6 @@ from typing import Any
 from thalweg.search import fuzz_table, table
 
 TABLES: dict[str, type[table.SearchesTable]] = {table.NAME: table.SearchTable, fuzz_table.NAME: fuzz_table.FuzzTable}
-"""Models of the tables of searches, by their names in a scenario."""
 
 
 def with_searches(scenario: dict[str, Any]) -> dict[str, Any]:

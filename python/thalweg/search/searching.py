@@ -61,7 +61,6 @@ class Searching:
         shutil.rmtree(self._directory(claimed.number), ignore_errors=True)
 
     def _measured(self, number: int | None, settings: Settings, best: list[Candidate] | None = None) -> Candidate:
-        """Run the rounds of a candidate until they are complete, or it cannot be one of the best."""
         candidate = Candidate(number, dict(settings))
         try:
             plan = self.planner.plan(settings, "seen")
@@ -87,7 +86,7 @@ class Searching:
 
 
 def unmeasured(candidate: Candidate, search: Search) -> str:
-    """Return which quantities of a candidate have no value in any repetition, as text; empty if all have values."""
+    """Return as text which quantities have no value in any repetition; empty if all have values."""
     lacking = [
         quantity.name
         for quantity, estimate in zip(search.quantities, candidate.estimates, strict=True)

@@ -46,8 +46,6 @@ def _fewest(conditions: list[Element], fails: Callable[[Conditions], bool]) -> l
 
 
 def _simplest(conditions: list[Element], number: int, name: str, fails: Callable[[Conditions], bool]) -> Element:
-    """Make one value of an element as mild and as round as possible while the conditions fail."""
-
     def still_fails(value: Value) -> bool:
         tried = _with(element, name, value)
         return fails([*conditions[:number], tried, *conditions[number + 1 :]])

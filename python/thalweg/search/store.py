@@ -3,8 +3,7 @@
 Optuna stores the candidates as trials and proposes the next one. Proposals depend only on the seed, the number of the
 candidate and the earlier candidates, so that an interrupted search resumes identically.
 
-A process locks the candidate that it evaluates. If it is killed, the lock is released and another process takes over
-its candidate.
+A process locks the candidate that it evaluates. If it is killed, another process takes over its candidate.
 """
 
 import hashlib
@@ -42,7 +41,6 @@ WAIT_S = 60
 """Timeout of SQLite while another process writes."""
 
 POLL_S = 0.5
-"""Polling interval while another process evaluates its candidate."""
 
 CANDIDATE, FOUND, DEFAULT = "candidate", "found", "default"
 """Attributes of Optuna's trials and study: a candidate's number, its results, and the default's results."""
@@ -55,7 +53,6 @@ class Claimed:
     number: int
     settings: dict[str, Value]
     trial: int
-    """Optuna's number of the trial."""
     lock: IO[bytes]
 
 
@@ -209,10 +206,8 @@ class Store:
         claimed.lock.close()
 
     def importances(self) -> list[dict[str, float]]:
-        """Return, for each objective, the fraction of its variance that each parameter explains (fANOVA).
-
-        An objective's entry is empty if fewer than `MIN_FOR_IMPORTANCE` candidates have values, no parameter varies, or
-        all its values are equal.
+        """Return, for each objective, the fraction of its variance that each parameter explains (fANOVA); empty if
+        there are too few different candidates or values.
         """
         trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]
@@ -237,11 +232,10 @@ class Store:
 
 
 MIN_FOR_IMPORTANCE = 8
-"""Minimum number of candidates for importances."""
 
 
 class _Proposals(BaseSampler):
-    """TPE for one objective, NSGA-II for several; random numbers depend only on the seed and the candidate's number."""
+    """TPE for one objective, NSGA-II for several; seeded by the search's seed and the candidate's number."""
 
     def __init__(self, seed: int, *, is_single: bool) -> None:
         self._seed, self._is_single, self._number = seed, is_single, 0
@@ -286,7 +280,6 @@ def _count(trials: Sequence[FrozenTrial]) -> int:
 
 
 def _hashed(*parts: int | str) -> int:
-    """Return a hash as a seed for numpy."""
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big")
 
 
@@ -307,7 +300,6 @@ def _candidate(number: int | None, result: dict[str, Any]) -> Candidate:
 
 @contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """Convert an error of the database to an error with a remedy."""
     try:
         yield
     except (DBAPIError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:

@@ -22,7 +22,6 @@ from thalweg.search.parameters import Parameter, expanded, ranged
 from thalweg.search.terms import Constraint, Objective, check_over, check_sampled
 
 NAME = "search"
-"""Name of the table."""
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
@@ -93,7 +92,6 @@ class Search:
     """Held-out values of the sweep, by key; for `rows`, names of files of rows."""
     budget: int
     held_out_rows: Rows | None = None
-    """Rows of the files in `held_out`."""
 
     @property
     def terms(self) -> list[Term]:
@@ -114,7 +112,7 @@ class Search:
 
     @property
     def written(self) -> dict[str, Value]:
-        """Values of the parameters in the scenario; parameters without one are missing, and have a default value."""
+        """Values of the parameters in the scenario; those that it leaves at their defaults are missing."""
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw
@@ -203,8 +201,6 @@ def names_of_flows(document: Document) -> list[str]:
 
 @dataclass
 class _Checker:
-    """Checks the parts of the table against the scenario, and collects mistakes."""
-
     document: Document
     errors: list[ThalwegError] = field(default_factory=list)
     held_out_rows: Rows | None = None
@@ -309,7 +305,6 @@ class _Checker:
             self.held_out_rows = rows.read([str(name) for name in names], self.document.file.parent)
 
     def ends(self, parameters: Sequence[Parameter]) -> None:
-        """Check the scenario with the ends of each range and with each choice."""
         for parameter in parameters:
             for value in parameter.ends:
                 try:

@@ -1,7 +1,7 @@
 """The quantities of a search: a measure of a flow or of the path, and constraints on it.
 
 A constraint is `measure(flow) <op> number`, or `measure <op> number` for a measure of the path: `harm(theirs) <= 0.1`,
-`rtt_p95(ours) < 60ms`, `utilisation >= 0.8`. No other notation is accepted.
+`rtt_p95(ours) < 60ms`, `utilisation >= 0.8`.
 """
 
 import re
@@ -56,7 +56,6 @@ class Constraint:
     sign: Sign
     bound: float
     text: str
-    """Text of the constraint as written."""
 
     @classmethod
     def parse(cls, text: str, flows: Sequence[str]) -> "Constraint":
@@ -81,7 +80,7 @@ class Constraint:
         return f"worst {self.term}"
 
     def reduce(self, values: Sequence[float]) -> float:
-        """Return the value of the point nearest to breaking the bound, or farthest beyond it."""
+        """Return the value that is nearest to breaking the bound, or farthest beyond it."""
         return max(values) if self.sign == "<=" else min(values)
 
     def excess(self, value: float) -> float:

@@ -1,8 +1,4 @@
-"""Compares the best candidates with the default at held-out points.
-
-Each difference has Welch's interval and test, with Holm's correction over all verdicts of an engine: the probability of
-any false alarm is at most 5 %.
-"""
+"""Compares the best candidates with the default at held-out points, by Welch's test with Holm's correction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +19,10 @@ from thalweg.search.table import Search
 from thalweg.search.terms import Constraint, Objective
 
 MAX_WINNERS = 3
-"""Maximum number of verified candidates; from a longer Pareto front, evenly spaced ones are selected."""
 
 ALL_POINTS = "all points"
 
 MAX_POINTS = 24
-"""Maximum number of points that are shown individually; above it, only totals are shown."""
 
 Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
 """`too few`: too few repetitions for a verdict."""
@@ -36,7 +30,7 @@ Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Comparison of a candidate's objective or constraint with the default's, at one point or over all points."""
+    """Comparison of a candidate's objective or constraint with the default's, at one or all points."""
 
     candidate: str
     quantity: str
@@ -67,7 +61,7 @@ class Verified:
 
 
 def winners(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
-    """Return the candidates to verify: with one objective the best ones, otherwise a selection of the Pareto front."""
+    """Return the candidates to verify: the best ones, or a selection of the Pareto front."""
     objective = search.objectives[0]
     if len(search.objectives) == 1:
         rest, best = list(candidates), list[Candidate]()
@@ -132,7 +126,6 @@ def verify(
 
 
 def _measured(lab: Lab, plan: Plan, directory: Path, search: Search) -> Values | str:
-    """Return the values of a plan, or the reason why it has none."""
     try:
         return lab.measure(plan, directory, search.terms)
     except ThalwegError as error:
@@ -198,7 +191,6 @@ def _verdict(row: Verdicts, is_large_good: bool) -> Verdict:
 
 
 def _names(plan: Plan) -> dict[int, str]:
-    """Return the names of the points of a plan, from the keys of the sweep that vary."""
     sweeps = {experiment.experiment: experiment.sweep for experiment in plan.experiments}
     keys = [key for key in next(iter(sweeps.values())) if len({point[key] for point in sweeps.values()}) > 1]
     return {

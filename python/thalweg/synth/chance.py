@@ -1,4 +1,4 @@
-"""Random streams for each purpose and position, so that no file depends on previously written files."""
+"""Random streams for each purpose and position, so that files do not depend on one another."""
 
 from enum import IntEnum
 

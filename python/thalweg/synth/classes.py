@@ -1,8 +1,7 @@
 """The kinds of connections of a CDN's PoP, and the distribution of its clients over paths.
 
-The paths are scenarios in scenarios/cdn; the shares refer to the values of their sweeps. The kinds are those of Shah,
-*BBR Evaluation at a Large CDN* (2019). The article does not specify the paths, so all numbers are assumptions, which
-docs/reference/synth.md justifies.
+The kinds are those of Shah, *BBR Evaluation at a Large CDN* (2019); the paths are scenarios in scenarios/cdn. All
+numbers are assumptions, which docs/reference/synth.md justifies.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ class PathClass:
     name: str
     """Name of the class and of its scenario."""
     share: float
-    """Fraction of all connections."""
     clients: int
     """Number of client networks, each a /24 or a /48 whose connections share one path."""
     rates: Mapping[str, float]
@@ -84,7 +82,6 @@ CLASSES = (
         {1e-7: 1.0}, FILLS, 3, 0.8, 30.0, 64500, "Example CDN", FILL,
     ),
 )  # fmt: skip
-"""Clients of four kinds, and two kinds of the CDN's own traffic."""
 
 TRANSFERS = max(kind.transfers for kind in CLASSES)
-"""Maximum number of objects over all classes."""
+"""Maximum number of objects per connection, over all classes."""

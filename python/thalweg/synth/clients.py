@@ -1,4 +1,4 @@
-"""Clients: networks with a path, a share of the load and an address, drawn once for all records."""
+"""Clients: networks with a path, a share of the load and an address."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from thalweg.synth.planted import Spread
 from thalweg.synth.pool import Floats, Integers
 
 POPS = {"ams": 0.35, "fra": 0.25, "sin": 0.2, "gru": 0.12, "nrt": 0.08}
-"""Points of presence, with their fraction of all rows; the sizes of files are skewed accordingly."""
+"""Points of presence, with their fraction of all rows."""
 
 IPV6_EVERY = 5
 """One in this number of clients uses IPv6."""
@@ -23,7 +23,6 @@ class Clients:
     """All clients, as arrays by client number."""
 
     kind: Integers
-    """Number of the class."""
     pop: Integers
     rate: Integers
     """Position on the rate axis of the class; `rtt` and `loss` are positions on their axes."""
@@ -66,7 +65,7 @@ def draw(seed: int, spread: Spread) -> Clients:
 
 
 def address(kind: int, number: int) -> str:
-    """Return the network of a class's client: in private and documentation address space.
+    """Return the network of a class's client, in private or documentation address space.
 
     >>> address(0, 1), address(2, 300), address(2, 4)
     ('10.0.1.0/24', '10.33.44.0/24', '2001:db8:2004::/48')

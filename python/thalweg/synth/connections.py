@@ -42,7 +42,6 @@ class ConnectionArrays:
     acked_bytes: Floats
     """Acknowledged bytes by age; NaN: the connection was not open for that long."""
     kind: Integers
-    """Number of the class."""
 
     @property
     def interims(self) -> Integers:
@@ -113,7 +112,6 @@ def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.r
 
 
 def _sample_pool(fleet: Fleet, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> PoolSample:
-    """Draw the objects of connections, and a connection of the pool for each."""
     count, kinds = len(client), fleet.clients.kind[client]
     measured = {name: np.zeros((count, TRANSFERS)) for name in MEASURED}
     early_bytes = np.full((count, len(AGES_S)), np.nan)
@@ -140,10 +138,9 @@ def _sample_pool(fleet: Fleet, client: Integers, hour: Integers, arm: Integers, 
 
 
 def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_there: Booleans, early: Floats) -> Floats:
-    """Return the bytes that were delivered at the ages, in objects: complete ones, and the delivered fraction of the
-    current one.
+    """Return the delivered bytes at the ages, in objects, including the delivered fraction of the current one.
 
-    `early` is that fraction for the first object, if the pool has it; for later objects it grows linearly.
+    `early` is that fraction for the first object, if the pool has it; otherwise it grows linearly.
     """
     at_us = opened_us[:, None] + AGES_US
     delivered = np.zeros(at_us.shape)
@@ -157,6 +154,5 @@ def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_ther
 
 
 def _draw_indices(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
-    """Draw indices with the given cumulative probabilities."""
     at = rng.random(count) * cumulative[-1]
     return np.asarray(np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1))

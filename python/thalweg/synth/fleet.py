@@ -1,4 +1,4 @@
-"""Writes records in the layout of a fleet's object storage, with the truth and a table of prefixes.
+"""Writes records in the layout of a fleet's object storage, with the truth and prefixes.
 
     DIR/records/day=2026-01-05/pop=ams/ams1.20260105T060000Z-1767592800-1767614399.parquet
     DIR/truth.json
@@ -34,13 +34,11 @@ from thalweg.synth.world import Fleet
 RECORDS, TRUTH, PREFIXES = "records", "truth.json", "prefixes.csv"
 
 GROUP_ROWS = 131_072
-"""Number of rows that are drawn and written together as a row group: about 200 MB of memory per thread."""
 
 ROWS_PER_CONNECTION = 2.75
-"""Estimated rows per connection; excess connections are discarded, and if rows are missing, all are drawn again."""
+"""Estimated rows per connection; if rows are missing, all connections are drawn again."""
 
 MIN_ROWS_PER_CONNECTION = 2
-"""Minimum number of rows of a connection: a transfer and the close."""
 
 Listener = Callable[[int, int], None]
 """Callback with the number of written files and the total."""
@@ -51,7 +49,6 @@ class Written:
     """Result of writing a fleet's records."""
 
     folder: Path
-    """Folder of the records."""
     files: int
     rows: int
 
@@ -78,9 +75,7 @@ def check_free(out: Path) -> None:
 def write(
     fleet: Fleet, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
 ) -> Written:
-    """Write the records, the truth and the prefixes into the folder `out`, which is created if it is missing.
-
-    Incomplete files are removed.
+    """Write the records, the truth and the prefixes into the folder `out`; incomplete files are removed.
 
     Raises:
         ThalwegError: If one of them exists, or the folder cannot be written.

@@ -21,7 +21,7 @@ class Piece:
     """A file: all rows of the connections that were opened on a machine in some hours of a day."""
 
     number: int
-    """Number of the file, from 0, on which the numbers of its connections are based."""
+    """Number of the file, from 0."""
     day: int
     pop: int
     machine: int
@@ -45,7 +45,7 @@ class Piece:
 
     @property
     def place(self) -> str:
-        """Path in the folder of records: partitions by day and PoP, then the machine and the agent's file name."""
+        """Path in the folder of records: partitions by day and PoP, then the agent's file name."""
         day = FIRST_DAY + timedelta(days=self.day)
         first = day + timedelta(hours=self.slot * SLOT_HOURS)
         last = first + timedelta(hours=SLOT_HOURS, seconds=-1)
@@ -66,8 +66,7 @@ def pieces(settings: Settings) -> list[Piece]:
 
 
 def allot(total: int, shares: Floats | Sequence[float]) -> Integers:
-    """Distribute a total in integers; each deviates from its exact share by less than one, and they add up to the
-    total.
+    """Distribute a total in integers, each of which deviates from its exact share by less than one.
 
     >>> allot(10, [0.55, 0.25, 0.2]).tolist()
     [6, 2, 2]

@@ -1,4 +1,4 @@
-"""Planted truths, which test the search for differences: they do not use the simulator, so they are exact.
+"""Planted truths, which are exact, because they do not use the simulator.
 
 Completion times are computed from the size and the path. Clients, hours and objects scale them by lognormal factors,
 which both arms share; the treatment scales them by a known number. Within a class, the ratio of every quantile and of
@@ -29,7 +29,7 @@ class Spread:
 
     client: float
     hour: float
-    """Spread between a client's hours: all its connections in an hour share the factor, so they are dependent."""
+    """Spread between a client's hours; its connections in an hour share the factor."""
     transfer: float
     activity: float = 1.0
     """Spread of the clients' load; with 1 the busiest tenth has about 40 % of the connections."""
@@ -50,7 +50,6 @@ class Planted:
     shares: Mapping[str, float] = field(default_factory=dict)
     """Fraction of a class's connections with the treatment; one half for classes that are not listed."""
     is_by_client_hour: bool = False
-    """Whether all connections of a client in an hour get the same arm."""
     spread: Spread = WIDE
 
     @property
@@ -85,12 +84,11 @@ PLANTED: Mapping[str, Planted] = {
         spread=Spread(client=0.5, hour=0.8, transfer=0.3, activity=2.5),
     ),
 }
-"""Truths by name."""
 
 
 CONNECTIONS = 20
-"""Number of connections of each cell. Each rounds the expected number of retransmissions at a different fraction, so
-that their mean ratio of retransmissions does not depend on the size.
+"""Number of connections of each cell. Each rounds the expected retransmissions at a different fraction, so that their
+mean ratio does not depend on the size.
 """
 
 
@@ -123,5 +121,4 @@ def planted_pool(kind: PathClass, ratio: float) -> Pool:
 
 
 def _dense(values: Floats, transfers: int) -> Floats:
-    """Repeat the value of each connection for all of its transfers."""
     return np.repeat(values.reshape(-1, CONNECTIONS, 1), transfers, axis=2)

@@ -1,8 +1,7 @@
 """Pools of connections to draw from: within a class the same number for each path, size and algorithm.
 
-A pool has the values that a run of the simulator measured, or that a planted truth defines, as arrays by cell,
-connection and transfer. A cell is a combination of path, size and arm; cells are numbered through the axes of the
-class, and the arm varies fastest.
+A pool has the values that the simulator measured, or that a planted truth defines, as arrays by cell, connection and
+transfer. A cell is a combination of path, size and arm; the arm varies fastest.
 """
 
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ class Pool:
     rtt_mean_us: Floats
     rtt_p95_us: Floats
     acked_bytes: Floats
-    """Acknowledged bytes of the first object, by cell, connection and age; NaN: it was already complete, or unknown."""
+    """Acknowledged bytes of the first object, by cell, connection and age; NaN: already complete, or unknown."""
 
     @property
     def connections(self) -> int:
@@ -101,7 +100,6 @@ def pool_of(run: Run, kind: PathClass) -> Pool:
 
 
 def _cell(kind: PathClass) -> pl.Expr:
-    """Return the cell number of each sweep point."""
     number = pl.lit(0, dtype=pl.Int64)
     for key, values in zip(AXES, (*kind.axes, ARMS), strict=True):
         index = pl.col(key).replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64)
@@ -114,7 +112,6 @@ def _axis(cells: Integers, shape: tuple[int, ...], axis: int) -> Integers:
 
 
 def _acked(run: Run, flows: pl.DataFrame, rtt_us: Floats) -> Floats:
-    """Return the bytes of the first object that were delivered at the ages, interpolated linearly."""
     samples = run.collect(run.scan("samples").select(*CONNECTION, "t_us", "acked_bytes").sort(*CONNECTION, "t_us"))
     series = samples.partition_by(CONNECTION, as_dict=True, include_key=False)
     spans = flows.with_columns(opened_us=flows["start_us"] + pl.Series(rtt_us)).filter(pl.col("transfer") == 0)

@@ -1,4 +1,4 @@
-"""Converts connections to rows of records: one for each transfer, one for each minute open, and one for the close."""
+"""Converts connections to rows of records: for their transfers, for each minute open, and for the close."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ CGROUP_OF = np.array([CGROUPS.index(kind.cgroup) for kind in CLASSES])
 """Index of the cgroup's word, by class. Words are unique; otherwise Parquet's dictionary would be ambiguous."""
 
 NETNS = 4_026_531_840
-"""Inode of a machine's initial network namespace, the first one that Linux assigns."""
+"""Inode of a machine's initial network namespace."""
 HTTPS = 443
 LOCAL = {4: "203.0.113.0/24", 6: "2001:db8:ffff::/48"}
 """Addresses of the PoPs, from documentation ranges and truncated."""
@@ -53,8 +53,8 @@ class Words:
 def table(fleet: Fleet, piece: Piece, connections: ConnectionArrays, first: int, empty: int) -> pa.Table:
     """Return connections as rows, sorted by their end.
 
-    `first` is the number of the first connection within the file. `empty` is the number of additional rows of
-    connections without data, such as health checks, which fill up to the requested number of rows.
+    `first` is the number of the first connection within the file. `empty` connections without data, such as health
+    checks, fill up to the requested number of rows.
     """
     ids = (piece.number << 32) + first + np.arange(len(connections.arm))
     shared = _shared(fleet, piece, connections)
@@ -75,13 +75,12 @@ def table(fleet: Fleet, piece: Piece, connections: ConnectionArrays, first: int,
 
 
 def schema() -> pa.Schema:
-    """Return the columns of such a table; texts are dictionary-encoded, which readers do not see."""
+    """Return the columns of such a table; texts are dictionary-encoded."""
     coded = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([field.with_type(coded) if field.type == pa.string() else field for field in SCHEMA])
 
 
 def _shared(fleet: Fleet, piece: Piece, connections: ConnectionArrays) -> dict[str, Array]:
-    """Return the values that all rows of a connection share."""
     count = len(connections.arm)
     version = fleet.clients.ip_version[fleet.local[piece.pop].numbers[connections.local]]
     zeros = np.zeros(count, dtype=np.int32)
@@ -116,7 +115,6 @@ def _transfers(connections: ConnectionArrays, shared: Block, ids: Integers) -> B
 
 
 def _interims(connections: ConnectionArrays, shared: Block, ids: Integers) -> Block:
-    """Return a row for every minute that a connection is open, with the totals so far."""
     connection = np.repeat(np.arange(len(connections.arm)), connections.interims)
     minute = (
         np.arange(len(connection))
@@ -165,15 +163,11 @@ def _empty(fleet: Fleet, piece: Piece, shared: Block, number: int, count: int) -
 
 
 def _is_present(connections: ConnectionArrays) -> Booleans:
-    """Return which entries of the arrays by transfer are in use."""
     return np.asarray(np.arange(connections.fct_us.shape[1]) < connections.transfers[:, None])
 
 
 def _summed(connections: ConnectionArrays, connection: Integers, is_done: Booleans) -> dict[str, Array]:
-    """Return the sums over the completed transfers of connections.
-
-    Of their round-trip times these are the smallest minimum, the largest mean, and the largest 95th percentile.
-    """
+    """Return the sums over the completed transfers of connections; for round-trip times, the extremes of their values."""
     busy_us = np.where(is_done, connections.fct_us[connection], 0).sum(axis=1)
     has_none = ~is_done.any(axis=1)
     far = np.iinfo(np.int64).max
@@ -196,7 +190,6 @@ def _summed(connections: ConnectionArrays, connection: Integers, is_done: Boolea
 
 
 def _with_derived(measured: Block) -> dict[str, Array]:
-    """Add values derived from the bytes, the segments and the time."""
     again_bytes = measured["retransmits"] * PAYLOAD_BYTES
     with np.errstate(divide="ignore", invalid="ignore"):
         busy_goodput_bps = np.where(
@@ -213,7 +206,6 @@ def _with_derived(measured: Block) -> dict[str, Array]:
 def _column(
     field: pa.Field, blocks: list[Block], lengths: list[int], order: Integers, words: list[str] | None
 ) -> pa.Array:
-    """Return a column; null where a block lacks it or has no value."""
     parts = [block.get(field.name) for block in blocks]
     present = [part for part in parts if part is not None]
     if not present:

@@ -1,4 +1,4 @@
-"""Settings of synthetic records: the number of rows, the truth, and the assignment of algorithms."""
+"""Settings of synthetic records."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -13,13 +13,11 @@ from thalweg.synth.classes import CLASSES, PathClass
 from thalweg.synth.pool import Pool, pool_of
 
 FOLDER = "cdn"
-"""Folder of the scenarios within the bundled ones."""
 
 QUICK = {"repetitions": 1, "flow.object.repeat.count": 2}
-"""Overrides of a quick set: a third of the connections."""
+"""Overrides of a quick set, which has fewer connections."""
 
 Runner = Callable[[PathClass, Plan, Path, Path], Outcome]
-"""Runs the plan of a class in a folder with a binary."""
 
 
 def silently(kind: PathClass, planned: Plan, folder: Path, binary: Path) -> Outcome:

@@ -135,7 +135,6 @@ def _sum(mixtures: Iterator[Mixture]) -> Mixture:
 
 
 def _mixtures(fleet: Fleet, number: int, metric: str) -> tuple[Mixture, Mixture]:
-    """Return the distributions of a metric over a class's transfers, without and with the treatment."""
     spread = fleet.planted.spread
     sd = float(np.hypot(spread.hour, spread.transfer))
     mixtures = []
@@ -146,7 +145,6 @@ def _mixtures(fleet: Fleet, number: int, metric: str) -> tuple[Mixture, Mixture]
 
 
 def _parts(fleet: Fleet, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
-    """Yield the weights and values of transfers for each path, hour and size of a class."""
     kind, pool = CLASSES[number], fleet.pools[number]
     busy = float(LOAD[BUSY].sum() / LOAD.sum())
     continuation = kind.another ** np.arange(kind.transfers)
@@ -167,7 +165,6 @@ def _parts(fleet: Fleet, number: int, arm: int, metric: str) -> Iterator[tuple[F
 
 
 def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Merge equal values and add their weights."""
     distinct, index = np.unique(values, return_inverse=True)
     return distinct, np.bincount(index.ravel(), weights=weights).astype(np.float64)
 
@@ -175,8 +172,7 @@ def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def _paths(fleet: Fleet, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
     """Yield the paths of a class's clients, with the weights and factors of these clients.
 
-    Clients with the same factor are merged. A client's weight within its PoP is multiplied by the PoP's share of all
-    connections.
+    Clients with the same factor are merged.
     """
     clients = fleet.clients
     class_clients = np.flatnonzero(clients.kind == number)

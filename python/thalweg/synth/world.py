@@ -1,4 +1,4 @@
-"""The model from which records are drawn: clients, distributions of connections, and the assignment of algorithms."""
+"""The model from which records are drawn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,9 +62,7 @@ class Fleet:
         return tuple(Local(number, np.cumsum(self.clients.weight[number])) for number in numbers)
 
     def hour_effects(self, day: int, pop: int, slot: int) -> Floats:
-        """Return the random effect of each hour of a slot on each client of a PoP: standard normal, by client
-        and hour.
-        """
+        """Return the standard normal effects of the hours of a slot on the clients of a PoP, by client and hour."""
         rng = stream(self.settings.seed, Purpose.HOUR_EFFECTS, day, pop, slot)
         return rng.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
 
@@ -87,7 +85,7 @@ class Fleet:
 
 
 def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> Fleet:
-    """Create the model; `pools` come from the simulator and are not needed for a planted truth."""
+    """Create the model; a planted truth does not need `pools` of the simulator."""
     truth = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
     if pools is None:
         pools = {kind.name: planted_pool(kind, truth.ratios.get(kind.name, 1.0)) for kind in CLASSES}

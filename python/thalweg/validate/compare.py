@@ -1,4 +1,4 @@
-"""Cells of the grid: measurements of both engines for each flow at each point, and reasons for missing comparisons."""
+"""Cells of the grid: measurements of both engines for each flow at each point."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -28,9 +28,7 @@ class ComparedMeasure:
     second: float | None
     error: float | None
     noise: float | None = None
-    """Maximum difference that random variation explains, in the unit of the measure; None: unknown without
-    repetitions.
-    """
+    """Maximum difference that random variation explains; None: unknown without repetitions."""
 
     @property
     def within_noise(self) -> bool:
@@ -46,7 +44,6 @@ class GridCell:
 
     scenario: str
     point: Assignment
-    """Sweep values of the point."""
     flow: str | None
     """Flow; None: the path, with all flows."""
     cc: str | None
@@ -58,7 +55,7 @@ class GridCell:
 
 
 def compare(part: GridPart) -> list[GridCell]:
-    """Compare a scenario point by point: each flow, and at points of the kind `many` also the path."""
+    """Compare a scenario point by point: each flow, and at points of the kind `many` the path."""
     cells = []
     for point in part.points:
         sides = [_state(side, point.experiment) for side in part.sides]
@@ -87,9 +84,6 @@ def kind_of(point: Experiment) -> PointKind:
 
 
 def _measure_names(flow: Flow, *, has_share: bool) -> list[str]:
-    """Return the measures of a flow: goodput if it is unlimited, otherwise completion time; retransmit ratio and RTT;
-    its share if it has one.
-    """
     is_endless = isinstance(flow.load, LoadUnlimited)
     measure_names = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
     return [*measure_names, "share"] if has_share else measure_names
@@ -111,9 +105,7 @@ def _measures(
 
 
 def _without_value(part: GridPart, flow: str | None, measures: dict[str, ComparedMeasure]) -> list[str]:
-    """Return notes on values that cannot be compared: only one engine has them, such as the completion time of a flow
-    that the other one aborted, or only the reference is 0.
-    """
+    """Return notes on values that cannot be compared: only one engine has them, or only the reference is 0."""
     notes = []
     for name, compared in measures.items():
         values = (compared.first, compared.second)
@@ -137,7 +129,6 @@ def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str)
 
 
 def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
-    """Return whether a side has trustworthy results at a point, and notes."""
     name = side.engine.name
     if experiment in side.reasons:
         return "lacking", [side.reasons[experiment]]
@@ -162,9 +153,7 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
 
 
 def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
-    """Return failures by repetition: from the run directory if it has complete experiments, otherwise from
-    the events.
-    """
+    """Return the messages of failures by repetition."""
     if side.status:
         return {
             failure.repetition: failure.message for failure in side.status.failures if failure.experiment == experiment

@@ -1,4 +1,4 @@
-"""The result of a comparison of two engines: cells, statistics, goals and known reasons."""
+"""The result of a comparison of two engines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +24,7 @@ class EngineComparison:
     overall: Sequence[Overall]
     goals: Sequence[JudgedGoal]
     disagreements: Sequence[Disagreement]
-    """Disagreements, the largest first."""
     reasons: Sequence[KnownReason]
-    """Known reasons for differences of these engines."""
     stale: Sequence[KnownReason]
     """Known reasons that no longer explain a disagreement."""
 

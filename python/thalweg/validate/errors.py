@@ -1,7 +1,4 @@
-"""Errors between two engines, per measure, and their statistics.
-
-The second engine is the reference. docs/reference/validation.md documents them.
-"""
+"""Errors between two engines, of which the second is the reference, and their statistics."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,8 +7,7 @@ from typing import Literal
 import numpy as np
 
 MIN_RETRANSMIT_RATIO = 0.001
-"""Lower bound of retransmit ratios in errors. Repeating one segment in a thousand costs little goodput, and whether a
-drop-tail queue drops 2 or 8 packets of 20,000 is random; without the bound, their ratio would be the largest of all
+"""Lower bound of retransmit ratios in errors; without it, random differences of very small ratios would be the largest
 errors.
 """
 
@@ -87,7 +83,7 @@ class Overall:
 
 
 def overall(errors: Iterable[tuple[str, float]]) -> list[Overall]:
-    """Return the median and the 90th percentile of the magnitudes of errors, from pairs of measure and error."""
+    """Return the median and the 90th percentile of the magnitudes of errors, per measure."""
     sizes: dict[str, list[float]] = {}
     for measure, error in errors:
         sizes.setdefault(measure, []).append(ERRORS[measure].size(error))

@@ -1,7 +1,4 @@
-"""The goals for the agreement of two engines, and their verdicts.
-
-docs/reference/validation.md lists the goals.
-"""
+"""The goals for the agreement of two engines, and their verdicts."""
 
 import math
 from collections.abc import Sequence
@@ -27,9 +24,7 @@ LARGE = {
     "share": 0.07,
     "completion_time": 0.15,
 }
-"""Magnitude above which an error counts as a disagreement: the limit of the measure's goal, if it has one (for goodput,
-that of the 90th percentile).
-"""
+"""Magnitude above which an error counts as a disagreement: the limit of the measure's goal, if it has one."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +34,7 @@ class Goal:
     title: str
     measure: str
     kinds: frozenset[PointKind]
-    """Kinds of points that count."""
     statistic: Statistic
-    """Statistic of the magnitudes of errors."""
     limit: float
 
 
@@ -63,9 +56,7 @@ class JudgedGoal:
 
     goal: Goal
     n: int
-    """Number of errors."""
     within_noise: int
-    """Number of errors that are within the uncertainty of the repetitions."""
     found: float | None
     p90: float | None
     """The 90th percentile, regardless of the goal's statistic."""
@@ -98,8 +89,8 @@ def _judge(goal: Goal, cells: Sequence[GridCell]) -> JudgedGoal:
 
 
 def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCell]:
-    """Return the cells whose errors count. For shares, these are the cells with a share; if a point has two, only the
-    first, because the error of the other one is its negative.
+    """Return the cells whose errors count; of two shares at a point only the first, because the error of the other one
+    is its negative.
     """
     if measure != "share":
         return list(cells)
@@ -111,9 +102,8 @@ def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCel
 
 
 def _counts(measure: str, compared: ComparedMeasure) -> bool:
-    """Return whether a cell counts: it has an error, and the engines do not both have almost no retransmits.
-
-    Such retransmit ratios are equal by definition, and many of them would hide the magnitude of the others.
+    """Return whether a cell has an error that counts: two negligible retransmit ratios are equal by definition, and
+    many of them would hide the magnitude of the others.
     """
     if compared.error is None:
         return False
@@ -134,10 +124,7 @@ class Disagreement:
 
 
 def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
-    """Return the disagreements, the largest first.
-
-    If shares are compared, goodput is omitted: it is redundant, and its error is a huge percentage for a starved flow.
-    """
+    """Return the disagreements, the largest first; if shares are compared, goodput is omitted, because it is redundant."""
     listed = []
     shares = {id(cell) for cell in one_share_per_point(cells, "share")}
     for cell in cells:

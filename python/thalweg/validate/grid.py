@@ -1,7 +1,7 @@
 """The scenarios on which two engines are compared.
 
-The bundled grid has one scenario file per factor, around a centre of 20 Mbit/s, 40 ms, 1 BDP and no random loss. The
-full product of all factors would take days on real-time engines.
+The bundled grid has one scenario file per factor, around a common centre, because the full product would take too long
+on real-time engines.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,8 @@ from thalweg.scenario.text.words import did_you_mean
 from thalweg.scenario.values import table
 
 FOLDER = READY_MADE / "validate"
-"""Folder of the bundled grid."""
 
 QUICK_DURATION = "10s"
-"""Maximum duration of an experiment in a quick comparison."""
 
 FEW = 2
 """Maximum number of values of a swept key in a quick comparison, which keeps the first and the last."""
@@ -50,8 +48,8 @@ def ready_made() -> dict[str, Path]:
 def load_grid(names: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
     """Load scenarios by file or by the names of bundled ones; an empty list selects all bundled ones.
 
-    `quick` keeps the ends of each swept list and all rows of files, and runs one repetition of at most
-    `QUICK_DURATION`; `repetitions` takes precedence.
+    `quick` keeps the ends of each swept list, and runs one repetition of at most `QUICK_DURATION`; `repetitions` takes
+    precedence.
 
     Raises:
         ThalwegError: If a scenario does not exist or has mistakes, or two have the same name.

@@ -1,7 +1,4 @@
-"""Writes a comparison as a Markdown page for version control, with its rows in a CSV file.
-
-The output is reproducible: dates and versions are those of the run directories.
-"""
+"""Writes a comparison as a reproducible Markdown page for version control, with its rows in a CSV file."""
 
 import csv
 import io
@@ -17,7 +14,6 @@ from thalweg.validate.errors import ERRORS
 Row = Sequence[str]
 
 MAX_COLUMNS = 116
-"""Maximum columns of a line of text in the page."""
 
 UNITS = {"goodput": "bit/s", "rtt_mean": "s", "completion_time": "s"}
 """Units of the values in the CSV file; measures that are not listed are fractions of 1."""

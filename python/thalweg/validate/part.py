@@ -1,7 +1,4 @@
-"""A scenario of the grid on both engines: the experiments of each, and those that it cannot run.
-
-Experiments that an engine cannot run are reported with the reason; the others are compared.
-"""
+"""A scenario of the grid on both engines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -109,7 +106,7 @@ class GridPart:
 
 def _with_generation(document: Document, engine: Engine, other: Engine) -> Document:
     """Return the scenario for an engine without a kernel: its hosts have the generations of the other engine's, unless
-    the scenario sets them.
+    set.
     """
     if engine.generations or not other.generations:
         return document

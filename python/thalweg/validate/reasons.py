@@ -1,8 +1,4 @@
-"""Known reasons for disagreements of engines: entries of a file that are matched with disagreements.
-
-The file is python/thalweg/data/disagreements.toml; the generated page includes the reasons, so that they are not lost
-when it is generated again. An entry that no longer explains a disagreement is stale; the page reports it.
-"""
+"""Known reasons for disagreements of engines, from python/thalweg/data/disagreements.toml."""
 
 import tomllib
 from collections.abc import Sequence

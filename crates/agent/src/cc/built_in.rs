@@ -14,15 +14,15 @@ pub struct BuiltIn {
     /// Name.
     pub name: &'static str,
     object: &'static [u8],
-    /// Registrations, by the number of arguments of the kernel's `cong_control`.
+    /// Name of the struct_ops map for each number of arguments of the kernel's `cong_control`.
     registrations: [(usize, &'static str); 2],
-    /// Whether the algorithm calls the kernel's own BBR.
+    /// Whether it calls functions of the kernel's own BBR.
     calls_bbr: bool,
     /// Parameters of the algorithm.
     pub settable: Settable,
 }
 
-/// The kernel's BBR with a rule for senders on a shared CPU: bpf/cc/bbr_cpu.
+/// BBR with a rule for senders on a shared CPU: bpf/cc/bbr_cpu.
 pub const BBR_CPU: BuiltIn = BuiltIn {
     name: "bbr_cpu",
     object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o")),
@@ -40,7 +40,7 @@ pub const BBR3: BuiltIn = BuiltIn {
     settable: Settable::Rule { names: &[NO_RULE, "paper", "schedule"], default: NO_RULE },
 };
 
-/// The kernel's BBR with parameters: bpf/cc/bbr_tuned.
+/// BBR with parameters: bpf/cc/bbr_tuned.
 pub const BBR_TUNED: BuiltIn = BuiltIn {
     name: "bbr_tuned",
     object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_tuned.bpf.o")),
@@ -49,7 +49,7 @@ pub const BBR_TUNED: BuiltIn = BuiltIn {
     settable: Settable::Bbr { of: "bbr" },
 };
 
-/// The kernel's BBR with a probing gain that adapts to losses and queueing: a registration of bpf/cc/bbr_tuned.
+/// BBR with an adaptive probing gain: bpf/cc/bbr_tuned with other parameters.
 pub const BBR_AUTO: BuiltIn = BuiltIn {
     name: "bbr_auto",
     registrations: [(4, "bbr_auto"), (2, "bbr_auto_6_9")],
@@ -83,7 +83,7 @@ impl BuiltIn {
         Ok(Algorithm { name, open, place, calls_bbr: self.calls_bbr })
     }
 
-    /// Keeps the registration that fits this kernel version; the loader does not create the others.
+    /// Keeps only the struct_ops map that fits this kernel.
     fn select_registration(&self, open: &mut OpenObject, arguments: usize) {
         for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let is_chosen = self.registrations.iter().any(|(takes, name)| *takes == arguments && map.name() == *name);

@@ -1,4 +1,4 @@
-//! Counters and settings of loaded algorithms, read from their maps in the kernel.
+//! Counters and settings of loaded algorithms, read from their maps.
 
 use super::BuiltIn;
 use super::registered::Registered;
@@ -7,24 +7,24 @@ use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 use std::ffi::OsStr;
 
-/// Counters summed over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
+/// Counters since the algorithm was loaded, summed over all CPUs: `struct counters` in bpf/cc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Number of times that a connection began to use the algorithm.
     pub flows_begun: u64,
-    /// Number of times that such a connection closed, or switched to another algorithm.
+    /// Number of times that a connection closed or switched to another algorithm.
     pub flows_ended: u64,
-    /// ACKs that it has handled.
+    /// Number of handled ACKs.
     pub acks: u64,
-    /// ACKs at which a rule raised the pacing rate; `None` if the algorithm was loaded without a rule.
+    /// Number of ACKs at which a rule raised the pacing rate; `None` without a rule.
     pub boosted_acks: Option<u64>,
 }
 
-/// Number of members of `struct counters` in bpf/cc: with `boosted_acks`, and without.
+/// Number of members of that structure: with `boosted_acks`, and without.
 const MEMBERS: [usize; 2] = [4, 3];
 
 impl Counters {
-    /// Reads the counters of an algorithm; `None` without a readable map `counters` of one of the two sizes.
+    /// Reads the counters of an algorithm; `None` without a readable map of this structure.
     pub fn of(algorithm: &Registered) -> Option<Counters> {
         let (members, map) = MEMBERS.into_iter().find_map(|members| {
             let size = u32::try_from(8 * members).expect("a small structure");
@@ -47,8 +47,8 @@ impl Counters {
     }
 }
 
-/// Reads the settings with which a built-in algorithm was loaded: its rule, unless it is `none`, and the parameters
-/// that differ from their defaults. Empty for other algorithms, and if the map cannot be read.
+/// Reads the settings with which a built-in algorithm was loaded, without those that equal their defaults, and without
+/// the rule `none`. Empty if they cannot be read.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

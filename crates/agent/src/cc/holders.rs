@@ -49,8 +49,7 @@ pub fn holders(held: Held) -> Vec<Holder> {
     holders
 }
 
-/// Returns whether a process has an object open. The kernel describes each open file in fdinfo. A process that
-/// cannot be read, for example because it exited during the scan, does not count.
+/// Returns whether a process has an object open; false if the process cannot be read.
 fn holds(pid: i32, line: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     files.flatten().any(|file| {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use thalweg_store::Problem;
 
-/// A kernel that can register eBPF algorithms, and that permits this process to register them.
+/// A kernel that permits this process to register eBPF algorithms.
 pub struct StructOpsKernel {
     /// The kernel's BTF type information.
     pub btf: Btf<'static>,
@@ -19,7 +19,7 @@ impl StructOpsKernel {
     /// Inspects the running kernel.
     ///
     /// # Errors
-    /// If a required feature or permission is missing; the error names the first one.
+    /// If a required feature or permission is missing.
     pub fn probe() -> Result<StructOpsKernel, Problem> {
         requirements::check_version()?;
         check_rights()?;
@@ -33,8 +33,7 @@ impl StructOpsKernel {
         self.btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some()
     }
 
-    /// Returns the number of arguments of `cong_control`: 2 up to Linux 6.9, 4 from 6.10. The kernel's own `bbr_main`
-    /// has the same number.
+    /// Returns the number of arguments of `cong_control`: 2 up to Linux 6.9, 4 from 6.10.
     ///
     /// # Errors
     /// If the kernel's structure has an unexpected layout.
@@ -57,7 +56,7 @@ impl StructOpsKernel {
         })
     }
 
-    /// Ensures that the kernel's BBR is registered with its BTF types; loads its module if necessary.
+    /// Checks that the kernel has BBR and its BTF types; loads its module if necessary.
     ///
     /// # Errors
     /// If the kernel lacks BBR or its BTF types.
@@ -74,7 +73,6 @@ impl StructOpsKernel {
     }
 }
 
-/// Path of the type information of BBR's module.
 const BBR_TYPES: &str = "/sys/kernel/btf/tcp_bbr";
 
 fn has_bbr(btf: &Btf<'_>) -> bool {
@@ -91,10 +89,10 @@ fn no_bbr(found: String) -> Problem {
     )
 }
 
-/// Finds BBR, either loaded or available as a module, and returns which as text. Does not load it.
+/// Returns a text that describes whether BBR is loaded or available as a module. Does not load the module.
 ///
 /// # Errors
-/// If the kernel has no BBR, or its list of modules cannot be read.
+/// If it is neither.
 pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
     if has_bbr(btf) {
         return Ok("built in or loaded".to_owned());
@@ -125,16 +123,16 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     Ok("supported".to_owned())
 }
 
-/// Checks that this process may register algorithms. This requires CAP_NET_ADMIN, and CAP_SYS_ADMIN to read the types
-/// of modules and to find the registrations of other processes.
+/// Checks that this process may register algorithms (CAP_NET_ADMIN), and read types of modules and find registrations
+/// of other processes (CAP_SYS_ADMIN).
 ///
 /// # Errors
-/// The same as [`requirements::check_rights`].
+/// If [`requirements::check_rights`] fails.
 pub fn check_rights() -> Result<(), Problem> {
     requirements::check_rights(&[&[NET_ADMIN], &[SYS_ADMIN]])
 }
 
-/// Checks that the JIT compiler is on: the kernel runs struct_ops programs only as machine code.
+/// Checks that the JIT compiler is on, which struct_ops programs require.
 fn check_jit() -> Result<(), Problem> {
     const SETTING: &str = "/proc/sys/net/core/bpf_jit_enable";
     match fs::read_to_string(SETTING) {

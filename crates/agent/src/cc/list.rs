@@ -26,7 +26,7 @@ struct Algorithm {
 /// Returns the available algorithms as text or JSON.
 ///
 /// # Errors
-/// If the kernel does not report its algorithms, or the limit of open files is too low.
+/// If the kernel's settings cannot be read, or the limit of open files is too low.
 pub fn list(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
     let (available, allowed) =

@@ -17,12 +17,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Registers an algorithm by name or from a file. With `keep` it returns and the registration stays. Without `keep` it
-/// waits for SIGINT or SIGTERM, then unregisters the algorithm.
+/// Registers an algorithm by name or from a file. Without `keep`, it waits for SIGINT or SIGTERM, then unregisters the
+/// algorithm.
 ///
 /// # Errors
-/// If a setting is invalid, the machine lacks a feature, the file does not define an algorithm, the name is taken, the
-/// kernel rejects it, or the default algorithm cannot be replaced at the end.
+/// If the algorithm cannot be registered, the default cannot be replaced at the end, or `print` fails.
 pub fn load(
     what: &OsStr,
     settings: &Settings,
@@ -35,19 +34,19 @@ pub fn load(
     check_name(&name, earlier.as_ref())?;
     let default_before = settings::default().ok();
 
-    // Signals are handled before anything is changed that must be undone.
+    // Before anything is changed that a signal must undo.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| {
         Problem::failed("signals", "this process", error, "signal handlers that can be installed", "try again")
     })?;
     let with_link = !keep && kernel.has_links();
     let mut object = algorithm.load(with_link)?;
-    // The new algorithm has passed the verifier, so the registration left by an earlier loader can be removed.
+    // Only now, because the new algorithm has passed the verifier.
     if let Some(earlier) = &earlier {
         earlier.unregister()?;
         print(&format!("{name}: removed the registration that an earlier `cc load` had left\n"))?;
     }
     let mut link = register(&mut object, &name)?;
-    // The default may still refer to an earlier registration of this name. Setting it again selects the new one.
+    // The default still refers to an earlier registration of this name. Setting it again selects the new one.
     if default_before.as_deref() == Some(name.as_str()) {
         let _ = settings::set_default(&name);
     }
@@ -65,10 +64,10 @@ pub fn load(
     print(&format!("{name}: unregistered; connections that use it keep it until they close\n"))
 }
 
-/// Finds the algorithm to load, and checks it against the kernel.
+/// Opens the algorithm, and checks the kernel's features.
 ///
 /// # Errors
-/// If a setting is invalid, the machine lacks a feature, or the file does not define an algorithm.
+/// If the algorithm cannot be opened, or the machine lacks a feature.
 fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm), Problem> {
     let built_in = BuiltIn::find(what);
     if built_in.is_none() {
@@ -104,7 +103,6 @@ fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
     })
 }
 
-/// Describes to the user how long the registration lasts.
 fn lifetime(keep: bool, with_link: bool) -> &'static str {
     match (keep, with_link) {
         (true, _) => "until `thalweg-agent cc unload`, another `cc load` of it, or a reboot",
@@ -116,7 +114,6 @@ fn lifetime(keep: bool, with_link: bool) -> &'static str {
     }
 }
 
-/// Waits for SIGINT or SIGTERM.
 fn wait_for_end(signals: &mut Signals, name: &str) {
     for signal in signals.forever() {
         if signal != SIGHUP {
@@ -129,7 +126,7 @@ fn wait_for_end(signals: &mut Signals, name: &str) {
 /// Opens a user's program, after another process has opened and loaded it without a crash.
 ///
 /// # Errors
-/// If the file cannot be read, [`rehearse`] fails, or the object does not contain exactly one congestion controller.
+/// If the file cannot be read, [`rehearse`] fails, or the object is not an algorithm.
 fn open_file(path: &Path) -> Result<Algorithm, Problem> {
     let place = path.display().to_string();
     let bytes = files::read(path, files::SMALL).map_err(|error| {
@@ -161,7 +158,7 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
     ))
 }
 
-/// Rejects settings for algorithms in files, whose parameters are unknown to the agent.
+/// Rejects settings, because the parameters of an algorithm in a file are unknown.
 fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     let Some(param) = settings.keys().next() else { return Ok(()) };
     let names = BUILT_IN.map(|algorithm| algorithm.name).join(", ");
@@ -176,7 +173,7 @@ fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     ))
 }
 
-/// Checks that the name is free, or was registered without a link by an earlier loader that has exited.
+/// Checks that the name is free, or registered without a link and not held by a process.
 fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     let held_by = |by: &str| {
         let found = format!("a name already registered by {by}");
@@ -200,7 +197,6 @@ fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     }
 }
 
-/// Describes how connections select the algorithm.
 fn how_to_use(name: &str) -> String {
     let mut text = format!(
         "  one socket           setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, \"{name}\", {})\n  \

@@ -1,7 +1,6 @@
 //! Congestion controllers written in eBPF: loads them into the kernel, lists and unregisters them.
 //!
-//! All state is kept in the kernel. Registrations, their holders and counters are read from it on every call. There is
-//! no state file that could become stale.
+//! Registrations, their holders and counters are read from the kernel, not from a state file that could become stale.
 
 mod built_in;
 mod counters;

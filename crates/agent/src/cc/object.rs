@@ -1,4 +1,4 @@
-//! Opens a compiled BPF program with one congestion controller, prepares it for the running kernel, and loads it.
+//! Opens and loads a compiled BPF program with one congestion controller.
 
 use crate::{libbpf_log, object};
 use libbpf_rs::btf::Btf;
@@ -14,12 +14,12 @@ pub struct Algorithm {
     pub(super) open: OpenObject,
     /// Name of the object in error messages.
     pub(super) place: String,
-    /// Whether it is a built-in algorithm that calls the kernel's own BBR.
+    /// Whether it calls functions of the kernel's own BBR; false if unknown.
     pub(super) calls_bbr: bool,
 }
 
 impl Algorithm {
-    /// Opens a program from its bytes; `place` names it in errors.
+    /// Opens a program; `place` names it in errors.
     ///
     /// # Errors
     /// If it cannot be opened, or does not contain exactly one congestion controller.
@@ -45,11 +45,10 @@ impl Algorithm {
         Ok(Algorithm { name, open, place: place.to_owned(), calls_bbr: false })
     }
 
-    /// Loads the programs into the kernel, whose verifier checks them. Registers nothing yet. Without `with_link`, a
-    /// registration stays until it is explicitly removed.
+    /// Loads the programs into the kernel. Without `with_link`, a registration stays until it is explicitly removed.
     ///
     /// # Errors
-    /// If the kernel rejects the programs.
+    /// If they cannot be loaded.
     pub fn load(mut self, with_link: bool) -> Result<Object, Problem> {
         for mut map in self.open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let flags = if with_link { libbpf_sys_flags::BPF_F_LINK } else { 0 };
@@ -59,13 +58,12 @@ impl Algorithm {
     }
 }
 
-/// Flags of kernel maps that are used here.
 mod libbpf_sys_flags {
     /// The struct_ops map is registered by a link.
     pub const BPF_F_LINK: u32 = 1 << 13;
 }
 
-/// Replaces the verifier's message by a better explanation where the cause is known.
+/// Replaces the error if its cause is known.
 fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
     let words = libbpf_log::last(usize::MAX).unwrap_or_default();
     if calls_bbr && words.contains("CO-RE relocation") {
@@ -80,7 +78,7 @@ fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
     problem
 }
 
-/// Returns the algorithm's name from the value of a struct_ops map, decoded with the BTF of the object.
+/// Returns the algorithm's name in the value of a struct_ops map.
 fn name_in(object: &[u8], value: &[u8]) -> Option<String> {
     let btf = Btf::from_raw("object", object).ok()??;
     let operations: Struct<'_> = btf.type_by_name("tcp_congestion_ops")?;

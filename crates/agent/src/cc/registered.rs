@@ -1,5 +1,4 @@
-//! The eBPF congestion controllers that the kernel holds: their registration state, the processes that hold them, and
-//! the maps that they use.
+//! The eBPF congestion controllers that the kernel holds.
 
 use super::holders::{self, Held, Holder};
 use super::kernel::StructOpsKernel;
@@ -17,13 +16,13 @@ pub enum State {
         /// Id of the link.
         link: u32,
     },
-    /// Registered without a link, until its loader or a user unregisters it.
+    /// Registered without a link, until a process unregisters it.
     Kept,
     /// Unregistered; connections that use it keep it until they close.
     Leaving,
 }
 
-/// A congestion controller in eBPF that is present in the kernel.
+/// An eBPF congestion controller in the kernel.
 #[derive(Clone, Debug)]
 pub struct Registered {
     /// Name.
@@ -36,8 +35,8 @@ pub struct Registered {
     used: Vec<u32>,
 }
 
-/// Kernel values for the state of a registration. A registration with a link is always `READY`, even after the link is
-/// closed.
+/// Kernel values for the state of a registration (`enum bpf_struct_ops_state`). A registration with a link stays
+/// `READY` after the link is closed.
 const IN_USE: u32 = 1;
 const TO_BE_FREED: u32 = 2;
 const READY: u32 = 3;
@@ -89,7 +88,7 @@ impl Registered {
         self.state != State::Leaving
     }
 
-    /// Returns the processes whose exit unregisters it. Without a link, it stays registered if they are killed.
+    /// Returns the processes that have its link open; without a link, those that have its map open.
     pub fn holders(&self) -> Vec<Holder> {
         match self.state {
             State::Linked { link } => holders::holders(Held::Link(link)),
@@ -103,7 +102,7 @@ impl Registered {
         Registered::find(kernel, &self.name).is_some_and(|now| now.map == self.map && now.state == self.state)
     }
 
-    /// Returns the map with this name and value size that its programs use.
+    /// Returns the map with this name and value size among those that its programs use.
     pub fn used_map(&self, name: &str, value_size: u32) -> Option<MapHandle> {
         self.used
             .iter()
@@ -122,7 +121,7 @@ impl Registered {
     }
 }
 
-/// Layout of the value of a tcp_congestion_ops map in this kernel.
+/// Layout of the value of a tcp_congestion_ops map in this kernel, as offsets in bytes.
 struct Layout {
     type_id: u32,
     operations: usize,
@@ -164,7 +163,7 @@ impl Layout {
         text(value.get(self.operations + self.name..)?)
     }
 
-    /// Returns the ids of the programs. In the value, user space reads program ids instead of function pointers.
+    /// Returns the ids of the programs. User space reads them in place of the function pointers.
     fn programs(&self, value: &[u8]) -> Vec<u32> {
         self.functions.iter().map(|function| number(value, self.operations + function)).filter(|id| *id != 0).collect()
     }

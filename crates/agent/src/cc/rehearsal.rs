@@ -1,6 +1,6 @@
-//! Opens and loads a user's object in a separate process first: libraries that read damaged objects can crash.
+//! Opens and loads a user's object in a separate process first, because libbpf can crash on a damaged object.
 //!
-//! That process does not report errors. The caller repeats the work and reports them.
+//! That process does not report errors: the caller opens and loads the object again, and reports them.
 
 use super::object::Algorithm;
 use crate::object;
@@ -11,10 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Hidden command that the separate process runs.
+/// Hidden command of the separate process.
 pub const COMMAND: &str = "cc-rehearse";
 
-/// Timeout of the process. The verifier takes seconds for large programs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL: Duration = Duration::from_millis(5);
@@ -53,7 +52,7 @@ pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
     Err(object::broken(place, found))
 }
 
-/// Waits for the process, and returns its exit status; `None` if it had to be killed.
+/// Returns the exit status; `None` if the process exceeded the timeout and was killed.
 fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,10 +68,10 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Runs the hidden command: opens and loads the object on standard input.
+/// Opens and loads the object on standard input.
 ///
 /// # Errors
-/// If standard input cannot be read, and those of [`Algorithm::read`] and [`Algorithm::load`].
+/// If the object cannot be read, opened or loaded.
 pub fn run() -> Result<(), Problem> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|error| object::broken("standard input", error.to_string()))?;

@@ -10,33 +10,31 @@ pub type Settings = BTreeMap<String, String>;
 /// Parameters that an algorithm accepts.
 #[derive(Debug)]
 pub enum Settable {
-    /// The parameter `rule`: the reaction to a shared CPU.
+    /// The parameter `rule`.
     Rule {
-        /// The rules, in the order of their numbers in the BPF program.
+        /// The rules, in the order of their numbers.
         names: &'static [&'static str],
         /// The rule if none is set.
         default: &'static str,
     },
     /// The parameters of BBR.
     Bbr {
-        /// The algorithm of the simulator that has the same parameters: `bbr` or `bbr_auto`.
+        /// The simulator's algorithm with the same parameters: `bbr` or `bbr_auto`.
         of: &'static str,
     },
 }
 
-/// The parameter that chooses a rule.
 const RULE: &str = "rule";
 
 /// The rule that ignores CPU contention.
 pub const NO_RULE: &str = "none";
 
-/// Parameter of BBR with named values, in the order of their numbers.
+/// A parameter of BBR with named values, in the order of their numbers.
 const PROBE_CLOCK: &str = "probe_clock";
 const PROBE_CLOCKS: [&str; 2] = ["round_trips", "time"];
 
 impl Settable {
-    /// Returns the data section of the BPF program that the loader sets. Its name has at most 15 characters, which is
-    /// the kernel's limit.
+    /// Returns the name of the BPF program's data section with the parameters. The kernel limits it to 15 characters.
     pub fn section(&self) -> &'static str {
         match self {
             Settable::Rule { .. } => ".rodata.rule",
@@ -66,7 +64,7 @@ impl Settable {
         Ok(words.into_iter().flat_map(u32::to_ne_bytes).collect())
     }
 
-    /// Decodes [`Settable::section`]: the rule, or the parameters that differ from their defaults.
+    /// Decodes [`Settable::section`]. Omits BBR parameters that have their defaults.
     pub fn read(&self, bytes: &[u8]) -> Settings {
         let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("chunks of four")));
         match self {
@@ -89,7 +87,7 @@ impl Settable {
     }
 }
 
-/// Parses the settings of the command line: `--set PARAM=VALUE`, and `--rule NAME`, which equals `--set rule=NAME`.
+/// Parses the command-line options `--set PARAM=VALUE` and `--rule NAME`, which equals `--set rule=NAME`.
 ///
 /// # Errors
 /// If a setting is malformed, or a parameter is set twice.

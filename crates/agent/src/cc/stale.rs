@@ -1,12 +1,12 @@
-//! Finds defaults that name an unregistered algorithm. The kernel's setting keeps a reference, so new connections still
-//! use it.
+//! Finds default algorithms that are unregistered. New connections still use them, because the kernel's setting keeps a
+//! reference.
 
 use super::settings;
 use crate::text::on_one_line;
 use serde::Serialize;
 use thalweg_store::Problem;
 
-/// A network namespace whose default algorithm is no longer registered.
+/// A network namespace whose default algorithm is unregistered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StaleDefault {
     /// The algorithm.
@@ -15,7 +15,7 @@ pub struct StaleDefault {
     pub netns: Option<u64>,
 }
 
-/// Returns the stale defaults of this network namespace, and of the others that this process may enter.
+/// Returns the stale defaults of this network namespace and of the others that can be entered.
 ///
 /// # Errors
 /// If the kernel's settings cannot be read.
@@ -27,7 +27,7 @@ pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
     Ok(all.filter(|(_, name)| !available.contains(name)).map(|(netns, name)| StaleDefault { name, netns }).collect())
 }
 
-/// Returns one line per stale default, with the command that removes it.
+/// Returns one line per stale default, with the command that replaces it.
 pub fn text(stale: &[StaleDefault]) -> String {
     let available = settings::available().unwrap_or_default();
     let other =

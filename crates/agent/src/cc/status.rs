@@ -20,7 +20,7 @@ struct Algorithm {
     name: String,
     /// `linked`, `kept` or `leaving`.
     state: &'static str,
-    /// Processes that keep the algorithm registered.
+    /// Ids of the processes in [`Registered::holders`].
     held_by: Vec<i32>,
     rule: Option<String>,
     /// Parameters that differ from their defaults.
@@ -31,8 +31,7 @@ struct Algorithm {
 /// Returns the state of all eBPF algorithms, as text or JSON.
 ///
 /// # Errors
-/// If the kernel does not support eBPF algorithms, this process lacks the permission to list them, or the limit of open
-/// files is too low.
+/// If the machine lacks a feature, or this process lacks a permission.
 pub fn status(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
     let kernel = StructOpsKernel::probe()?;

@@ -1,4 +1,4 @@
-//! `cc unload`: unregisters an algorithm, also if another agent process holds its registration.
+//! `cc unload`: unregisters an algorithm.
 
 use super::counters::Counters;
 use super::holders::Holder;
@@ -9,17 +9,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Timeout for a loader to unregister its algorithm after it was signalled.
+/// Timeout for a signalled agent to unregister its algorithm.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Interval at which the registration is checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Unregisters an algorithm, after replacing it as the default of this network namespace. Open connections keep it.
 ///
 /// # Errors
-/// If no eBPF algorithm of this name is registered, the default cannot be replaced, or the registration is not
-/// released: a process other than an agent, a pinned link, or an agent that does not exit in time holds it.
+/// If the algorithm is not registered, or cannot be replaced as the default or unregistered.
 pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::probe()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
@@ -45,9 +43,8 @@ fn not_registered(name: &str) -> Problem {
     Problem::failed("not-loaded", name, found, "a registered eBPF algorithm", "thalweg-agent cc list")
 }
 
-/// Replaces the default algorithm of this network namespace if it is `name`. The kernel's setting keeps a reference, so
-/// new connections would use `name` even after it was unregistered. The replacement is the first available one of the
-/// earlier default (`before`), bbr, cubic and reno.
+/// Replaces the default algorithm of this network namespace if it is `name`, which new connections would otherwise
+/// still use after it was unregistered. `before` is the preferred replacement.
 pub fn leave_default(
     name: &str,
     before: Option<&str>,
@@ -71,7 +68,7 @@ pub fn leave_default(
     print(&format!("net.ipv4.tcp_congestion_control: changed from {name} to {other}\n"))
 }
 
-/// Signals the agents that hold a registration, and waits until the registration is removed.
+/// Signals the agents that hold a registration, and waits until it is removed.
 fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
     let name = &registered.name;
     if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {

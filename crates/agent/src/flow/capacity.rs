@@ -1,21 +1,19 @@
-//! Computes the capacity of the kernel's connection table, and how the table is divided (bpf/flow/table.h).
+//! Computes the capacity of the BPF programs' connection table (bpf/flow/table.h).
 
-/// Kernel memory per connection in bytes: `struct flow` in bpf/flow, its cookie, and its share of the hash table.
+/// Kernel memory per connection in bytes: `struct flow`, its cookie, and its share of the hash table.
 const CONNECTION_BYTES: u64 = 448;
 
-/// Divisor: by default, the table may use 1/N of the memory of the machine.
+/// Divisor N: by default, the table may use 1/N of the machine's memory.
 const MEMORY_PART: u64 = 100;
 
-/// Minimum default capacity; on small machines it may exceed the memory limit.
+/// Minimum default capacity, even if it exceeds that part of the memory.
 const MIN_CONNECTIONS: u32 = 1 << 14;
 
-/// Maximum default capacity, which takes 59 MB.
 const MAX_CONNECTIONS: u32 = 1 << 17;
 
-/// Slots per set.
 const WAYS: u32 = 8;
 
-/// Divisor: there is one overflow slot per N sets.
+/// Number of sets per overflow slot.
 const SETS_PER_MORE: u32 = 2;
 
 /// Capacity for connections.
@@ -26,7 +24,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Returns a capacity of at least `count` connections; `count` is below 2^31.
+    /// Returns a capacity of at least `count` connections, for `count` below 2^31.
     pub fn for_connections(count: u32) -> Capacity {
         Capacity { sets: count.div_ceil(WAYS).next_power_of_two() }
     }

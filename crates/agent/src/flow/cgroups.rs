@@ -13,7 +13,7 @@ use thalweg_store::Problem;
 /// Minimum time between two scans for an unknown cgroup id.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of cgroups in memory above which the next scan drops those that were removed.
+/// Number of known cgroups above which the next scan forgets removed ones.
 const MAX_CGROUPS: usize = 20_000;
 
 /// The cgroup whose connections are recorded.
@@ -56,7 +56,7 @@ fn find_mount(mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// Decodes blanks and other special characters, which the kernel writes as three octal digits, such as `\040`.
+/// Decodes special characters, which the kernel writes as three octal digits, such as `\040`.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -74,13 +74,11 @@ fn unescaped(text: &str) -> String {
 }
 
 impl Recorded {
-    /// Finds the cgroup of the command line: a directory, or a path below the root of cgroup v2. `None` selects the
-    /// root.
+    /// Finds a cgroup by its directory, or by its path below the root of cgroup v2. `None` selects the root.
     ///
     /// # Errors
-    /// If the cgroup does not exist, is not a folder of cgroup v2, or cannot be opened. A missing cgroup is a failure,
-    /// after which systemd restarts the agent, and not an invalid option: the cgroup of a service exists only while the
-    /// service runs, and the agent may start first.
+    /// If it is not a folder below `mount`, or cannot be opened. A missing cgroup is a failure and not an invalid
+    /// option, because the cgroup of a service exists only while the service runs.
     pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
         let path = match wanted {
             None => mount.to_owned(),
@@ -123,11 +121,11 @@ pub enum CgroupState {
     Removed(String),
 }
 
-/// The kernel's magic number of the cgroup2 file system (statfs(2)).
+/// Magic number of the cgroup2 file system (statfs(2)).
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
 
 impl Recorded {
-    /// Returns the state of the cgroup since it was opened.
+    /// Returns the state of the cgroup.
     pub fn state(&self, mount: &Path) -> CgroupState {
         let cgroup = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.ino() == self.number => return CgroupState::Same,
@@ -153,7 +151,7 @@ impl Recorded {
     }
 }
 
-/// The paths of cgroups by id. Paths of removed cgroups are kept until there are more than `MAX_CGROUPS`.
+/// The paths of cgroups by id, including removed ones.
 #[derive(Clone, Debug)]
 pub struct Paths {
     mount: PathBuf,
@@ -162,13 +160,12 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Returns an empty table; the first call of [`Paths::of`] scans the cgroups below the mount point.
+    /// Returns an empty table.
     pub fn new(mount: PathBuf) -> Paths {
         Paths { mount, known: HashMap::new(), read: None }
     }
 
-    /// Returns the path of a cgroup below the root; `None` if it is unknown. Scans run at most once per
-    /// `MIN_RESCAN_INTERVAL`.
+    /// Returns the path of a cgroup below the root; `None` if it is unknown.
     pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
         if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= MIN_RESCAN_INTERVAL) {
             self.read = Some(Instant::now());
@@ -184,7 +181,7 @@ impl Paths {
     fn learn(&mut self, folder: &Path, path: String) {
         let Ok(metadata) = fs::symlink_metadata(folder) else { return };
         let text = if path.is_empty() { "/" } else { path.as_str() };
-        // The kernel does not reuse ids in practice (they have 64 bits), so the paths of removed cgroups stay valid.
+        // The kernel does not reuse 64-bit ids in practice, so the paths of removed cgroups stay valid.
         if self.known.get(&metadata.ino()).is_none_or(|path| **path != *text) {
             self.known.insert(metadata.ino(), Arc::from(text));
         }

@@ -1,15 +1,14 @@
-//! Converts the kernel's monotonic timestamps to the wall-clock times of records.
+//! Converts the kernel's monotonic timestamps to wall-clock times.
 
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
-/// A change of the clock offset between two readings by more than this counts as a step. Slewing does not change the
-/// offset, because it adjusts both clocks (clock_gettime(2)).
+/// A larger change of the offset between two readings counts as a step. Slewing does not change the offset, because it
+/// adjusts both clocks (clock_gettime(2)).
 const STEP_US: u64 = 50_000;
 
-/// Readings that take longer than this were interrupted, and are repeated.
+/// Readings that take this long were interrupted, and are repeated.
 const PROMPT_US: u64 = 1_000;
 
-/// Maximum number of attempts if readings are interrupted.
 const ATTEMPTS: usize = 10;
 
 /// Converts CLOCK_MONOTONIC to wall-clock time.
@@ -27,7 +26,7 @@ impl Clock {
         Clock { offset_us: difference(monotonic_us, unix_us), steps: 0 }
     }
 
-    /// Reads the clocks again. A step of the wall clock is counted, and applies to all later conversions.
+    /// Reads the offset again, and counts a step of the wall clock.
     pub fn update(&mut self) {
         let (monotonic_us, unix_us) = read();
         self.set(monotonic_us, unix_us);
@@ -44,7 +43,7 @@ impl Clock {
         u64::try_from(i128::from(monotonic_us) + self.offset_us).unwrap_or(0)
     }
 
-    /// Returns the number of detected steps of the wall clock.
+    /// Returns the number of steps of the wall clock.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -55,7 +54,7 @@ fn difference(monotonic_us: u64, unix_us: u64) -> i128 {
 }
 
 /// Returns the monotonic and the wall-clock time of one moment, in microseconds: the former is the middle of readings
-/// before and after the latter. If all attempts were interrupted, the last one is used.
+/// before and after the latter.
 fn read() -> (u64, u64) {
     let mut both = (0, 0);
     for _ in 0..ATTEMPTS {
@@ -75,7 +74,7 @@ pub fn monotonic_us() -> u64 {
     microseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// Returns the length of a jiffy, the kernel's unit of some times: the resolution of the coarse clocks.
+/// Returns the length of a jiffy, the kernel's unit of some times: the resolution of its coarse clocks.
 pub fn jiffy_ns() -> u64 {
     let resolution = clock_getres(ClockId::MonotonicCoarse);
     u64::try_from(resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec).unwrap_or_default().max(1_000)

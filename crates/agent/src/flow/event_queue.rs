@@ -1,4 +1,4 @@
-//! Reads the event queue, which is shared memory that the BPF programs write. The comment on `RECORD_SLOTS` in
+//! Reads the event queue, which is memory shared with the BPF programs. The comment on `RECORD_SLOTS` in
 //! `bpf/include/record_event.h` describes the protocol.
 
 use super::record_event::RecordEvent;
@@ -7,10 +7,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// Number of slots.
 const SLOTS: u64 = 8192;
 
-/// Length of a slot, and the offsets of the event's number, length and content within the slot.
+/// Length of a slot, and the offsets of the event's number, length and content in it.
 const SLOT_BYTES: usize = 576;
 const NUMBER_AT: usize = 0;
 const LENGTH_AT: usize = 8;
@@ -20,7 +19,7 @@ const EVENT_AT: usize = 16;
 const PROGRESS_BYTES: usize = 72;
 const READ_AT: usize = 64;
 
-/// Number of events after which the read slots are released to the kernel.
+/// Number of events after which the read slots are released to the programs.
 const BATCH: u64 = 256;
 
 /// The reader of the queue.
@@ -42,11 +41,10 @@ impl EventQueue {
         Ok(EventQueue { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
     }
 
-    /// Consumes complete events, at most one queue's capacity. An event that is still being written, and the events
-    /// behind it, are left for the next call.
+    /// Consumes the complete events, at most one queue's capacity, because the programs write meanwhile. An incomplete
+    /// event, and the events behind it, are left for the next call.
     pub fn take(&mut self, take: &mut dyn FnMut(&RecordEvent)) {
         let mut bytes = [0; RecordEvent::BYTES];
-        // Reads at most one queue's capacity, because the programs write meanwhile.
         for _ in 0..SLOTS {
             let slot = (self.read % SLOTS) as usize * SLOT_BYTES;
             if self.slots.number(slot + NUMBER_AT).load(Ordering::Acquire) != self.read + 1 {
@@ -67,7 +65,7 @@ impl EventQueue {
         self.publish_progress();
     }
 
-    /// Releases the slots that were read, so that the programs may overwrite them.
+    /// Permits the programs to overwrite the slots that were read.
     fn publish_progress(&self) {
         self.progress.number(READ_AT).store(self.read, Ordering::Release);
     }
@@ -80,7 +78,6 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// Writes events like the BPF programs: fills slots in order until the queue is full.
     struct Writer {
         slots: Shared,
         progress: Shared,
@@ -104,7 +101,7 @@ mod tests {
             self.slots.number(slot + NUMBER_AT).store(number, Ordering::Release);
         }
 
-        /// Writes an event of this length, unless the queue is full. Returns whether it was written.
+        /// Writes an event of this length; returns false if the queue is full.
         fn write(&mut self, connection: u64, length: usize) -> bool {
             self.take(connection, length).map(|taken| self.submit(taken)).is_some()
         }

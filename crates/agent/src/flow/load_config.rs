@@ -1,4 +1,4 @@
-//! Configuration that `tune` adds to the settings of the recorder's programs.
+//! Additional configuration of the recorder's programs.
 
 /// Constants and map sizes that are set before the programs are loaded.
 #[derive(Clone, Debug, Default)]

@@ -8,20 +8,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The kernel's number of the address family IPv4.
 pub const AF_INET: u32 = 2;
 
-/// Scale of BBR's bandwidth, which is in packets per microsecond times two to this power.
+/// BBR's bandwidth is in packets per microsecond, times two to this power.
 const BBR_BW_SHIFT: u32 = 24;
 
-/// Minimum number of BBR samples in PROBE_BW, as in `thalweg doctor --live`.
+/// Minimum number of BBR samples in PROBE_BW.
 const MIN_BBR_SAMPLES: u32 = 10;
 
-/// Maximum off-CPU share for which BBR's probing gain of 1.25 compensates: 1 - 1/1.25. As in `doctor --live`.
+/// The off-CPU share that BBR's probing gain of 1.25 just compensates: 1 - 1/1.25.
 const AWAY_SHARE: f64 = 0.2;
 
-/// With at least this off-CPU share, and too little in flight in at least half of the samples (`look_at_bbr` in
-/// bpf/flow/flow.h), the connection counts as short of CPU. As in `doctor --live`.
+/// Off-CPU share that suffices if too little was in flight in at least half of the samples (`look_at_bbr` in
+/// bpf/flow/flow.h).
 const SOME_AWAY_SHARE: f64 = 0.05;
 
-/// Minimum number of rounds after the first for deciding whether the application paces itself.
+/// Minimum number of rounds after the first for [`is_paced_by_application`].
 const PACED_ROUNDS: u32 = 2;
 
 /// Decodes a name from 64-bit words, padded with NUL.
@@ -42,7 +42,6 @@ pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     }
 }
 
-/// Returns the bytes of two words in memory order.
 fn bytes(words: [u64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
@@ -67,11 +66,10 @@ pub fn is_measured(jiffies: u32) -> bool {
     jiffies >= 2
 }
 
-/// Returns the 95th percentile of the round-trip times, in microseconds. With fewer than `RTT_FEW` samples, it is
-/// their maximum; otherwise, it is `None` if the programs keep no histograms. `None` without samples.
+/// Returns the 95th percentile of the round-trip times, in microseconds; `None` without samples or without a histogram.
+/// With fewer than `RTT_FEW` samples, it equals their maximum and needs no histogram.
 pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
-    // Below this count, the 95th percentile is the maximum.
     if event.rtt_samples < RTT_FEW {
         return Some(largest_us);
     }
@@ -85,23 +83,20 @@ pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
 }
 
-/// Returns whether the application, not the network, set the pace: there were at least `PACED_ROUNDS` rounds after the
-/// first, and most of these were app-limited. The completion time is then unrelated to the network.
+/// Returns whether the application, not the network, set the pace: most rounds after the first were app-limited.
 pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
-/// Returns whether a BBR connection was short of CPU, by the criteria of `thalweg doctor --live`: the machine was off
-/// CPU for a larger share of time than BBR can compensate, or for a smaller share while too little was in flight. False
-/// if the receive window or the send buffer limited most of the busy time. `None` with too few samples in PROBE_BW, or
-/// if the off-CPU share is unknown, as for short connections.
+/// Returns whether a BBR connection was short of CPU: the machine was off CPU for a larger share of time than BBR can
+/// compensate, or for a smaller share while too little was in flight. `None` with too few samples.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_samples < MIN_BBR_SAMPLES {
         return None;
     }
     let off_cpu = off_cpu.share(event.start_us, event.end_us)?;
-    // Time limited by the receive window or the send buffer is not time without a CPU.
+    // If these limited most of the busy time, a shortage of CPU did not.
     let limited_jiffies = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
     if 2 * limited_jiffies > u64::from(event.busy_jiffies) {
         return Some(false);
@@ -120,12 +115,11 @@ pub fn delivery_rate_max_bps(event: &RecordEvent) -> Option<u64> {
     rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes)
 }
 
-/// Returns the rate of packets of `mss_bytes` in an interval, in bits per second.
 fn rate_bps(packets: u32, interval_us: u32, mss_bytes: u32) -> Option<u64> {
     if packets == 0 || mss_bytes == 0 {
         return None;
     }
-    // 2^32 x 2^16 x 2^3 x 2^20 are 2^71.
+    // The product may exceed 64 bits.
     let bits = u128::from(packets) * u128::from(mss_bytes) * 8 * 1_000_000;
     let rate = bits.checked_div(u128::from(interval_us))?;
     Some(u64::try_from(rate).unwrap_or(u64::MAX))

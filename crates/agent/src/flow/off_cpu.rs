@@ -1,9 +1,8 @@
 //! Measures the share of time in which the hypervisor ran other guests instead of this machine.
 //!
-//! A connection cannot observe this: a shared path looks the same. Therefore, a thread sets timers at random moments. A
-//! timer that fires late, although no other task of this machine was running, shows that the machine had no CPU. At
-//! random moments, the share of late timers approximates the share of time off CPU. This needs neither the hypervisor's
-//! steal counters nor privileges.
+//! To a connection, this looks like a shared path. Therefore, a thread sets timers at random moments. A timer that
+//! fires late, although the thread did not wait for other tasks, shows that the machine had no CPU. The share of late
+//! timers approximates the share of time off CPU. This needs neither the hypervisor's steal counters nor privileges.
 
 use super::clock::monotonic_us;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -16,21 +15,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Shortest and longest interval of timers; the mean is 10 ms.
+/// Bounds of the random interval between timers.
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// A timer that fires later than this counts as late. Shorter delays can be due to interrupts, and BBR loses little by
-/// them: Linux paces bursts of 2^-10 s, and after a late burst sends the next one up to half of that time earlier.
+/// Maximum delay of a timer that is not late. Such delays can be due to interrupts, and BBR loses little by them,
+/// because Linux paces bursts of 2^-10 s.
 const LATE: Duration = Duration::from_millis(1);
 
-/// Number of timers on one CPU before the next CPU is sampled.
+/// Number of successive timers on a CPU.
 const ALARMS_PER_CPU: u64 = 16;
 
-/// Interval of the recorded points.
 const POINT_US: u64 = 200_000;
 
-/// Number of points kept, which cover one hour.
+/// Maximum number of points, which cover one hour.
 const POINTS: usize = 18_000;
 
 /// Minimum number of timers for an estimate.
@@ -51,8 +49,8 @@ struct Point {
 }
 
 impl OffCpu {
-    /// Returns the off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; the record covers the last hour.
-    /// `None` with fewer than `MIN_ALARMS` timers in the interval.
+    /// Returns the off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; `None` with fewer than
+    /// `MIN_ALARMS` timers in the interval. Only the last hour is known.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let points = self.points();
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
@@ -97,7 +95,7 @@ impl Watch {
         let is_over = Arc::new(AtomicBool::new(false));
         let (off_cpu, theirs) = (Arc::clone(off_cpu), Arc::clone(&is_over));
         let thread = thread::Builder::new().name("away".to_owned()).spawn(move || {
-            // On an error, the thread ends, and the record is not continued.
+            // After an error, the record is not continued.
             let _ = watch(&off_cpu, &theirs);
         })?;
         Ok(Watch { is_over, thread: Some(thread) })
@@ -124,7 +122,7 @@ fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
         if number % ALARMS_PER_CPU == 0 && cpus.len() > 1 {
             let mut only = CpuSet::new();
             only.set(cpus[(number / ALARMS_PER_CPU) as usize % cpus.len()]);
-            // If the thread cannot be pinned to this CPU, it stays on its current one.
+            // If this fails, the thread keeps its earlier affinity.
             let _ = sched_setaffinity(None, &only);
             waited = queue.waited()?;
         }
@@ -139,8 +137,7 @@ fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether the machine was off CPU when a timer fired this late; `waited` is the time that the thread waited
-/// for other tasks.
+/// Returns whether the machine was off CPU; `waited` is the time that the thread waited for other tasks.
 fn is_away(late: Duration, waited: Duration) -> bool {
     late.saturating_sub(waited) > LATE
 }
@@ -160,8 +157,7 @@ impl Queue {
     }
 }
 
-/// Parses the nanoseconds in a queue, the second number of schedstat. The others are the nanoseconds on a CPU and the
-/// number of time slices.
+/// Parses the second number of schedstat: the nanoseconds in a run queue.
 fn waited(schedstat: &[u8]) -> Option<Duration> {
     let ns = std::str::from_utf8(schedstat).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(ns))

@@ -1,4 +1,4 @@
-//! Compressed events, which take less memory: many numbers of an event are zero, and most others are small.
+//! Compressed events: many numbers of an event are zero, and many others are small.
 //!
 //! A bitmap marks the numbers that are not zero. These follow in LEB128: seven bits per byte, and one bit that marks
 //! that another byte follows.
@@ -47,7 +47,7 @@ impl Packed {
         }))
     }
 
-    /// Returns the memory in use, without the allocator's overhead.
+    /// Returns the size in bytes.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.0.len()

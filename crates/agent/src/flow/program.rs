@@ -1,4 +1,4 @@
-//! Loads and attaches the BPF programs (bpf/flow), and reads their maps.
+//! The BPF programs of recording (bpf/flow).
 
 use super::capacity::Capacity;
 use super::cgroups::Recorded;
@@ -15,13 +15,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use thalweg_store::Problem;
 
-/// The compiled BPF object, embedded in the agent.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 
 /// Name of the object in error messages.
 const PLACE: &str = "record";
 
-/// Names of the program called for connections, the iterator over connections, and the program that searches the table.
+/// Names of the programs.
 const FLOWS: &str = "record_flows";
 const SCAN: &str = "record_scan";
 const SEARCH: &str = "record_search";
@@ -33,7 +32,7 @@ const BPFTUNE: &str = "conn_tuner_sock";
 /// CPU time of a program, as measured by the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// The program's name.
+    /// Name.
     pub name: String,
     /// Number of runs.
     pub runs: u64,
@@ -48,7 +47,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads the programs into the kernel. They are not attached yet.
+    /// Loads the programs into the kernel, without attaching them.
     ///
     /// # Errors
     /// If the kernel rejects them, or the limit of file descriptors is reached.
@@ -69,7 +68,7 @@ impl Program {
         Ok(Program { object, counters })
     }
 
-    /// Attaches the program to the connections of a cgroup, until every process that has the link open closes it.
+    /// Attaches the program to the connections of a cgroup, as long as a process has the link open.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -109,8 +108,8 @@ impl Program {
         })
     }
 
-    /// Searches the table for connections that scans no longer find: the program reports and removes them. Returns the
-    /// number of those that did not fit into the event queue.
+    /// Reports and removes the connections in the table that scans no longer find. Returns the number of those that
+    /// did not fit into the event queue.
     ///
     /// # Errors
     /// If the kernel does not run the program.
@@ -133,7 +132,7 @@ impl Program {
         cpus.ok().flatten().map(|cpus| Counters::sum(&cpus)).unwrap_or_default()
     }
 
-    /// Returns the CPU cost of the programs so far; empty unless the kernel measures it.
+    /// Returns the CPU time of the programs so far; empty unless the kernel measures it.
     pub fn costs(&self) -> Vec<Cost> {
         let is_on = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|value| value.trim() != "0");
         if !is_on {
@@ -165,7 +164,7 @@ fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {
     })
 }
 
-/// Reads the kernel's fdinfo of an open file of this process.
+/// Reads the fdinfo of an open file.
 fn description(file: i32) -> String {
     fs::read_to_string(format!("/proc/self/fdinfo/{file}")).unwrap_or_default()
 }
@@ -175,14 +174,14 @@ fn field(description: &str, name: &str) -> Option<u64> {
     description.lines().find_map(value)
 }
 
-/// Checks that no other recorder records the same connections. Terminates the watchdog of a recorder that was killed.
+/// Checks that no other recorder records the same connections. Terminates the watchdog of a recorder that has exited.
 ///
 /// # Errors
 /// If another recorder does.
 pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
     for (link, theirs) in attached(|program| program.name == FLOWS) {
         let path = path_of(theirs);
-        // The agent that attached the link may have been killed: its watchdog keeps the link for the grace time.
+        // If the agent that attached the link was killed, its watchdog keeps the link for the grace time.
         if !has_part_in(cgroup, theirs, &mut path_of) || end_orphans(link) {
             continue;
         }
@@ -206,14 +205,14 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
 /// Checks that bpftune does not choose algorithms for the same connections.
 ///
 /// # Errors
-/// If bpftune does, or may do so because its cgroup is unknown: each would override the other's choices.
+/// If bpftune does, or may do so because its cgroup is unknown.
 pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
     let is_theirs = |program: &ProgramInfo| program.ty == ProgramType::SockOps && program.name == BPFTUNE;
     if !ProgInfoIter::default().any(|program| is_theirs(&program)) {
         return Ok(());
     }
     let links = attached(is_theirs);
-    // If bpftune has attached its program without a link, its cgroup is unknown. It is usually the root.
+    // Without a link, the cgroup is unknown.
     if !links.is_empty() && !links.iter().any(|(_, theirs)| has_part_in(cgroup, *theirs, &mut path_of)) {
         return Ok(());
     }
@@ -227,7 +226,7 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
     ))
 }
 
-/// Returns the links of the wanted programs that are called for connections, as pairs of link id and cgroup id.
+/// Returns the sock_ops links of the wanted programs, as pairs of link id and cgroup id.
 fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     let wanted: Vec<u32> = ProgInfoIter::default().filter(is_wanted).map(|program| program.id).collect();
     let cgroup_of = |link: LinkInfo| match &link.info {
@@ -239,7 +238,7 @@ fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     LinkInfoIter::default().filter(|link| wanted.contains(&link.prog_id)).filter_map(cgroup_of).collect()
 }
 
-/// Returns whether a cgroup shares connections with another one.
+/// Returns whether a cgroup shares connections with the one that has this id.
 fn has_part_in(cgroup: &Recorded, number: u64, path_of: &mut impl FnMut(u64) -> Option<String>) -> bool {
     match (path_of(cgroup.number), path_of(number)) {
         (Some(own), Some(path)) => is_within(&own, &path) || is_within(&path, &own),

@@ -15,7 +15,7 @@ pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
 /// The reason for a connection's algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// No decision: `tune` is not running, its grace time is over, or the opening was not observed.
+    /// No decision, for example because `tune` is not running.
     #[default]
     Undecided,
     /// The algorithm was drawn.
@@ -82,8 +82,8 @@ impl Reason {
         }
     }
 
-    /// Returns the value of the column `assignment` of records: the connection's role in the comparison. `None` if
-    /// there was no decision.
+    /// Returns the connection's role in the comparison, for the column `assignment` of records; `None` without a
+    /// decision.
     pub fn assignment(self) -> Option<&'static str> {
         match self {
             Reason::Undecided => None,

@@ -21,7 +21,7 @@ pub enum Kind {
     Close,
     /// An open connection, for an interim row.
     Interim,
-    /// A sample of an open connection: from a scan that shows all of them, or because only scans observe it
+    /// A sample of an open connection, from a scan that shows all of them, or because only scans observe it
     /// ([`flag::BLIND`]).
     Snapshot,
     /// A transfer on a connection that stays open.
@@ -38,9 +38,9 @@ impl Kind {
 pub mod flag {
     /// This host opened the connection.
     pub const OUTGOING: u32 = 1;
-    /// The opening was not observed, usually because it preceded recording.
+    /// The opening was not observed.
     pub const JOINED: u32 = 2;
-    /// The kernel does not call the program for this connection: only scans sample it.
+    /// The kernel does not call the programs for this connection: only scans sample it.
     pub const BLIND: u32 = 4;
     /// All bytes of the transfer were acknowledged.
     pub const COMPLETE: u32 = 8;
@@ -54,7 +54,7 @@ pub mod state {
     pub const LAST_ACK: u32 = 9;
     /// Both hosts sent a FIN before they received the other's.
     pub const CLOSING: u32 = 11;
-    /// Names of the states in the output of `ss`.
+    /// Names of the states, as `ss` prints them.
     pub const NAMES: [(u32, &str); 7] = [
         (1, "ESTAB"),
         (4, "FIN-WAIT-1"),
@@ -66,17 +66,15 @@ pub mod state {
     ];
 }
 
-/// A member of the event: one number or several, in order.
 trait Member: Sized {
     fn read(bytes: &mut &[u8]) -> Self;
 
-    /// Passes the numbers to `take`, in order.
+    /// Passes the numbers to `take`.
     fn visit(&self, take: &mut impl FnMut(u64));
 
     /// Builds the member from the next numbers.
     fn make(numbers: &mut impl Iterator<Item = u64>) -> Self;
 
-    /// Count of the member's numbers.
     const COUNT: usize;
 
     #[cfg(test)]
@@ -132,7 +130,7 @@ impl<M: Member, const N: usize> Member for [M; N] {
     const WORD: &str = M::WORD;
 }
 
-/// Declares the event from the list of its members, so that names and order are written once.
+/// Declares the event and its conversions from one list of members.
 macro_rules! event {
     ($($member:ident: $kind:ty,)*) => {
         /// An event of a connection.
@@ -151,14 +149,14 @@ macro_rules! event {
 
             fn read(event: &[u8; RecordEvent::BYTES]) -> RecordEvent {
                 let mut bytes = &event[..];
-                // The fields are read in the order in which they are written here.
+                // Rust evaluates the fields in the order in which they are written here.
                 RecordEvent { $($member: Member::read(&mut bytes),)* }
             }
 
             /// Count of the numbers in an event.
             pub const NUMBERS: usize = 0 $(+ <$kind as Member>::COUNT)*;
 
-            /// Passes all numbers to `take`, in order.
+            /// Passes the numbers to `take`, in order.
             pub fn visit(&self, take: &mut impl FnMut(u64)) {
                 $(self.$member.visit(take);)*
             }
@@ -253,12 +251,12 @@ impl RecordEvent {
     /// Length of an event without RTT histogram, in bytes: the connection had few round trips, or histograms are off.
     pub const SHORT_BYTES: usize = std::mem::offset_of!(RecordEvent, rtt_histogram);
 
-    /// Parses an event; `None` if the length is not one of the three valid ones.
+    /// Parses an event; `None` if its length is invalid.
     pub fn parse(bytes: &[u8]) -> Option<RecordEvent> {
         let is_event =
             matches!(bytes.len(), RecordEvent::BYTES | RecordEvent::SHORT_BYTES | RecordEvent::TRANSFER_BYTES);
         is_event.then(|| {
-            // Copied to the maximum length, so that all members have offsets known at compile time.
+            // Copied to the maximum length, so that the offsets of members are known at compile time.
             let mut padded = [0; RecordEvent::BYTES];
             padded[..bytes.len()].copy_from_slice(bytes);
             RecordEvent::read(&padded)
@@ -342,12 +340,11 @@ pub struct Settings {
     pub cgroup_level: u64,
     /// Number of sets of connections, minus 1.
     pub set_mask: u64,
-    /// 1 if RTTs are counted in buckets.
+    /// 1 if events have RTT histograms.
     pub has_histograms: u64,
 }
 
 impl Settings {
-    /// The names of the members, in the header's order.
     #[cfg(test)]
     const MEMBERS: [&str; 7] =
         ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup_level", "set_mask", "has_histograms"];
@@ -366,20 +363,19 @@ impl Settings {
 pub struct Counters {
     /// Opened connections that are recorded.
     pub opened: u64,
-    /// Connections whose opening was not observed, usually because they were open when recording began.
+    /// Recorded connections whose opening was not observed.
     pub joined: u64,
-    /// Closed connections whose event was dropped because the queue was full.
+    /// Closes among `lost_events`.
     pub lost_closes: u64,
     /// Connections that were not sampled.
     pub unsampled: u64,
-    /// Events that were dropped because the queue was full, including those of closes.
+    /// Events that were dropped because the queue was full.
     pub lost_events: u64,
-    /// Attempts to record a connection that failed because the connection table was full. Each scan tries again.
+    /// Failed attempts to record a connection, because the table was full. Each scan tries again.
     pub lost_connections: u64,
 }
 
 impl Counters {
-    /// The names of the members, in the header's order.
     #[cfg(test)]
     const MEMBERS: [&str; 6] = ["opened", "joined", "lost_closes", "unsampled", "lost_events", "lost_connections"];
 

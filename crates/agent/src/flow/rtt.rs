@@ -1,4 +1,4 @@
-//! Decodes the RTT histogram of the BPF programs: each power of two has eight buckets, and each bucket is one byte.
+//! Decodes the RTT histogram of the BPF programs, whose buckets are one byte each.
 
 use super::record_event::{RTT_FIRST_OCTAVE, RTT_OCTAVES};
 

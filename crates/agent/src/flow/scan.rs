@@ -1,6 +1,4 @@
-//! Scans all open connections: to join those that were open before recording began, to write interim rows, and to show
-//! them. Except after scans that show connections, the table of the BPF programs is then searched for connections that
-//! scans no longer find.
+//! Scans the open connections, and searches the table of the BPF programs for those that scans no longer find.
 
 use super::program::Program;
 use super::record_event::RecordEvent;
@@ -15,11 +13,9 @@ use thalweg_store::Problem;
 /// Purpose of a scan, as numbered in bpf/flow/record.bpf.c.
 const SHOWS_ALL: u32 = 1;
 
-/// Size of the buffer for one read from the iterator, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Maximum number of searches of the table while the event queue is too small for the results, and the pause between
-/// them.
+/// Maximum number of searches of the table after a scan, and the pause between them.
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
@@ -31,13 +27,13 @@ pub struct Scanner {
     maps: Mutex<ScanMaps>,
 }
 
-/// The latest scan, and the maps that describe it to the BPF programs.
+/// The latest scan, and the maps of the BPF programs that describe it.
 struct ScanMaps {
-    /// The purpose of the scan, its number, whether it has visited all namespaces, and the recorded cgroup.
+    /// Contains `struct scan` of record.bpf.c.
     scan: MapHandle,
     number: u32,
     cgroup: u64,
-    /// The network namespaces that the scan has visited.
+    /// Contains the network namespaces that the scan has visited.
     namespaces: MapHandle,
 }
 
@@ -50,7 +46,7 @@ impl ScanMaps {
 
     fn publish_visited(&self, scanned: &Scanned) {
         for namespace in &scanned.seen {
-            // If the map is full, a search reports only blind connections of that namespace as closed.
+            // If the map is full, closed connections of this namespace may stay unreported.
             let _ = self.namespaces.update(&namespace.to_ne_bytes(), &self.number.to_ne_bytes(), MapFlags::ANY);
         }
         let is_seen = |key: &Vec<u8>| scanned.seen.iter().any(|netns| key[..] == netns.to_ne_bytes());
@@ -61,19 +57,19 @@ impl ScanMaps {
     }
 }
 
-/// The result of a scan.
+/// Result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
     /// Network namespaces that were scanned.
     pub seen: HashSet<u32>,
     /// Number of network namespaces that were found, but could not be entered or not be read completely.
     pub missed: usize,
-    /// Number of processes whose network namespace could not be read, so that it may have been missed, too.
+    /// Number of processes whose network namespace could not be read, and may have been missed.
     pub hidden: usize,
 }
 
 impl Scanned {
-    /// Whether all network namespaces were scanned, as far as the kernel shows them.
+    /// Whether all network namespaces that were found were scanned.
     fn is_complete(&self) -> bool {
         self.missed == 0 && self.hidden == 0
     }
@@ -96,9 +92,8 @@ impl Scanner {
     }
 
     /// Scans the connections of all network namespaces, and joins those that are to be recorded but are not yet in the
-    /// table. `take` receives the recorded ones whose interim row is due, and those that only scans observe. Closed
-    /// connections that were not reported are written to the event queue. With `shows_all`, `take` receives all
-    /// recorded open connections, and closed ones are not searched for.
+    /// table. `take` receives the recorded ones whose interim row is due, and those that only scans observe. With
+    /// `shows_all`, `take` receives all recorded open connections, and the table is not searched for closed ones.
     ///
     /// # Errors
     /// If the agent's own network namespace cannot be scanned, or the table cannot be searched.
@@ -119,8 +114,7 @@ impl Scanner {
         Ok(scanned)
     }
 
-    /// Searches the table for closed connections. The daemon's thread drains the queue meanwhile, because it may be too
-    /// small for all events. Those that do not fit are reported after the next scan.
+    /// Searches the table for closed connections, repeatedly while the event queue is too small for their events.
     fn search(&self) -> io::Result<()> {
         for _ in 0..SEARCHES {
             if self.program.search()? == 0 {
@@ -147,7 +141,7 @@ impl Scanner {
     }
 }
 
-/// Reads the events of an iterator. The iterator over connections covers the network namespace of this thread.
+/// Reads the events of the iterator over connections, which covers the network namespace of this thread.
 fn read(link: &Link, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<()> {
     let mut iter = Iter::new(link).map_err(io::Error::other)?;
     let mut buffer = vec![0; BUFFER_BYTES];

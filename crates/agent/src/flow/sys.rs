@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::ptr::{self, NonNull, null_mut};
 use std::sync::atomic::AtomicU64;
 
-/// A shared memory mapping of a file, which the BPF programs write too.
+/// A shared memory mapping of a file.
 #[derive(Debug)]
 pub(super) struct Shared {
     start: NonNull<u8>,

@@ -1,13 +1,11 @@
-//! Handles connections whose close the kernel does not report because scans cannot set their callbacks
-//! (`flag::BLIND`). On kernels whose iterator cannot set callbacks (such as 6.1), these are the connections that were
-//! open before recording began, and those whose callbacks another program has cleared. Their last sample is used as
-//! their close.
+//! Keeps the last samples of connections whose close the kernel does not report (`flag::BLIND`), to be used as their
+//! close. Such connections exist on kernels that do not permit iterators to set callbacks, such as 6.1.
 
 use super::packed::Packed;
 use super::record_event::RecordEvent;
 use std::collections::HashMap;
 
-/// Latest sample of each such connection. The samples are compressed, because there may be one per connection.
+/// The latest sample of each such connection.
 #[derive(Debug, Default)]
 pub struct Untracked {
     last: HashMap<u64, Packed>,
@@ -21,7 +19,7 @@ impl Untracked {
 
     /// Removes and returns the latest sample of a closed connection, if there is one.
     pub fn remove(&mut self, connection: u64) -> Option<RecordEvent> {
-        // Usually there are no such connections.
+        // Usually the case.
         if self.is_empty() {
             return None;
         }

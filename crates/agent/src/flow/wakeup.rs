@@ -1,5 +1,4 @@
-//! Wakes the daemon so that it drains its event queue before a client is answered. Without a wakeup, the daemon drains
-//! it five times a second.
+//! Wakes the daemon so that it drains its event queue before a client is answered.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -7,14 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Maximum time that a client waits for the daemon. If the daemon is busy for longer, the client gets the earlier
-/// state.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An eventfd, and the counts of its requests.
+/// Requests to the daemon.
 #[derive(Debug)]
 pub struct Wakeup {
-    /// The daemon polls it.
     eventfd: OwnedFd,
     state: Mutex<State>,
     answered: Condvar,
@@ -23,9 +19,8 @@ pub struct Wakeup {
 #[derive(Debug, Default)]
 struct State {
     is_serving: bool,
-    /// Number of requests so far.
     requests: u64,
-    /// Number of requests that were made before the last drain of the queue.
+    /// Number of requests that preceded the last drain of the queue.
     answered: u64,
 }
 
@@ -39,8 +34,7 @@ impl Wakeup {
         Ok(Wakeup { eventfd, state: Mutex::default(), answered: Condvar::new() })
     }
 
-    /// Wakes the daemon, and waits for at most `PATIENCE` until it has drained its event queue. Returns immediately if
-    /// the daemon does not serve.
+    /// Wakes the daemon, and waits for at most `PATIENCE` until it has drained its event queue, if it serves requests.
     pub fn wake(&self) {
         self.wake_for(PATIENCE);
     }
@@ -66,7 +60,7 @@ impl Wakeup {
 
     /// Returns the number of requests so far: the next drain answers all of them.
     pub fn requested(&self) -> u64 {
-        // Resets the eventfd: later requests wake the daemon again.
+        // Resets the eventfd.
         let _ = rustix::io::read(&self.eventfd, &mut [0; 8]);
         self.state().requests
     }
@@ -95,7 +89,6 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::thread;
 
-    /// Timeout of all waits, for a busy machine.
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]

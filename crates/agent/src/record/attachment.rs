@@ -1,8 +1,7 @@
 //! Attaches the program to the recorded cgroup. Attaches it again if the cgroup is recreated, for example by a service
 //! restart, or if another process has detached it.
 //!
-//! The parent folders of the cgroup are watched, so that the program is attached soon after a new cgroup is created.
-//! Connections that opened and closed in between are not recorded; possible gaps are counted and logged.
+//! The parent folders of the cgroup are watched, so that the program is attached soon after it is recreated.
 
 use super::extension::Extension;
 use crate::flow::cgroups::{CgroupState, Paths, Recorded};
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Interval of checks for changes without a notification.
+/// Interval of checks without a notification.
 const CHECK: Duration = Duration::from_millis(200);
 
 /// The program, and the cgroup to which it is attached.
@@ -56,13 +55,12 @@ impl<'a> Attachment<'a> {
         Ok(new)
     }
 
-    /// Returns a descriptor that becomes readable when a folder is created in one of the folders above the cgroup.
+    /// Returns a descriptor that becomes readable when a folder is created in a folder above the cgroup.
     pub fn changes(&self) -> Option<BorrowedFd<'_>> {
         self.changes.as_ref().map(AsFd::as_fd)
     }
 
-    /// Attaches the program again if that is necessary and possible. Returns whether it did. Lets the extension start a
-    /// new watchdog if the previous one has exited.
+    /// Attaches the program again if necessary, and returns whether it did.
     pub fn check(&mut self, extension: &mut dyn Extension) -> bool {
         if !self.has_changed() && self.checked.elapsed() < CHECK {
             return false;
@@ -93,7 +91,7 @@ impl<'a> Attachment<'a> {
     }
 
     fn attach_again(&mut self, other: Option<Recorded>, what: &str, extension: &mut dyn Extension) -> bool {
-        // Otherwise, the old link would be mistaken for another recorder.
+        // Otherwise, `check_alone` would mistake the old link for another recorder.
         self.let_go(extension);
         if let Some(other) = other {
             self.cgroup = other;
@@ -128,8 +126,7 @@ impl<'a> Attachment<'a> {
         self.link = None;
     }
 
-    /// Returns whether the program is attached. If the cgroup was removed, or another process detached the program, the
-    /// link has no cgroup.
+    /// Returns whether the program is attached; otherwise, the link has no cgroup.
     fn is_attached(&self) -> bool {
         let info = self.link.as_ref().and_then(|link| link.info().ok()).map(|info| info.info);
         match info {
@@ -140,14 +137,14 @@ impl<'a> Attachment<'a> {
         }
     }
 
-    /// Logs the reason why the program is not attached, once.
+    /// Logs the reason why the program is not attached, unless the reason is unchanged.
     fn report(&self, why: String) {
         if self.observed.detached(&why) {
             log::warning(&why);
         }
     }
 
-    /// Watches the folders above the cgroup, because a new cgroup will be created in one of them.
+    /// Watches the folders above the cgroup.
     fn watch(&self) {
         let Some(changes) = &self.changes else { return };
         let above = self.cgroup.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.mount));
@@ -163,7 +160,7 @@ impl<'a> Attachment<'a> {
         let mut reader = inotify::Reader::new(changes, &mut buffer);
         let name = self.cgroup.path.strip_prefix(&self.mount).unwrap_or(Path::new(""));
         let mut has_changed = false;
-        // Other services create and remove folders in the same parent.
+        // Folders of other cgroups are created there, too.
         while let Ok(event) = reader.next() {
             let new = event.file_name().map(|name| name.to_bytes()).unwrap_or_default();
             has_changed |= name.components().any(|part| part.as_os_str().as_encoded_bytes() == new);

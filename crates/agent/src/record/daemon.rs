@@ -5,8 +5,8 @@
 //!          iterator ─────────────────┴► events ─► rows ─► files, metrics
 //! ```
 //!
-//! All checks precede the attachment. The kernel unloads the programs when this process exits for any reason, because
-//! nothing is pinned. With `tune`, a watchdog may keep them for its grace time.
+//! Nothing is pinned: the kernel unloads the programs when this process exits, unless a watchdog of `tune` keeps them
+//! for its grace time.
 
 use super::attachment::Attachment;
 use super::detail::Detail;
@@ -44,8 +44,7 @@ use thalweg_store::Problem;
 /// Records until SIGINT or SIGTERM arrives.
 ///
 /// # Errors
-/// If the machine lacks a feature, an option is invalid, another agent is already recording, the kernel's events cannot
-/// be read, or rows could not be written at the end.
+/// If recording cannot start, the kernel's events cannot be read, or rows could not be written at the end.
 pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
     record_with(options, true, Box::new(RecordOnly), signals)
 }
@@ -53,7 +52,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
 /// Records with an extension; rows are written only if requested.
 ///
 /// # Errors
-/// The same as [`record`], and those of the extension.
+/// Those of [`record`] and of the extension.
 pub fn record_with(
     options: &Options,
     writes_rows: bool,
@@ -84,8 +83,7 @@ pub fn record_with(
     close(recorder.into_inner(), &observed, ended)
 }
 
-/// Shared state, and resources that another process may hold. They are acquired before programs are loaded into the
-/// kernel.
+/// Shared state, and resources that another process may hold: acquired before programs are loaded into the kernel.
 struct Opened {
     observed: Arc<Observed>,
     metrics: Arc<Metrics>,
@@ -150,7 +148,7 @@ impl Opened {
     }
 }
 
-/// The loaded programs, not yet attached to the cgroup, and the maps that they share with this process.
+/// The loaded programs, and the maps that they share with this process.
 struct Loaded {
     kernel: LoadedPrograms,
     events: EventQueue,
@@ -177,15 +175,13 @@ impl Loaded {
     }
 }
 
-/// Prints the extension's lines, and notifies the service manager that recording has begun.
 fn announce(extension: &mut dyn Extension) {
     extension.opening_lines().iter().for_each(|line| log::info(line));
     extension.opened();
     notify::ready();
 }
 
-/// Writes the last interim rows (only at full detail), detaches the programs and reads the last events. The inner
-/// result is that of the extension.
+/// Ends recording. The inner result is that of the extension.
 fn detach(
     rounds: Rounds<'_>,
     attachment: Attachment<'_>,
@@ -202,7 +198,6 @@ fn detach(
     Ok(ended)
 }
 
-/// Writes the remaining rows, and logs a summary.
 fn close(recorder: Recorder, observed: &Observed, ended: Result<(), Problem>) -> Result<(), Problem> {
     let written = recorder.writer.map_or(Ok(()), Writer::finish);
     if let (Err(_), Err(problem)) = (&written, &ended) {
@@ -233,8 +228,8 @@ impl Reload<'_> {
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }
 
-    /// Reloads the settings. If that fails, the earlier ones remain, except that some overrides of `tune` may have
-    /// changed if the kernel rejected another one.
+    /// Reloads the settings. If that fails, the earlier ones remain, except for some overrides of `tune` if the kernel
+    /// rejected another one.
     fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
         let addresses = addresses(self.options)?;
         let lines = recorder.extension.reload()?;
@@ -265,7 +260,7 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
     format!("{word} {which}{sampled}{detail}, {place}; {joined} were already open{metrics}")
 }
 
-/// Logs after the first scan which connections the records will lack.
+/// Logs which connections the first scan missed.
 fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, hidden: 0, .. }) => {}

@@ -27,7 +27,6 @@ impl Detail {
 /// Declares the columns that `Detail::Low` leaves empty.
 macro_rules! left_out {
     ($($column:ident,)*) => {
-        /// The names of the columns that `Detail::Low` leaves empty.
         #[cfg(test)]
         const LEFT_OUT: &[&str] = &[$(stringify!($column)),*];
 

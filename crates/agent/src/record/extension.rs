@@ -1,4 +1,4 @@
-//! Interface of extensions of the recorder. The recorder does not depend on `tune`, which is built on top of it.
+//! Interface of extensions of the recorder, so that the recorder does not depend on `tune`.
 
 use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;
@@ -9,14 +9,14 @@ use libbpf_rs::Link;
 use std::sync::Arc;
 use thalweg_store::Problem;
 
-/// An extension of the recorder. Its methods are called in the recorder's thread; by default they change nothing.
+/// An extension of the recorder. By default, its methods change nothing.
 pub trait Extension {
-    /// Returns the additional configuration of the programs, before they are loaded.
+    /// Returns the additional configuration of the programs.
     fn load_config(&self) -> LoadConfig {
         LoadConfig::default()
     }
 
-    /// Returns the names of the algorithms that may be chosen, in the order in which the programs number them.
+    /// Returns the names of the algorithms that may be chosen, in the order of the programs' numbers.
     fn arms(&self) -> Vec<Arc<str>> {
         Vec::new()
     }
@@ -31,7 +31,7 @@ pub trait Extension {
         Vec::new()
     }
 
-    /// Returns whether the extension sets algorithms. If so, no other program may set them.
+    /// Returns whether the extension sets algorithms.
     fn sets_algorithms(&self) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub trait Extension {
         None
     }
 
-    /// Called once the programs are loaded, before they are attached.
+    /// Called before the loaded programs are attached.
     ///
     /// # Errors
     /// If the recorder must stop.
@@ -52,16 +52,15 @@ pub trait Extension {
     /// Called when the programs are attached by a link, and again if [`holds`](Extension::holds) returns false.
     ///
     /// # Errors
-    /// If the extension cannot use the link. At the start, the recorder then stops; later, it logs the error and, if
-    /// the link is new, drops it.
+    /// If the extension cannot use the link.
     fn attached(&mut self, _link: &Link) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// Called before the link is dropped, except when recording ends. Called repeatedly while the cgroup is missing.
+    /// Called before the link is dropped, except when recording ends; may be called without a link.
     fn detached(&mut self) {}
 
-    /// Returns whether the process that the extension started to hold the link, if any, still runs.
+    /// Returns whether the process that holds the link for the extension, if any, still runs.
     fn holds(&mut self) -> bool {
         true
     }
@@ -80,7 +79,7 @@ pub trait Extension {
     /// Receives the final event of a connection: its close, or its last sample if the kernel does not report the close.
     fn take(&mut self, _event: &RecordEvent, _off_cpu: &OffCpu) {}
 
-    /// Called after events were fetched: usually five times a second, and more often on wakeups and during scans.
+    /// Called after events were fetched.
     fn tick(&mut self, _off_cpu: &OffCpu) {}
 
     /// Called when recording ends, while the programs are still attached.

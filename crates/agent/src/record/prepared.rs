@@ -1,4 +1,4 @@
-//! Checks the options and the machine, and derives settings from them, before programs are loaded.
+//! Checks the options and the machine, and derives settings from them.
 
 use super::detail::Detail;
 use super::files::{self, Addresses, Key};
@@ -14,8 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// Capabilities that recording requires: one of each list. The kernel accepts the last one of a list instead of the
-/// others.
+/// Capabilities that recording requires: one of each list.
 pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
 
 /// Checked options and properties of the machine.
@@ -31,8 +30,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks the machine and the options. `sets` is whether algorithms will be set. Creates a missing key, and
-    /// terminates the watchdog of an agent that was killed.
+    /// Checks the machine and the options. `sets`: algorithms will be set. Creates a missing key, and terminates the
+    /// watchdog of a killed agent.
     ///
     /// # Errors
     /// If the machine lacks a feature, an option is invalid, or another program prevents recording.
@@ -71,7 +70,7 @@ impl Prepared {
 /// Returns the form of recorded addresses.
 ///
 /// # Errors
-/// The same as [`Key::open`].
+/// If [`Key::open`] fails.
 pub fn addresses(options: &Options) -> Result<Addresses, Problem> {
     Ok(match options.addresses {
         Privacy::Whole => Addresses::Whole,

@@ -14,7 +14,7 @@ use crate::show::tally::Tally;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// State of the daemon's thread, which converts events to rows.
+/// State of the daemon's thread.
 pub struct Recorder {
     /// Converts events to rows.
     pub row_builder: RowBuilder,
@@ -32,7 +32,7 @@ pub struct Recorder {
     pub untracked: Untracked,
     /// Extension of the recorder, such as `tune`.
     pub extension: Box<dyn Extension>,
-    /// Record of the share of time in which the machine was off CPU.
+    /// Record of off-CPU time.
     pub off_cpu: Arc<OffCpu>,
 }
 
@@ -40,7 +40,7 @@ impl Recorder {
     /// Handles an event.
     pub fn take(&mut self, event: &RecordEvent) {
         match event.kind() {
-            // The close was not reported. A scan's last sample, if any, is more recent than the state in the event.
+            // A scan's last sample, if any, is more recent than the state in the event.
             Some(Kind::Gone) => {
                 let last = self.untracked.remove(event.connection);
                 let last = last.as_ref().unwrap_or(event);
@@ -54,7 +54,6 @@ impl Recorder {
             _ if event.is(flag::BLIND) => self.untracked.take(event),
             _ => {}
         }
-        // The last transfer ended before the connection or with it.
         if let Some(transfer) = event.last_transfer() {
             self.row(&transfer, false);
         }
@@ -73,14 +72,14 @@ impl Recorder {
         }
     }
 
-    /// Makes the next tick flush the queued rows before their flush is due.
+    /// Makes the next tick flush the queued rows.
     pub fn flush(&mut self, now: Instant) {
         if let Some(writer) = &mut self.writer {
             writer.flush(now);
         }
     }
 
-    /// Returns whether the queue of rows is so long that callers that can wait should wait.
+    /// Returns whether the queue of rows is so long that callers should wait if they can.
     pub fn is_crowded(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::is_crowded)
     }
@@ -90,12 +89,12 @@ impl Recorder {
         self.clock.update();
     }
 
-    /// Called when recording ends: an open connection gets an interim row.
+    /// Handles the last sample of an open connection, when recording ends.
     pub fn take_last(&mut self, event: &RecordEvent) {
         self.row(event, false);
     }
 
-    /// Called several times a second.
+    /// Publishes counters and state, and lets the writer flush rows that are due.
     pub fn tick(&mut self, now: Instant) {
         self.tally.publish();
         self.extension.tick(&self.off_cpu);
@@ -107,7 +106,6 @@ impl Recorder {
     }
 }
 
-/// Returns the writer's part of the status.
 fn writer_status(health: Health) -> snapshot::Writer {
     snapshot::Writer {
         rows_written: health.rows_written,

@@ -1,4 +1,4 @@
-//! The daemon's main loop: fetches events, passes rows on, and scans the open connections.
+//! The daemon's main loop.
 
 use super::attachment::Attachment;
 use super::recorder::Recorder;
@@ -20,20 +20,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// Interval at which events are fetched. The BPF program also wakes this thread when a quarter of the queue is full.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Number of scans per interim interval. The interim row of a connection is late by at most one scan interval.
+/// Number of scans per interim interval. A connection's interim row may be late by the interval between scans.
 const SCANS_PER_INTERIM: u32 = 4;
 
-/// Minimum interval between scans.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of scanned samples per batch, and number of such batches in the channel.
+/// Number of scanned samples per batch, and maximum number of batches in the channel.
 const BATCH: usize = 256;
 const BATCHES: usize = 4;
 
-/// Maximum total time for which the batches of a scan wait for the disk, and the length of one wait.
+/// Maximum total time that a scan waits for the disk, and the length of one wait.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -49,7 +47,7 @@ pub struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Creates the loop; it does not fetch events yet.
+    /// Creates the loop.
     ///
     /// # Errors
     /// If the limit of file descriptors is reached.
@@ -70,8 +68,8 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
-    /// Runs until a signal ends it. Scans run several times per `interim`, at each `flush` while there are connections
-    /// that only scans observe, and when the program is attached again. `reload` is called after SIGHUP.
+    /// Runs until a signal ends it. Scans several times per `interim`, and every `flush` if connections are observed
+    /// only by scans. Calls `reload` after SIGHUP.
     ///
     /// # Errors
     /// If the kernel's events cannot be read.
@@ -105,13 +103,13 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Fetches the queued events, whether or not the kernel has sent a wakeup, and updates the state for clients.
+    /// Fetches the queued events, and updates the state for clients.
     ///
     /// # Errors
     /// If the wakeups cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
         let requested = self.wakeup.requested();
-        // Wakeups are consumed before the events: an event that arrives during `take` can send another wakeup.
+        // Consumed before the events, so that an event that arrives during `take` can send another wakeup.
         self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
         recorder.clock.update();
@@ -121,8 +119,7 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Scans all open connections: joins new ones, and writes the interim rows that are due and the last rows of closed
-    /// connections that were not reported. The inner result is an error if the connections cannot be listed.
+    /// Scans all open connections, and writes the interim rows that are due. The inner result is that of the scan.
     ///
     /// # Errors
     /// If the kernel's events cannot be read meanwhile.
@@ -131,15 +128,13 @@ impl<'a> Rounds<'a> {
         self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
-    /// Called when recording ends: writes an interim row for each recorded open connection. Errors are those of
-    /// [`Rounds::scan`].
+    /// Like [`Rounds::scan`], but writes an interim row for each recorded open connection.
     pub fn scan_last(&self) -> Result<io::Result<Scanned>, Problem> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
-    /// Passes the samples of a scan to the recorder. A scan of many connections takes a second, in which the event
-    /// queue can fill, so events are fetched meanwhile. A scan can also produce more rows than fit in memory, so it
-    /// pauses while many rows wait for the disk, for at most `MAX_WAIT` in total.
+    /// Passes the samples of a scan to the recorder. Fetches events meanwhile, because the event queue can fill during
+    /// a scan. Pauses while many rows wait for the disk, for at most `MAX_WAIT` in total.
     fn go(
         &self,
         shows_all: bool,
@@ -183,7 +178,6 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits until `waiting` is readable, a signal arrives, or the next tick is due.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {

@@ -1,5 +1,4 @@
-//! Converts events of the BPF programs to rows, with wall-clock times, names, addresses in the configured form, and
-//! derived quantities.
+//! Converts events of the BPF programs to rows.
 
 use super::files::Addresses;
 use crate::flow::cgroups;
@@ -20,7 +19,7 @@ use thalweg_trace::RecordRow;
 /// Errno values of a reset connection: ECONNRESET, ECONNREFUSED, and EPIPE for a reset after the peer's FIN.
 const RESETS: [u32; 3] = [104, 111, 32];
 
-/// Errno value of a socket that was aborted on this host by a user (`ss --kill`).
+/// Errno value of a socket that was aborted by `ss --kill`.
 const ECONNABORTED: u32 = 103;
 
 /// Bits of a connection's ECN flags: negotiated as in RFC 3168, and AccECN.
@@ -29,7 +28,6 @@ const ECN_AGREED: u32 = 1 | 1 << 4;
 /// The kernel's value of BBR's min_rtt before the first sample.
 const BBR_UNKNOWN_RTT: u32 = u32::MAX;
 
-/// Maximum number of cached address texts.
 const TEXTS: usize = 4096;
 
 /// Converts events to rows.
@@ -41,18 +39,18 @@ pub struct RowBuilder {
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
     off_cpu: Arc<OffCpu>,
-    /// Names of the arms, indexed by the numbers of the BPF programs; empty if no algorithm is chosen.
+    /// Names of the arms, in the order of the programs' numbers.
     arms: Vec<Rc<str>>,
     names: HashMap<[u64; 2], Rc<str>>,
     last_name: Last<[u64; 2]>,
     /// Formatted addresses, by the recorded part of the address.
     texts: HashMap<IpAddr, Rc<str>>,
-    /// The latest local address, and the latest remote address.
+    /// For the local and the remote address.
     last_texts: [Last<IpAddr>; 2],
     last_cgroup: Last<u64>,
 }
 
-/// Cache of the latest text: successive rows often belong to one connection, and there are few local addresses.
+/// Cache of the latest text, because successive rows often have the same one.
 #[derive(Debug)]
 struct Last<K>(Option<(K, Rc<str>)>);
 
@@ -76,7 +74,7 @@ impl<K: PartialEq> Last<K> {
 }
 
 impl RowBuilder {
-    /// Creates a builder for records of this machine.
+    /// Returns a builder for this machine.
     pub fn new(
         addresses: Addresses,
         sampled_one_in: u64,
@@ -103,15 +101,15 @@ impl RowBuilder {
         }
     }
 
-    /// Converts an event to a row. `is_unseen` is whether the connection has closed without a report of the kernel.
+    /// Converts an event to a row. `is_unseen`: the connection has closed, but the kernel did not report it.
     #[allow(clippy::too_many_lines, reason = "a table: a line for each column")]
     pub fn row(&mut self, event: &RecordEvent, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
-        // For fields that are read from the socket: unknown for transfers, and once the socket no longer exists.
+        // For fields of the socket, which are unknown for transfers and once the socket no longer exists.
         let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
-        // A joined connection without callbacks has no RTT samples of the programs.
+        // The programs have no RTT samples of connections that only scans observe.
         let sampled = Some(event).filter(|event| event.rtt_samples > 0);
         let duration_us = (event.start_us > 0).then(|| event.end_us.saturating_sub(event.start_us));
         let fct_us = duration_us.filter(|_| is_transfer && event.is(flag::COMPLETE) && !is_paced_by_application(event));
@@ -209,7 +207,7 @@ impl RowBuilder {
         u64::from(jiffies) * self.jiffy_ns / 1_000
     }
 
-    /// Formats the recorded part of an address; `end` is 0 for the local and 1 for the remote one.
+    /// Formats an address; `end` is 0 for the local and 1 for the remote one.
     fn text(&mut self, end: usize, address: IpAddr) -> Option<Rc<str>> {
         let RowBuilder { addresses, texts, last_texts, .. } = self;
         last_texts[end].or(address, |address| {
@@ -226,8 +224,8 @@ impl RowBuilder {
         last_cgroup.or(number, |number| cgroups.of(*number).map(|path| Rc::from(&*path)))
     }
 
-    /// Returns the algorithm that was chosen for the connection; for held-out connections, and those for which no arm
-    /// was possible, the default that they kept. `None` for others, and if the kernel did not set the algorithm.
+    /// Returns the algorithm that was chosen for the connection, or the default that a connection of the comparison
+    /// kept. `None` for others, and if the kernel did not set the algorithm.
     fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Rc<str>> {
         match (event.reason(), event.slot()) {
             (Reason::Refused, _) => None,
@@ -237,7 +235,7 @@ impl RowBuilder {
         }
     }
 
-    /// Decodes a name of the kernel; each name is in memory once.
+    /// Decodes a name; `None` if it is empty.
     fn name(&mut self, words: [u64; 2]) -> Option<Rc<str>> {
         let RowBuilder { names, last_name, .. } = self;
         last_name.or(words, |&words| {
@@ -254,13 +252,13 @@ fn kind_name(event: &RecordEvent) -> &'static str {
     }
 }
 
-/// Returns the reason why a connection is not part of the comparison; `None` if it is, or if there was no decision.
+/// Returns the reason why a connection is not part of the comparison; `None` if it is, or without a decision.
 fn untouched_because(reason: Reason) -> Option<&'static str> {
     (reason.assignment() == Some("untouched")).then(|| reason.name())
 }
 
 /// Returns how a connection closed. A socket error shows a reset or a timeout; without one, the last state shows who
-/// sent the first FIN. In any other state, and after `ss --kill`, this host reset the connection.
+/// sent the first FIN, or else this host reset the connection.
 fn closed_by(event: &RecordEvent) -> Option<&'static str> {
     if event.kind() != Some(Kind::Close) {
         return None;

@@ -2,7 +2,6 @@ use super::*;
 use crate::flow::cgroups::Paths;
 use crate::flow::measures::AF_INET;
 
-/// The length of a jiffy: 4 ms.
 const JIFFY_NS: u64 = 4_000_000;
 
 /// Returns a row builder for a machine that is never off CPU.
@@ -180,7 +179,7 @@ fn unknown_columns_of_a_connection_opened_before_recording_are_empty() {
     assert_eq!(row.acked_bytes, Some(1_000_000), "the kernel counts from the opening");
 }
 
-/// Returns a BBR connection with less than one BDP in flight in all samples.
+/// Returns a BBR connection with too little in flight in all samples.
 fn bbr() -> RecordEvent {
     // The bandwidth is one packet in 100 us, rounded down by less than 2^-24 packets per us.
     RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_samples: 10, bbr_short_samples: 10, ..close() }

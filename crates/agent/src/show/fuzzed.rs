@@ -1,4 +1,4 @@
-//! Entry points of the parsers of client requests, for tests with damaged input.
+//! Entry points of the parsers of client requests, for fuzz tests.
 
 use super::metrics::Metrics;
 use super::serve::Endpoint;

@@ -1,6 +1,4 @@
-//! Serves the metrics to programs on this machine: `GET /metrics`, and no other path.
-//!
-//! Any user of the machine may connect; serve.rs prevents clients from blocking each other or the agent.
+//! Serves the metrics to programs on this machine: `GET /metrics`.
 
 use super::metrics::Metrics;
 use super::observable::Observable;
@@ -14,10 +12,8 @@ use thalweg_store::Problem;
 /// Default address of the metrics.
 pub const DEFAULT: &str = "127.0.0.1:9477";
 
-/// Maximum length of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 8192;
 
-/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 
 /// Parses `--listen`.
@@ -50,7 +46,7 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
     Ok(address)
 }
 
-/// Handle of the metrics endpoint, which serves until the process exits.
+/// The metrics endpoint, which serves until the process exits.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -88,7 +84,6 @@ impl Server {
     }
 }
 
-/// The listening socket, and the metrics that it serves.
 pub(super) struct Pages {
     listener: TcpListener,
     metrics: Arc<Metrics>,
@@ -131,7 +126,6 @@ impl Endpoint for Pages {
     }
 }
 
-/// Target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Metrics,
@@ -140,7 +134,7 @@ enum Target {
     Malformed,
 }
 
-/// Parses a request, and returns its target; `None` while the request is incomplete.
+/// Returns the target of a request; `None` while the request is incomplete.
 fn understand(text: &[u8]) -> Option<Target> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);

@@ -1,8 +1,6 @@
-//! Prometheus metrics: histograms and counters of the rows, per congestion control (see tally.rs), and the state of the
-//! recorder.
+//! Prometheus metrics: histograms and counters of the rows, per congestion control, and the state of the recorder.
 //!
-//! Units are the base units of Prometheus, seconds and bytes, so goodput is in bytes per second. Counts per algorithm
-//! cover recorded connections: with a sampling ratio of one in N, the true counts are about N times as large.
+//! Units are the base units of Prometheus, seconds and bytes, so goodput is in bytes per second.
 
 use super::snapshot::{Counters, Program, Snapshot};
 use prometheus::core::Collector;
@@ -92,7 +90,7 @@ impl Metrics {
         }
     }
 
-    /// Formats all counters, the state of recording and the metrics of `others` as Prometheus text.
+    /// Formats these metrics, the state of recording and the metrics of `others` as Prometheus text.
     pub fn render(&self, snapshot: &Snapshot, others: Vec<MetricFamily>) -> String {
         let mut families = self.registry.gather();
         families.extend(recording(snapshot).gather());
@@ -102,7 +100,6 @@ impl Metrics {
     }
 }
 
-/// Builds the metrics of the recorder's state from the snapshot; called at each scrape.
 fn recording(snapshot: &Snapshot) -> Registry {
     let registry = Registry::new();
     let counter = |name: &str, about: &str, value: u64| {
@@ -140,7 +137,6 @@ fn recording(snapshot: &Snapshot) -> Registry {
     registry
 }
 
-/// Adds the gauges of the recorder's state.
 fn state(registry: &Registry, snapshot: &Snapshot) {
     let gauge = |name: &str, about: &str, value: f64| {
         registered(registry, Gauge::new(name, about)).set(value);
@@ -194,7 +190,6 @@ fn rows(registry: &Registry, counters: &Counters) {
     }
 }
 
-/// Registers the kernel's measurements of the programs; the metrics have no samples unless the kernel measures.
 fn programs(registry: &Registry, programs: &[Program]) {
     let runs = Opts::new("thalweg_ebpf_runs_total", "Runs of each BPF program; only with kernel.bpf_stats_enabled.");
     let runs = registered(registry, IntCounterVec::new(runs, &["program"]));
@@ -209,7 +204,7 @@ fn programs(registry: &Registry, programs: &[Program]) {
     }
 }
 
-/// Registers a metric. Names are constants, each used once; an invalid one fails in every test of metrics.
+/// Registers a metric; panics if its name is invalid or already used.
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prometheus::Result<C>) -> C {
     let collector = created.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");
@@ -218,7 +213,7 @@ fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prom
 
 /// Returns 1, 2 and 5 times every power of ten from 10^`first` on, up to 10^`last`.
 fn steps(first: i32, last: i32) -> Vec<f64> {
-    // Parsed from decimal text, so that 2 times 10^-4 is 0.0002, which the product of two floats need not be.
+    // Parsed from decimal text, because the product of two floats need not be the number nearest to 0.0002.
     let number = |digit: u32, power: i32| format!("{digit}e{power}").parse::<f64>().expect("a number");
     let of_power = |power| [1, 2, 5].map(|digit| number(digit, power));
     (first..last).flat_map(of_power).chain([number(1, last)]).collect()

@@ -144,7 +144,6 @@ fn the_reference_page_names_every_metric_and_no_other() {
     let reference = include_str!("../../../../docs/reference/agent.md");
     let (_, section) = reference.split_once("\n## Metrics\n").expect("a section on metrics");
     let (section, _) = section.split_once("\n## ").expect("another section");
-    // The metrics of `tune` are tested in tune/metrics.rs.
     let is_metric = |word: &&str| {
         (word.starts_with("thalweg_") || word.starts_with("process_")) && !word.starts_with("thalweg_tune_")
     };

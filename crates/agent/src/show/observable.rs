@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Requests that only an agent that chooses algorithms answers.
-///
-/// A trait although only `tune` implements it: `show` is below `tune` and cannot name its types.
+/// Requests that only an agent that chooses algorithms answers. A trait, because `show` does not depend on `tune`.
 pub trait Tuning: Send + Sync {
     /// Returns the learned state, with at most `limit` destinations and changes.
     fn status(&self, limit: usize) -> Value;
@@ -35,7 +33,7 @@ pub trait Observable: Send + Sync {
     fn open(&self, selection: &Selection) -> OpenConnections;
 }
 
-/// A request to the agent: one JSON line on its socket. The agent answers with one JSON line and closes the connection.
+/// A request to the agent: one JSON line on its socket. The answer is one JSON line, too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "get", rename_all = "snake_case")]
 pub enum Request {
@@ -50,7 +48,7 @@ pub enum Request {
         #[serde(default = "default_limit")]
         limit: usize,
     },
-    /// Requests the learned state of destinations and the algorithms chosen for them.
+    /// Requests the learned state.
     Tuning {
         /// Maximum number of destinations, and of changes.
         #[serde(default = "default_limit")]
@@ -63,7 +61,6 @@ pub enum Request {
     },
 }
 
-/// Returns the default limit, which is more than fits on a screen.
 fn default_limit() -> usize {
     1000
 }

@@ -18,13 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Capacity of the channel between the scan and the thread that selects connections, in connections.
+/// Capacity of the channel between the scan and the selection, in connections.
 const WAITING: usize = 256;
 
 /// Maximum age of the previous sample for computing the current goodput.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// Time over which the displayed off-CPU share is computed: the last minute.
 const SHOWN_US: u64 = 60_000_000;
 
 /// The state of the agent.
@@ -40,10 +39,8 @@ pub struct Observed {
     interim_rows: AtomicU64,
     transfer_rows: AtomicU64,
     clock_steps: AtomicU64,
-    /// Number of times that the program was attached again, and the reason why it is not attached now.
     reattached: AtomicU64,
     detached: Mutex<Option<String>>,
-    /// Reason why settings could not be reloaded.
     reload_trouble: Mutex<Option<String>>,
     cgroups: Mutex<cgroups::Paths>,
     off_cpu: Arc<OffCpu>,
@@ -54,7 +51,7 @@ pub struct Observed {
 #[derive(Default)]
 struct Samples {
     at: Option<Instant>,
-    /// By connection: time of the sample, and the bytes acknowledged at that time.
+    /// Time and acknowledged bytes, by connection.
     of: HashMap<u64, (u64, u64)>,
 }
 
@@ -144,7 +141,7 @@ impl Observed {
         *locked(&self.reload_trouble) = trouble;
     }
 
-    /// Returns the wakeup of the daemon, which is used before a client is answered.
+    /// Returns the wakeup of the daemon.
     pub fn wakeup(&self) -> &Wakeup {
         &self.wakeup
     }
@@ -153,7 +150,7 @@ impl Observed {
     pub fn update(&self, writer: Writer, clock_steps: u64) {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
-        // Expired samples are dropped unless a client is reading them now, which holds the lock.
+        // Drops expired samples, unless the lock is held to answer a client.
         if let Ok(mut samples) = self.samples.try_lock() {
             if samples.at.is_some_and(|at| at.elapsed() > FRESH) {
                 *samples = Samples::default();
@@ -204,14 +201,14 @@ impl Observed {
 }
 
 impl Observable for Observed {
-    /// Returns the state, after waking the daemon so that it includes connections that closed before the request.
+    /// Wakes the daemon first, so that the state includes connections that closed before the request.
     fn status(&self) -> Snapshot {
         self.wakeup.wake();
         self.snapshot()
     }
 
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
-        // The tuner first learns from the connections that closed before the request.
+        // So that the tuner learns from connections that closed before the request.
         self.tuning.clone().inspect(|_| self.wakeup.wake())
     }
 
@@ -225,7 +222,7 @@ impl Observable for Observed {
             let cgroups = &mut *cgroups;
             let thread = thread::Builder::new().name("snapshot".to_owned()).spawn_scoped(scope, move || {
                 let mut now = HashMap::new();
-                // If the scan failed, the answer holds the connections that could be listed.
+                // If this fails, the answer holds the connections that could be listed.
                 let _ = kernel.scanner.scan(true, &mut |event| {
                     now.insert(event.connection, (event.end_us, event.acked_bytes));
                     let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
@@ -248,8 +245,8 @@ fn program(cost: Cost) -> snapshot::Program {
     snapshot::Program { name: cost.name, runs: cost.runs, run_ns: cost.run_ns }
 }
 
-/// Returns the goodput between two samples in bits per second; `None` if they are [`FRESH`] or more apart, or less than
-/// two jiffies, because a burst would distort the rate.
+/// Returns the goodput between two samples in bits per second; `None` if the samples are [`FRESH`] or more apart, or
+/// less than two jiffies, because a burst would distort the rate.
 fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &RecordEvent) -> Option<f64> {
     let fresh_us = FRESH.as_micros() as u64;
     let least_us = 2 * jiffy_ns() / 1_000;

@@ -4,10 +4,8 @@
 //!  accepted ─► asking ─► answered ─► leaving ─► closed
 //! ```
 //!
-//! There are deadlines for the client's request, for reading the answer, and, shorter, for closing. Bytes after the
-//! request are read and dropped, since closing the socket with unread bytes would reset the connection and lose the
-//! answer. If all slots are in use, a new client replaces one that is closing, or else the oldest one without a
-//! complete request, or else the oldest one.
+//! Each state has a deadline. Bytes after the request are read and dropped, since closing the socket with unread bytes
+//! would reset the connection and lose the answer. If all slots are in use, a new client replaces another one.
 
 use crate::log;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,7 +22,6 @@ const MAX_CLIENTS: usize = 32;
 /// Maximum number of clients that are accepted before existing clients are served again.
 const MAX_ACCEPTED: usize = 16;
 
-/// Timeouts of a client.
 #[derive(Clone, Copy)]
 struct Timeouts {
     /// Of its request.
@@ -38,11 +35,9 @@ struct Timeouts {
 const TIMEOUTS: Timeouts =
     Timeouts { asking: Duration::from_secs(2), answered: Duration::from_secs(10), leaving: Duration::from_millis(500) };
 
-/// Interval at which [`Endpoint::check`] is called.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// Pause after `poll` failed, or after `accept` failed and there was no client to drop: file descriptors or memory are
-/// short.
+/// Pause if file descriptors or memory are short.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// A listening socket, and the answers to its clients.
@@ -53,11 +48,10 @@ pub trait Endpoint: Send {
     /// Returns whether this client may send requests.
     fn admits(&self, client: &OwnedFd) -> bool;
 
-    /// Returns the answer to a request; `None` while the request is incomplete. With `is_over`, the client sends no
-    /// more bytes.
+    /// Returns the answer to a request; `None` while it is incomplete. With `is_over`, the client sends no more bytes.
     fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>>;
 
-    /// Called once a second, to replace a listening socket that clients can no longer reach.
+    /// Called regularly, to replace a listening socket that clients can no longer reach.
     fn check(&mut self) {}
 }
 
@@ -90,15 +84,15 @@ struct Client {
 enum State {
     /// Receiving the request, which is incomplete.
     Asking(Vec<u8>),
-    /// Sending the answer; the number is the count of bytes already sent.
+    /// Sending the answer, of which this number of bytes is sent.
     Answered(Vec<u8>, usize),
-    /// The answer was sent; waiting for the client to close.
+    /// Waiting for the client to close.
     Leaving,
     Closed,
 }
 
 impl State {
-    /// Returns the replacement order: the client with the smallest number is replaced first.
+    /// Of the clients with the smallest rank, the oldest is replaced first.
     fn rank(&self) -> u8 {
         match self {
             State::Closed | State::Leaving => 0,
@@ -140,7 +134,7 @@ impl<E: Endpoint> Server<E> {
         }
     }
 
-    /// Returns which of the listening socket and the clients are ready.
+    /// Returns whether the listening socket is ready, and the same for the clients.
     fn wait(&self, until: Instant) -> io::Result<Vec<bool>> {
         let listener = self.endpoint.listener();
         let mut files = vec![PollFd::from_borrowed_fd(listener, PollFlags::IN)];
@@ -183,7 +177,7 @@ impl<E: Endpoint> Server<E> {
         self.clients.push(Client { socket, state: State::Asking(Vec::new()), deadline });
     }
 
-    /// Drops the client that may be replaced first; returns whether there was one.
+    /// Drops the client that is replaced first; returns whether there was one.
     fn drop_one(&mut self) -> bool {
         let first = (0..self.clients.len()).min_by_key(|&number| self.clients[number].state.rank());
         first.map(|number| self.clients.remove(number)).is_some()

@@ -8,7 +8,6 @@ const ENDLESS: Timeouts = {
     Timeouts { asking: hour, answered: hour, leaving: hour }
 };
 
-/// Timeout of a response: far more than the busiest machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers a line that contains a number with that number of bytes.

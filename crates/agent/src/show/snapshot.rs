@@ -1,7 +1,6 @@
-//! Answers of a recording agent on its socket, and the source of the metrics about the recorder.
+//! Answers of a recording agent on its socket.
 //!
-//! Client and agent may be of different versions: unknown fields are ignored, and missing ones have their default: 0, an
-//! empty text or list, or `None`.
+//! Client and agent may be of different versions: unknown fields are ignored, and missing ones have their default.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +30,7 @@ pub struct Snapshot {
     pub listen: Option<String>,
     /// Connections that are recorded and open now.
     pub connections_open: u64,
-    /// Share of the last minute in which this machine was off CPU because its hypervisor ran other guests; empty if
-    /// unknown.
+    /// Percentage of the last minute in which this machine was off CPU; empty if unknown.
     pub away_percent: Option<f64>,
     /// Reason why the BPF program is not attached to the cgroup now; empty if it is.
     pub not_attached: Option<String>,
@@ -42,19 +40,19 @@ pub struct Snapshot {
     pub counters: Counters,
     /// State of the writer.
     pub writer: Writer,
-    /// Memory and CPU time of the process, and memory of the BPF maps.
+    /// Use of memory and CPU.
     pub usage: Usage,
     /// Cost of the BPF programs; empty unless the kernel measures it (`kernel.bpf_stats_enabled`).
     pub programs: Vec<Program>,
 }
 
-/// Counters since recording began. None of them ever decreases.
+/// Counters since recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
     /// Connections that opened and are recorded.
     pub opened: u64,
-    /// Connections whose opening was not observed, usually because they were open when recording began.
+    /// Recorded connections whose opening was not observed.
     pub joined: u64,
     /// Recorded connections that have closed.
     pub closed: u64,
@@ -68,12 +66,11 @@ pub struct Counters {
     pub transfer_rows: u64,
     /// Events that were dropped because the event queue was full.
     pub lost_events: u64,
-    /// Attempts to record a connection that failed because the table was full (`--max-open`). Each scan tries again.
+    /// Failed attempts to record a connection, because the table was full (`--max-open`). Each scan tries again.
     pub lost_connections: u64,
     /// Steps of the wall clock while recording.
     pub clock_steps: u64,
-    /// Number of times that the program was attached again, because the cgroup was recreated or the program was
-    /// detached.
+    /// Number of times that the program was attached again.
     pub reattached: u64,
 }
 
@@ -85,15 +82,15 @@ pub struct Writer {
     pub rows_written: u64,
     /// Rows in memory that wait to be written.
     pub rows_waiting: u64,
-    /// Rows that were dropped because the queue was full: the disk rejected writes, or was too slow.
+    /// Rows that were dropped because the queue was full.
     pub rows_lost: u64,
     /// Complete files in the folder now.
     pub files: u64,
     /// Total size of these files in bytes.
     pub bytes: u64,
-    /// Files that were deleted to make space for newer ones since recording began.
+    /// Files that were deleted because of `--max-size` since recording began.
     pub files_removed: u64,
-    /// Reason why rows cannot be written, or files cannot be merged or removed, now; empty otherwise.
+    /// The current problem; empty without one.
     pub trouble: Option<String>,
 }
 
@@ -105,7 +102,7 @@ pub struct Usage {
     pub process_bytes: u64,
     /// CPU time of the process.
     pub cpu_us: u64,
-    /// Memory of the BPF maps, mainly the event queue and the connection table; empty if the kernel does not report it.
+    /// Memory of the BPF maps; empty if the kernel does not report it.
     pub maps_bytes: Option<u64>,
 }
 
@@ -117,7 +114,7 @@ pub struct Program {
     pub name: String,
     /// Number of runs.
     pub runs: u64,
-    /// Total run time, including the kernel's own measurement overhead.
+    /// Total run time.
     pub run_ns: u64,
 }
 
@@ -134,7 +131,7 @@ impl Program {
 pub struct OpenConnections {
     /// Time of the scan, in UNIX time.
     pub looked_us: u64,
-    /// Number of recorded open connections, including those omitted from this answer.
+    /// Number of open connections, including those omitted from this answer.
     pub total: u64,
     /// The connections, in the requested order.
     pub connections: Vec<Open>,
@@ -144,7 +141,7 @@ pub struct OpenConnections {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Open {
-    /// The kernel's cookie of the socket, as in the records.
+    /// The kernel's cookie of the socket.
     pub connection: u64,
     /// Address and port on this machine.
     pub local: String,
@@ -152,9 +149,9 @@ pub struct Open {
     pub remote: String,
     /// Congestion control.
     pub cc: String,
-    /// TCP's state, as `ss` spells it: ESTAB, CLOSE-WAIT ...
+    /// TCP state, as `ss` prints it.
     pub state: String,
-    /// Inode number of the network namespace, as `lsns` shows it.
+    /// Inode number of the network namespace.
     pub netns: u64,
     /// Path below the cgroup root; empty if unknown.
     pub cgroup: Option<String>,
@@ -164,8 +161,7 @@ pub struct Open {
     pub acked_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Bits per second acknowledged since the previous request for open connections; empty if the connection was not
-    /// sampled then, or if that was more than a minute or less than two jiffies ago.
+    /// Bits per second acknowledged since the previous request for open connections; empty without a suitable one.
     pub goodput_bps: Option<f64>,
     /// Smoothed round-trip time; empty before the first sample.
     pub srtt_us: Option<u64>,
@@ -179,7 +175,7 @@ pub struct Open {
     pub retransmits: u64,
     /// Latest sample of the delivery rate, in bits per second; empty before the first sample.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether BBR is short of CPU; empty if unknown, as for other algorithms and short connections.
+    /// Whether BBR is short of CPU; empty if unknown, and for other algorithms.
     pub cpu_limited: Option<bool>,
 }
 

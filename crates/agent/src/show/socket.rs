@@ -1,7 +1,6 @@
 //! The UNIX socket of a recording agent, and its client. A request and its answer are one JSON line each.
 //!
-//! The socket file is created with mode 0600, and belongs to the agent's user, usually root. The user of the peer is
-//! checked as well.
+//! Only the agent's user and root may connect.
 
 use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
@@ -24,23 +23,21 @@ use thalweg_store::Problem;
 /// Default path of the control socket.
 pub const DEFAULT: &str = "/run/thalweg/agent.sock";
 
-/// Timeout of a client: on a busy machine, the agent may have to scan 100,000 connections.
+/// Timeout of a client; the agent may have to scan many connections.
 const AGENT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Maximum number of clients that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Maximum length of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 4096;
 
-/// Handle of the control socket. Dropping it removes the file, so that clients can no longer connect.
+/// The control socket; dropping it removes the file.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
     own: Arc<Own>,
 }
 
-/// Inode of this agent's socket file, because another file may have replaced it; `None` once the agent exits.
+/// Inode of this agent's socket file, which another file may have replaced; `None` once the [`Server`] is dropped.
 type Own = Mutex<Option<u64>>;
 
 fn locked(own: &Own) -> MutexGuard<'_, Option<u64>> {
@@ -51,7 +48,7 @@ impl Server {
     /// Starts to serve requests on a separate thread. Replaces the socket file of a killed agent.
     ///
     /// # Errors
-    /// If another agent uses the path, the path is not a socket, or the socket cannot be created.
+    /// If the path is in use, or the socket cannot be created.
     pub fn start(path: &Path, observed: Arc<dyn Observable>) -> Result<Server, Problem> {
         let failed = |error: io::Error| {
             Problem::failed(
@@ -96,7 +93,7 @@ fn bind(path: &Path) -> io::Result<(OwnedFd, u64)> {
     Ok((listener, fs::symlink_metadata(path)?.ino()))
 }
 
-/// Returns the inode at a path, without following a symbolic link; `None` for a missing file.
+/// Returns the inode at a path, without following a symbolic link.
 fn inode(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
@@ -106,7 +103,7 @@ struct Questions {
     path: PathBuf,
     own: Arc<Own>,
     observed: Arc<dyn Observable>,
-    /// Reason why clients cannot reach the socket.
+    /// The last logged reason why the socket cannot be created again.
     trouble: Option<String>,
 }
 
@@ -156,7 +153,7 @@ impl Endpoint for Questions {
     }
 }
 
-/// Removes the socket file of an agent that was killed.
+/// Removes the socket file of a killed agent.
 fn make_way(path: &Path) -> Result<(), Problem> {
     let place = path.display().to_string();
     let Ok(file) = fs::symlink_metadata(path) else { return Ok(()) };
@@ -169,8 +166,7 @@ fn make_way(path: &Path) -> Result<(), Problem> {
             &format!("choose another path: --socket {DEFAULT}"),
         ));
     }
-    // A socket without a listener refuses connections. Any other result counts as a running agent, unless the file was
-    // removed meanwhile.
+    // A socket without a listener refuses connections. Other results count as a running agent.
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(|error| {
             let found = format!("the socket of a killed agent, which cannot be removed: {error}");
@@ -201,7 +197,7 @@ pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     answered.unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string())
 }
 
-/// Returns the answer of an agent that chooses algorithms, and `{"tuning":false}` for an agent that only records.
+/// Returns the tuner's answer, or `{"tuning":false}` without a tuner.
 fn tuned(observed: &dyn Observable, answer: impl FnOnce(&dyn Tuning) -> Value) -> String {
     observed.tuning().map_or_else(|| json!({ "tuning": false }), |tuning| answer(&*tuning)).to_string()
 }

@@ -106,7 +106,6 @@ fn the_requested_number_of_connections_is_capped() {
     assert_eq!(*counts.0.lock().unwrap(), [20, MAX_ROWS]);
 }
 
-/// Waits until an agent answers.
 fn wait_for_answer(path: &Path) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while ask(path, &Request::Status).is_err() {
@@ -122,7 +121,7 @@ fn a_removed_socket_file_is_created_again() {
     let server = start(&path).unwrap();
     fs::remove_file(&path).unwrap();
     wait_for_answer(&path);
-    // For example, a service manager removes the folder when another service that shares it stops.
+    // For example, a service manager removes the folder.
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     wait_for_answer(&path);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -37,8 +37,7 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// Compares two connections. Unknown values come last, except for ages. Ties are broken by the socket's cookie, so
-    /// that rows keep their order.
+    /// Compares two connections. Unknown values come last, except for ages. Ties are broken by the socket's cookie.
     pub fn order(self, a: &Open, b: &Open) -> Ordering {
         let falling = |of: fn(&Open) -> Option<f64>| {
             let of = |open: &Open| of(open).unwrap_or(f64::NEG_INFINITY);
@@ -53,7 +52,7 @@ impl SortBy {
             SortBy::Retransmits => b.retransmits.cmp(&a.retransmits),
             SortBy::RetransmitRatio => falling(Open::retransmit_ratio),
             SortBy::Rate => b.delivery_rate_bps.cmp(&a.delivery_rate_bps),
-            // A connection without an age was open before recording began, so it counts as the oldest.
+            // A connection without an age was usually open before recording began, so it counts as the oldest.
             SortBy::Age => b.age_us.unwrap_or(u64::MAX).cmp(&a.age_us.unwrap_or(u64::MAX)),
             SortBy::Cc => a.cc.cmp(&b.cc),
             SortBy::Local => a.local.cmp(&b.local),
@@ -63,8 +62,7 @@ impl SortBy {
     }
 }
 
-/// Maximum number of rows of an answer, which bounds the agent's memory: the selection holds about twice this number of
-/// connections at most, at about 500 bytes each.
+/// Maximum number of rows of an answer, which bounds the agent's memory.
 pub const MAX_ROWS: usize = 10_000;
 
 /// Sort key, and maximum number of connections.

@@ -16,7 +16,7 @@ use thalweg_store::Problem;
 pub fn status(path: &Path, json: bool) -> Result<String, Problem> {
     let answer = socket::ask(path, &Request::Status)?;
     if json {
-        // Printed unchanged, so that fields that this client does not know are kept.
+        // Printed unchanged, so that fields of a newer agent are kept.
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&socket::understood(path, answer)?))
@@ -76,7 +76,6 @@ fn text(snapshot: &Snapshot) -> String {
     head + &text
 }
 
-/// Describes losses and gaps of the records.
 fn lost(snapshot: &Snapshot) -> String {
     let all = [
         (snapshot.counters.lost_events, "events dropped because the queue was full"),

@@ -22,7 +22,7 @@ const fn text(heading: &'static str, key: Option<(char, SortBy)>, show: fn(&Open
     Column { heading, key, show, is_text: true }
 }
 
-/// The columns, in order. A narrow screen cuts off the last ones.
+/// The columns, in order.
 pub static COLUMNS: [Column; 15] = [
     text("LOCAL", Some(('l', SortBy::Local)), |open| open.local.clone()),
     text("REMOTE", Some(('p', SortBy::Remote)), |open| open.remote.clone()),
@@ -51,7 +51,7 @@ fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
-/// Returns the heading and a line per connection, without trailing spaces.
+/// Returns the heading and a line per connection.
 pub fn lines(open: &OpenConnections) -> Vec<String> {
     let mut rows = vec![COLUMNS.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
     rows.extend(
@@ -70,8 +70,8 @@ pub fn lines(open: &OpenConnections) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Replaces blanks and control characters. Unprivileged users choose cgroup names: a blank would break scripts, and an
-/// escape sequence would control root's terminal.
+/// Replaces blanks, which would break scripts, and control characters, which could control root's terminal.
+/// Unprivileged users may choose cgroup names.
 fn harmless(text: &str) -> String {
     text.replace(|letter: char| letter.is_control() || letter.is_whitespace(), "?")
 }

@@ -1,8 +1,7 @@
-//! Counts rows for [`Metrics`] when they are created.
+//! Counts rows for [`Metrics`].
 //!
-//! Finding a metric by its labels and incrementing an atomic counter takes longer than creating the row. Therefore, one
-//! thread keeps local counters, caches the metrics of each algorithm, and adds the counts to the shared metrics several
-//! times a second.
+//! Finding a metric by its labels and incrementing an atomic counter is expensive. Therefore, rows are counted in local
+//! counters, which are added to the shared metrics from time to time.
 
 use super::metrics::Metrics;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
@@ -10,11 +9,11 @@ use prometheus::{HistogramVec, IntCounterVec};
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
-/// Size classes of transfers: completion times of small and large transfers must not be mixed.
+/// Size classes of transfers: upper bound in bytes (exclusive), and label.
 const SIZES: [(u64, &str); 4] =
     [(100_000, "<100kB"), (1_000_000, "100kB-1MB"), (10_000_000, "1MB-10MB"), (u64::MAX, ">=10MB")];
 
-/// Counts rows, and adds them to [`Metrics`] with [`Tally::publish`].
+/// Local counters of rows.
 pub struct Tally {
     metrics: Arc<Metrics>,
     algorithms: Vec<Algorithm>,
@@ -33,7 +32,7 @@ impl Tally {
             return;
         }
         let name = row.cc.as_deref().unwrap_or("unknown");
-        // A linear search suffices, because there are few algorithms.
+        // There are few algorithms.
         let index = self.algorithms.iter().position(|algorithm| algorithm.name == name);
         let number = index.unwrap_or_else(|| {
             self.algorithms.push(Algorithm::new(name));
@@ -73,7 +72,6 @@ impl Counter {
     }
 }
 
-/// Local counters of one algorithm.
 #[derive(Default)]
 struct Algorithm {
     name: String,
@@ -121,8 +119,7 @@ impl Algorithm {
             self.closed.len() - 1
         });
         self.closed[index].1.add(&metrics.closed, &[cc, how], 1);
-        // A count of zero is exported too: BBR connections that are too short for a verdict count as not limited. Other
-        // algorithms have no sample.
+        // A BBR connection without a verdict counts as not limited, so that a count of zero is exported, too.
         if row.cpu_limited.is_some() || cc.starts_with("bbr") {
             self.cpu_limited.add(&metrics.cpu_limited, &[cc], u64::from(row.cpu_limited == Some(true)));
         }

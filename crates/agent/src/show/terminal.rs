@@ -1,4 +1,4 @@
-//! The terminal of a live table: single key presses, and the alternate screen, which is left at exit.
+//! The terminal of a live table: single key presses, and the alternate screen.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -6,8 +6,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, t
 use std::io::{self, Stdin, Stdout, Write};
 use std::time::Duration;
 
-/// Escape sequences that begin and end the mode of a live table: the alternate screen, a hidden cursor, and long lines
-/// that are cut instead of wrapped.
+/// Escape sequences that begin and end the mode of a live table: alternate screen, hidden cursor, no line wrap.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
@@ -22,7 +21,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Sets up the terminal of this process for a live table; `None` if standard input or output is not a terminal.
+    /// Sets up the terminal; `None` if standard input or output is not a terminal.
     ///
     /// # Errors
     /// If the terminal cannot be set up.
@@ -49,8 +48,7 @@ impl Terminal {
         }
     }
 
-    /// Replaces the screen's content with as many lines as fit, cut at the edge. `bold` is the number of the
-    /// highlighted line.
+    /// Replaces the screen's content; cuts what does not fit. `bold` is the index of the highlighted line.
     ///
     /// # Errors
     /// If the terminal is closed.
@@ -81,7 +79,7 @@ impl Terminal {
             Err(error) => return Err(error.into()),
         }
         let mut key = [0_u8];
-        // Reads without std's buffer, because `poll` does not see keys that are buffered there.
+        // Without std's buffer, in which `poll` would not see keys.
         let count = rustix::io::read(&self.input, &mut key)?;
         Ok(Some(if count == 0 { '\x04' } else { char::from(key[0]) }))
     }

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// Refresh interval of the table.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Returns the table once, for scripts and pipes.
@@ -73,7 +72,6 @@ fn fetch(path: &Path, sort: SortBy, limit: usize) -> Result<OpenConnections, Pro
     socket::understood(path, socket::ask(path, &Request::Open { sort, limit })?)
 }
 
-/// Returns the sort key of a key press.
 fn order(key: char) -> Option<SortBy> {
     COLUMNS.iter().filter_map(|column| column.key).find(|(of, _)| *of == key).map(|(_, by)| by)
 }
@@ -81,7 +79,6 @@ fn order(key: char) -> Option<SortBy> {
 /// Index of the screen line with the table's heading.
 const HEADING: usize = 2;
 
-/// Returns the lines of a screen with `rows` rows.
 fn screen(open: &OpenConnections, sort: SortBy, rows: usize) -> Vec<String> {
     let keys: Vec<String> =
         COLUMNS.iter().filter_map(|column| Some(format!("{} {}", column.key?.0, column.heading))).collect();

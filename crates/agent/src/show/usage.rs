@@ -3,7 +3,7 @@
 use super::snapshot::Usage;
 use std::fs;
 
-/// Unit of CPU time in /proc: USER_HZ, which is 100 on all architectures that support eBPF (proc(5)).
+/// Unit of CPU time in /proc, with a USER_HZ of 100 (proc(5)).
 const TICK_US: u64 = 10_000;
 
 impl Usage {
@@ -24,8 +24,7 @@ fn resident_bytes(status: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Sums `utime` and `stime`, fields 14 and 15. The program's name, in brackets, may contain spaces, so fields are
-/// counted after it.
+/// Sums `utime` and `stime`, fields 14 and 15. Counts fields after the program's name, which may contain spaces.
 fn cpu_us(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ').skip(11).map(|field| field.parse::<u64>());

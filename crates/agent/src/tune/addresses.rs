@@ -3,7 +3,6 @@
 use crate::flow::reason::Reason;
 use thalweg_policy::Prefix;
 
-/// Ranges, the reason for their exclusion, and a description with the RFC.
 const RANGES: [(&str, Reason, &str); 10] = [
     ("0.0.0.0/8", Reason::Loopback, "this host, RFC 1122"),
     ("10.0.0.0/8", Reason::Private, "private, RFC 1918"),
@@ -51,7 +50,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/tune_choice.h");
 
-    /// Parses the arguments of each `RANGE` of a list in the header.
+    /// Parses the `RANGE`s of a list in the header.
     fn listed(list: &str) -> Vec<(Prefix, String)> {
         let (_, body) = HEADER.split_once(&format!("#define {list}(RANGE)")).expect("the list");
         let (body, _) = body.split_once("\n\n").expect("its end");

@@ -5,7 +5,7 @@ use std::io;
 use thalweg_policy::MAX_ARMS;
 use thalweg_store::Problem;
 
-/// Algorithms for paths whose routers mark packets (ECN), as in data centres. Without marks, they respond only to loss.
+/// Algorithms for paths whose routers mark packets (ECN), as in data centres.
 pub const NEED_ECN: [&str; 2] = ["dctcp", "prague"];
 
 /// Algorithms that the kernel offers.

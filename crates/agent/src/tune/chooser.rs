@@ -21,15 +21,13 @@ use thalweg_policy::{Outcome, Prefix, PrefixError};
 use thalweg_store::Problem;
 use thalweg_units::Time;
 
-/// Interval of the search for new network namespaces. No algorithm is drawn in a namespace before it is known.
+/// Interval of the search for new network namespaces, in which no algorithm is drawn before they are known.
 const NAMESPACE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Makes the decisions, in the daemon's thread.
+/// Makes the decisions.
 pub struct Chooser {
     shared: Arc<Shared>,
-    /// Command-line options.
     options: Options,
-    /// Time of the last search for network namespaces.
     scanned: Instant,
 }
 
@@ -44,7 +42,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the existing network namespaces with their names.
 fn namespaces() -> BTreeMap<u32, String> {
     // The kernel numbers namespaces with 32 bits.
     thalweg_netns::names().into_iter().map(|(number, name)| (number as u32, name)).collect()
@@ -66,7 +63,7 @@ impl Chooser {
     /// Restores the learned state, and writes the first rows and overrides.
     ///
     /// # Errors
-    /// If the learned state cannot be opened, or set aside if it does not apply, or the kernel rejects an override.
+    /// If the learned state cannot be opened or set aside, or the kernel rejects an override.
     pub fn begin(&mut self, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         let mut engine = locked(&self.shared.engine);
         let (state, learned) = State::open(&engine.setup.state)?;
@@ -86,7 +83,8 @@ impl Chooser {
         locked(&self.shared.engine).observe(netns, outcome, now());
     }
 
-    /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if known.
+    /// Writes the rows that are due, the learned state and the log. `off_cpu` is the recent off-CPU share, from 0 to 1;
+    /// `None` if unknown.
     pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         let lines = {
             let namespaces = (self.scanned.elapsed() >= NAMESPACE_INTERVAL).then(|| {
@@ -106,7 +104,7 @@ impl Chooser {
         lines.iter().for_each(|(level, line)| log::output(*level, line));
     }
 
-    /// Returns the lines of output after the first one.
+    /// Returns lines of output that describe the settings.
     pub fn opening_lines(&self) -> Vec<String> {
         locked(&self.shared.engine).setup.lines()
     }
@@ -114,8 +112,8 @@ impl Chooser {
     /// Reloads the settings and applies those that can change at run time. Returns lines for the log.
     ///
     /// # Errors
-    /// If the settings cannot be read or are invalid, or the kernel rejects an override; the earlier ones then stay in
-    /// effect, except overrides that were already replaced.
+    /// If the settings are invalid, or the kernel rejects an override. The earlier settings then stay in effect, except
+    /// overrides that were already replaced.
     pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
         let mut engine = locked(&self.shared.engine);
         let (setup, stay) = engine.setup.again(&self.options, &Offer::read()?)?;
@@ -165,7 +163,6 @@ fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Resu
 }
 
 impl Shared {
-    /// Returns the engine, after updating the names of the network namespaces.
     fn engine_with_names(&self) -> MutexGuard<'_, DecisionEngine> {
         let namespaces = namespaces();
         let mut engine = locked(&self.engine);

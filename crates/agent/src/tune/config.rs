@@ -1,4 +1,4 @@
-//! Settings of `tune`: a TOML file in which every key is optional. docs/reference/agent-tune.md lists them.
+//! Settings of `tune` in a TOML file. docs/reference/agent-tune.md lists the keys.
 
 use super::kernel::Override;
 use crate::files;
@@ -86,7 +86,7 @@ pub struct ObjectiveKeys {
 pub struct GuardKeys {
     /// Share of held-out connections where the other arms are significantly better.
     pub least_holdout: Option<f64>,
-    /// Upper bound of the probability of any false withdrawal.
+    /// Upper bound of the probability of any false withdrawal in a network namespace.
     pub alpha: Option<f64>,
     /// Time for which a withdrawn destination stays on the default.
     #[serde(deserialize_with = "time")]
@@ -109,9 +109,9 @@ pub struct TreeKeys {
 pub struct BayesKeys {
     /// Standard deviation of gains before any data.
     pub gain_sd: Option<f64>,
-    /// Memory in number of connections of a class.
+    /// Memory in number of connections.
     pub memory: Option<f64>,
-    /// Time that halves the weight of the data, in addition to the effect of `memory`.
+    /// Time that halves the weight of the data.
     #[serde(deserialize_with = "time")]
     pub half_life: Option<Duration>,
     /// Share of connections that is divided equally among all arms.
@@ -122,15 +122,15 @@ pub struct BayesKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AbKeys {
-    /// The arm that is compared with the default; optional if there is only one other arm.
+    /// The arm that is compared with the default; optional with two arms.
     pub treatment: Option<String>,
-    /// Share of connections that get the treatment; the default is 0.5.
+    /// Share of connections that get the treatment.
     pub share: Option<f64>,
     /// Unit of randomization: `connection` or `prefix`.
     pub unit: Option<AbUnit>,
     /// Seed of the assignment of prefixes.
     pub seed: u64,
-    /// Time from which the control group gets the treatment too, in UTC: 2026-01-31T12:00:00Z.
+    /// Time from which all connections get the treatment, in UTC: 2026-01-31T12:00:00Z.
     pub pilot_until: Option<String>,
 }
 

@@ -1,12 +1,11 @@
 //! Converts the outcomes of closed connections to rows of probabilities, from which the kernel draws.
 //!
 //! Network namespaces have separate guards, because the same prefix may be a different network there, and the default
-//! algorithm may differ. There are rows for destinations, rows for the networks around them, which are used for unseen
-//! destinations, and one row per namespace for all others.
+//! algorithm may differ. There are rows for destinations, for the networks around them, which are used for unseen
+//! destinations, and for each namespace.
 //!
-//! The row of a destination is rewritten after one of its connections has closed, usually at the next tick. The rows of
-//! its neighbours change slightly with it, and with time, so all rows are rewritten in rotation. Rows that an event
-//! affects, such as a withdrawal or a shortage of CPU, are rewritten before the others.
+//! Rows with new data and rows that an event affects are urgent. Other rows also change, with the data of their
+//! neighbours and with time, so all rows are rewritten in rotation.
 
 use super::decisions::{ByDestination, Closed, Decisions};
 use super::kernel::{Row, RowKey, TuneKernel};
@@ -24,21 +23,19 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// Maximum number of rows rewritten per tick (5 ticks/s) in rotation, and of urgent rows.
+/// Maximum number of rows rewritten per tick: in rotation, and of urgent rows.
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
-/// Interval at which the rows of unseen destinations are written, one per network namespace.
+/// Interval at which the row of each network namespace is rewritten even without new data.
 const ALL_EVERY: Span = Span::from_secs(2);
 
-/// Number of destinations in a network that are tried to find an unseen one, whose estimate is the row of the network.
+/// Number of destinations in a network that are checked to find one without data, whose estimate is the network's row.
 const PROBED_DESTINATIONS: u32 = 8;
 
-/// Maximum number of network namespaces; beyond it, the least recently active one is dropped.
 const MAX_NAMESPACES: usize = 256;
 
-/// Off-CPU shares at which the host starts and stops to count as short of CPU. BBR cannot compensate for a share of 0.2
-/// (as `cpu_limited` in the records).
+/// Off-CPU shares from which the host counts as short of CPU, and below which it no longer does.
 const AWAY: f64 = 0.2;
 const BACK: f64 = 0.1;
 
@@ -51,47 +48,39 @@ pub struct DecisionEngine {
     pub(super) own: u32,
     default_of: DefaultOf,
     pub(super) namespaces: BTreeMap<u32, Namespace>,
-    /// Names of the network namespaces of this machine.
     pub(super) names: BTreeMap<u32, String>,
     pub(super) host: Host,
     /// Arms that the kernel failed to set.
     pub(super) left_out: BTreeSet<ArmId>,
     /// Rows that were passed to the kernel; it may have rejected or evicted some.
     pub(super) kernel_rows: BTreeSet<RowKey>,
-    /// Rows that are written before all others.
     urgent: BTreeSet<RowKey>,
-    /// The rows written last, of all rows and of the urgent ones: rows are written in rotation.
+    /// Positions of the rotations through all rows and through the urgent ones.
     last: Option<RowKey>,
     last_urgent: Option<RowKey>,
-    /// Time at which the rows of unseen destinations were last written in all namespaces.
+    /// Time at which the rows of all namespaces were last written; zero: they are due.
     all_written: Time,
-    /// Namespaces that are no longer tracked but may still have a row of unseen destinations in the kernel.
+    /// Namespaces that are no longer tracked but may still have a row in the kernel.
     removed_namespaces: Vec<u32>,
     pub(super) log: Log,
-    /// Decisions of the BPF program about opened connections.
+    /// Decisions about opened connections.
     pub(super) decisions: Decisions,
-    /// Decisions about closed connections: in total, and per destination.
+    /// Decisions about closed connections.
     pub(super) closed: Closed,
     pub(super) closed_to: ByDestination,
-    /// Rows whose latest write the kernel rejected, with its reason, by namespace and prefix; without a prefix, the row
-    /// of a namespace.
+    /// Rows whose latest write the kernel rejected, with the reason. Without a prefix, it is the row of a namespace.
     rejected: BTreeMap<(u32, Option<Prefix>), String>,
 }
 
 /// State of a network namespace.
 pub(super) struct Namespace {
-    /// Policy and learned state; `None` if the namespace's default algorithm is unknown or not among the arms, so no
-    /// algorithm is drawn.
+    /// `None` if the namespace's default algorithm is unknown or not among the arms; then no algorithm is drawn.
     pub guard: Option<Guard>,
-    /// The namespace's default algorithm; `None` if unknown.
     pub default: Option<String>,
-    /// Numbers of observed outcomes of IPv4 and IPv6 connections.
+    /// Numbers of outcomes of IPv4 and IPv6 connections.
     families: [u64; 2],
-    /// Decisions about connections that have closed.
     pub closed: Closed,
-    /// Time of its last activity.
     at: Time,
-    /// Whether the row of unseen destinations must be rewritten.
     has_news: bool,
 }
 
@@ -123,8 +112,7 @@ impl DecisionEngine {
     /// Restores the learned state of a namespace.
     ///
     /// # Errors
-    /// If the learned state was created with other settings, or the namespace's default is unknown or not among the
-    /// arms; the error names the difference.
+    /// If the learned state does not apply; the error names the difference.
     pub fn restore_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
         self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
@@ -139,7 +127,7 @@ impl DecisionEngine {
         guards.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
     }
 
-    /// Writes all overrides and rows to the kernel, before it first chooses.
+    /// Writes all overrides and rows to the kernel.
     ///
     /// # Errors
     /// If the kernel rejects an override: without it, the kernel would choose where it must not.
@@ -163,7 +151,7 @@ impl DecisionEngine {
     /// apply.
     ///
     /// # Errors
-    /// If the kernel rejects an override; some of the new overrides may then be in effect.
+    /// If the kernel rejects an override; others may then have been replaced.
     pub fn change(
         &mut self,
         setup: Setup,
@@ -212,7 +200,7 @@ impl DecisionEngine {
         }
     }
 
-    /// Counts the decision about a closed connection. `peer` is `None` if it is unknown.
+    /// Counts the decision about a closed connection; `peer` is `None` if unknown.
     pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>, now: Time) {
         self.register(netns, now);
         self.closed.add(reason, cc);
@@ -224,7 +212,7 @@ impl DecisionEngine {
         }
     }
 
-    /// Called several times a second; `off_cpu` is the off-CPU share of the last seconds, if known.
+    /// Writes the rows that are due. `off_cpu` is the recent off-CPU share, from 0 to 1; `None` if unknown.
     pub fn tick(&mut self, now: Time, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         self.update_host(now, off_cpu);
         if let Some(decisions) = kernel.decisions() {
@@ -249,16 +237,32 @@ impl DecisionEngine {
         self.write_namespace_rows(now, kernel);
     }
 
-    /// Registers network namespaces, so that algorithms are chosen for their first connections.
+    /// Registers network namespaces, so that algorithms are drawn there before a first connection has closed.
     pub fn scan_namespaces(&mut self, names: BTreeMap<u32, String>, now: Time) {
         self.names = names;
         let unregistered: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
         let capacity = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
+        let lacking = unregistered.len().saturating_sub(capacity);
+        let capacity = capacity + self.drop_removed(lacking);
         unregistered.into_iter().take(capacity).for_each(|netns| self.register(netns, now));
     }
 
-    /// Registers a namespace, or the activity of a registered one.
+    /// Drops namespaces that no longer exist, at most this number, the least recently active first. Returns how many.
+    fn drop_removed(&mut self, most: usize) -> usize {
+        let is_removed = |netns: u32| netns != self.own && !self.names.contains_key(&netns);
+        let removed = self.namespaces.iter().filter(|(number, _)| is_removed(**number));
+        let mut removed: Vec<(Time, u32)> = removed.map(|(&number, namespace)| (namespace.at, number)).collect();
+        removed.sort_unstable();
+        removed.truncate(most);
+        for (_, netns) in &removed {
+            self.namespaces.remove(netns);
+            self.removed_namespaces.push(*netns);
+        }
+        removed.len()
+    }
+
+    /// Registers a namespace, or its activity if it is registered.
     fn register(&mut self, netns: u32, now: Time) {
         if let Some(namespace) = self.namespaces.get_mut(&netns) {
             namespace.at = now;
@@ -267,7 +271,6 @@ impl DecisionEngine {
         let default = (self.default_of)(netns);
         let mut guard = default.as_deref().and_then(|default| self.setup.guard(default));
         if let Some(guard) = guard.as_mut() {
-            // The host's state applies to all namespaces.
             let _ = guard.set_host(self.host, now);
         }
         self.namespaces.insert(
@@ -288,7 +291,7 @@ impl DecisionEngine {
         self.log.add(Some(netns), name, netns == self.own, event);
     }
 
-    /// Marks all rows within the prefix of an event as urgent, unless only the learned state of a path was dropped.
+    /// Marks all rows within the prefix of an event as urgent, unless the event concerns only the destination itself.
     fn spread(&mut self, netns: u32, event: &PolicyEvent) {
         let Some(around) = event.prefix else { return };
         if matches!(event.change, Change::PathChanged) {
@@ -363,8 +366,8 @@ impl DecisionEngine {
         }
     }
 
-    /// Returns the destination whose probabilities a row holds; for a network, an unseen destination within it. `None`
-    /// without data, or if all probed destinations of the network have data.
+    /// Returns the destination whose probabilities a row holds; for a network, one without data within it. `None`
+    /// without data for the row, or if no such destination is found.
     pub(super) fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
@@ -374,12 +377,12 @@ impl DecisionEngine {
         if !guard.knows_within(prefix) {
             return None;
         }
-        // The last addresses of a network are the least likely to be in use.
+        // The last addresses of a network are unlikely to be in use.
         (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
     }
 
-    /// Writes the rows of unseen destinations: of every namespace with changes, and periodically of all namespaces,
-    /// because rows also change with time (when a withdrawal or a pilot ends).
+    /// Writes the rows of namespaces with new data, and periodically those of all namespaces, because rows also change
+    /// with time.
     fn write_namespace_rows(&mut self, now: Time, kernel: &mut dyn TuneKernel) {
         if now.since(self.all_written) >= ALL_EVERY || now < self.all_written {
             self.all_written = now;
@@ -409,8 +412,8 @@ impl DecisionEngine {
     }
 
     /// Returns a destination without data (unless connections to `::1` are tuned), whose estimate therefore comes from
-    /// all others. Its address is reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2), and of the address
-    /// family with more closed connections.
+    /// others. Its first address is reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2), and of the address
+    /// family with more outcomes.
     pub(super) fn unseen_destination(&self, namespace: &Namespace) -> Prefix {
         let [v4, v6] = namespace.families;
         let address = if v6 > v4 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
@@ -422,8 +425,8 @@ impl DecisionEngine {
         Row { incoming: weights(Direction::In), outgoing: weights(Direction::Out) }
     }
 
-    /// Returns the guard's probabilities without algorithms that cannot be set. The BPF program decides where an
-    /// algorithm that needs ECN may be drawn.
+    /// Returns the guard's probabilities without algorithms that the kernel failed to set. Algorithms that need ECN are
+    /// included: the BPF program decides where they may be drawn.
     pub(super) fn weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let weights = guard.weights(prefix, Class { direction, size: None }, now);
         weights.without(guard.arms().default(), |arm| self.left_out.contains(&arm))
@@ -441,13 +444,13 @@ impl DecisionEngine {
         }
     }
 
-    /// Why the kernel rejects a row; `None` once every row has been written.
+    /// Returns the reason why the kernel rejected a row; `None` if no row is rejected.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.rejected.values().next().map(String::as_str)
     }
 }
 
-/// Returns the key after `last`, and after the last key the first one.
+/// Returns the key after `last`, cyclically.
 fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()

@@ -28,7 +28,7 @@ pub fn offer() -> Offer {
     Offer { available: names("reno cubic bbr dctcp"), allowed: names("cubic bbr dctcp"), default: "cubic".to_owned() }
 }
 
-/// Calls `work` with command-line options, a configuration file and the algorithms of a machine.
+/// Calls `work` with the options of a command line and a configuration file, and with [`offer`].
 pub fn with_options<T>(arguments: &[&str], config: &str, work: impl FnOnce(&Options, &Offer) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tune.toml");
@@ -86,8 +86,8 @@ fn bbr_elsewhere(kernel: &FakeKernel) -> f64 {
     kernel.netns_rows[&OWN].incoming.probability(BBR)
 }
 
-/// Reports `n` connections to a destination, a third of them held out, and calls `tick`. `ms` has the shortest
-/// completion times of CUBIC and of BBR.
+/// Reports `n` connections, a third of them held out, and calls `tick`. `ms` has the shortest completion times of CUBIC
+/// and of BBR.
 pub fn learn(engine: &mut DecisionEngine, kernel: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
     for number in 0..n {
         let (arm, group) = if number % 3 == 0 { (CUBIC, Group::HeldOut) } else { (BBR, Group::Treated) };
@@ -116,6 +116,18 @@ fn destinations_without_a_network_around_them_have_rows_of_their_own() {
     learn(&mut engine, &mut kernel, "192.0.0.0/8", 30, [400.0, 100.0]);
     let share = row(&kernel, "192.0.0.0/8").unwrap().incoming.probability(BBR);
     assert!(share > 0.9 && share > bbr_elsewhere(&kernel), "{share} {}", bbr_elsewhere(&kernel));
+}
+
+#[test]
+fn removed_namespaces_make_room_for_new_ones() {
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    let named = |numbers: std::ops::Range<u32>| numbers.map(|number| (number, number.to_string())).collect();
+    engine.scan_namespaces(named(1_000..1_000 + MAX_NAMESPACES as u32), at(1.0));
+    assert_eq!(engine.namespaces.len(), MAX_NAMESPACES);
+    engine.scan_namespaces(named(8..9), at(2.0));
+    engine.tick(at(3.0), None, &mut kernel);
+    assert!(kernel.netns_rows.contains_key(&8) && kernel.netns_rows.contains_key(&OWN), "{:?}", kernel.netns_rows);
 }
 
 #[test]
@@ -257,7 +269,7 @@ fn overrides_are_reported_and_dctcp_is_limited_to_data_centres() {
         engine.observe(OWN, &outcome(to, CUBIC, Group::HeldOut, 100.0), at(1.0));
     }
     engine.tick(at(2.0), None, &mut kernel);
-    // The BPF program draws dctcp only where allowed; the displayed probabilities are those that the program uses.
+    // The rows include dctcp, because the BPF program decides where it may be drawn.
     assert!(kernel.netns_rows[&OWN].incoming.probability(dctcp) > 0.1);
     let shown = |to: &str| engine.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
     assert!(shown("10.1.2.0/24").is_some_and(|probability| probability > 0.1));

@@ -12,23 +12,22 @@ use thalweg_policy::{Difference, Interval};
 pub struct Destination {
     /// The network namespace.
     pub netns: u32,
-    /// Name of the namespace, such as that of its container, unit or process; empty if unknown.
+    /// Name of the namespace; empty if unknown.
     pub netns_name: Option<String>,
     /// The destination.
     pub prefix: String,
-    /// Decision of the BPF program about a new connection, unless an application or a route has chosen: `treated` (an
-    /// algorithm is drawn, or the connection is held out), `override`, `keep`, `loopback`, `private`, `link_local` or
-    /// `no_chances`.
+    /// Decision about a new connection, unless an application or a route has chosen: the name of a `Reason`. `treated`
+    /// includes connections that are held out.
     pub decision: String,
-    /// Time at which a connection to the destination last closed; empty if there was none.
+    /// Time of the latest outcome of a connection to the destination; empty if there was none.
     pub seen_us: Option<u64>,
     /// Share held out; empty if no algorithm is drawn.
     pub holdout: Option<f64>,
-    /// Time until which the destination is withdrawn to the default; empty if it is not withdrawn.
+    /// End of the withdrawal to the default; empty if none is in effect.
     pub withdrawn_until_us: Option<u64>,
-    /// The operator's override, if there is one.
+    /// The operator's override; empty without one.
     pub said: Option<String>,
-    /// Gain of chosen connections over held-out ones; empty without data for a comparison.
+    /// Gain of treated connections over held-out ones; empty without data for a comparison.
     pub difference: Option<Difference>,
     /// Explanation of the choice.
     pub sentence: String,
@@ -44,7 +43,7 @@ pub struct Destination {
 pub struct Decided {
     /// Name of the decision.
     pub reason: String,
-    /// For closed connections, the algorithm at the close; for others, the arm that was chosen.
+    /// The algorithm at the close; for opened connections, the arm that was chosen.
     pub cc: Option<String>,
     /// Number of connections.
     pub connections: u64,
@@ -56,16 +55,15 @@ pub struct Decided {
 pub struct Arm {
     /// Name of the algorithm.
     pub cc: String,
-    /// Probability for a connection that the peer opens; empty if no algorithm is chosen.
+    /// Probability for a connection that the peer opens; empty if none is drawn.
     pub weight_in: Option<f64>,
-    /// Probability for a connection that this host opens; empty if no algorithm is chosen.
+    /// Probability for a connection that this host opens; empty if none is drawn.
     pub weight_out: Option<f64>,
-    /// Number of closed connections.
+    /// Number of outcomes.
     pub connections: u64,
-    /// Effective number of these connections for the policy: old ones have a smaller weight.
+    /// Number of connections as weighted by the policy, which may discount old ones.
     pub effective: f64,
-    /// Connections that got the algorithm as the best arm: as counted by the policy, or while it had most of the
-    /// probability.
+    /// Number of connections that got the algorithm as the best or the preferred arm.
     pub greedy: u64,
     /// Gain over the default, as a difference of logarithms.
     pub gain: Option<Interval>,
@@ -126,7 +124,6 @@ pub fn table(destinations: &[Destination], with_netns: bool) -> String {
     text
 }
 
-/// Formats a gain with its interval, as a factor; or a cost.
 fn worth(arm: &Arm) -> Option<String> {
     if let Some(gain) = &arm.gain {
         let [mean, low, high] = [gain.mean, gain.low, gain.high].map(f64::exp);
@@ -135,7 +132,6 @@ fn worth(arm: &Arm) -> Option<String> {
     arm.cost.map(|cost| format!("cost {cost:.0}"))
 }
 
-/// Returns the note below a destination about all of its algorithms.
 fn note(destination: &Destination) -> String {
     let mut parts = Vec::new();
     match destination.decision.as_str() {

@@ -14,11 +14,11 @@ use std::fmt::Write;
 use thalweg_policy::{ArmId, ArmView, Class, Direction, Guard, Prefix, Weights};
 use thalweg_units::Time;
 
-/// The state of a prefix in the agent's network namespace, and in every other one that has data for it.
+/// The state of a prefix in the agent's own network namespace, and in others that have data for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
-    /// State in each namespace; the agent's own is the first, or the last if it has no data for the prefix.
+    /// One entry per namespace; the agent's own is the first, or the last if it has no data for the prefix.
     pub explained: Vec<Destination>,
 }
 
@@ -27,7 +27,6 @@ pub struct Explained {
 enum Decision {
     /// The prefix of an override, and its action.
     Override(Prefix, Override),
-    /// The address is in an excluded range.
     Range(Range),
     NoChances,
     Draw,
@@ -62,7 +61,7 @@ impl DecisionEngine {
         Explained { explained: all.into_iter().map(|netns| self.destination(netns, prefix, now)).collect() }
     }
 
-    /// Returns the destination that contains a prefix, with the decision about this prefix.
+    /// Describes the destination that contains a prefix, with the decision about this prefix.
     pub(super) fn destination(&self, netns: u32, prefix: Prefix, now: Time) -> Destination {
         let leaf = self.setup.guard.tree.leaf_of(prefix);
         let guard = self.namespaces.get(&netns).and_then(|namespace| namespace.guard.as_ref());
@@ -118,8 +117,7 @@ impl DecisionEngine {
         }
     }
 
-    /// Returns the decision about a prefix. Checks in the same order as the BPF program, which first checks for choices
-    /// of others.
+    /// Returns the decision about a prefix. Overrides precede excluded ranges, as in the BPF program.
     fn decision(&self, guard: Option<&Guard>, prefix: Prefix) -> Decision {
         match self.setup.override_around(prefix) {
             Some((_, Override::DataCenter)) => {}
@@ -133,8 +131,8 @@ impl DecisionEngine {
         if guard.is_some() { Decision::Draw } else { Decision::NoChances }
     }
 
-    /// Returns the destination whose row the BPF program uses for a prefix without a row of its own: an unseen one of a
-    /// network around it, or of its namespace. `None` if the prefix has a row, or is larger than a destination.
+    /// Returns the destination whose estimate is the row for a prefix without a row of its own. `None` if the prefix
+    /// has a row, or is larger than a destination.
     fn row_for(&self, netns: u32, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let leaf = self.setup.guard.tree.leaf_of(prefix);
         let is_network = leaf != self.setup.guard.tree.leaf(leaf.address());
@@ -214,8 +212,7 @@ impl DecisionEngine {
         if self.setup.is_dry_run { format!("Dry run: nothing is set. {sentence}") } else { sentence }
     }
 
-    /// Returns the sentence that explains which algorithm connections get if one that the policy draws cannot be set;
-    /// `None` if all can be set.
+    /// Explains the choice if an algorithm that the policy draws cannot be set; `None` if all can be set.
     pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
         let wanted = guard.weights(prefix, Class::default(), now);
         let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();
@@ -249,7 +246,7 @@ impl DecisionEngine {
         ))
     }
 
-    /// Describes the parts of a prefix that have a different decision.
+    /// Describes the overrides and excluded ranges within a prefix.
     fn exceptions(&self, decision: Decision, prefix: Prefix) -> String {
         let overrides = self.setup.overrides.iter().filter(|(of, _)| *of != prefix && prefix.has(*of));
         let mut parts: Vec<String> = overrides.map(|(of, what)| format!("{of} ({})", self.word(*what))).collect();
@@ -283,7 +280,6 @@ fn decided(closed: &Closed) -> Vec<Decided> {
     closed.iter().map(decided).collect()
 }
 
-/// Describes a decision in words.
 fn phrase(reason: &str) -> String {
     let reason = Reason::ALL.into_iter().find(|candidate| candidate.name() == reason);
     match reason {
@@ -303,7 +299,7 @@ fn phrase(reason: &str) -> String {
 }
 
 impl Explained {
-    /// Returns the explanation and its data as text.
+    /// Formats the explanation and its data as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for destination in &self.explained {

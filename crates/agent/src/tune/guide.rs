@@ -1,8 +1,4 @@
-//! `tune --guide`: reports other settings of this machine that affect its connections, with reasons. It changes
-//! nothing.
-//!
-//! Two kinds are excluded: settings of the application (its own buffers, TCP_NODELAY), and properties that no setting
-//! of the host changes (the path).
+//! `tune --guide`: reports other settings of this machine that affect its connections, with reasons.
 
 use super::arms::NEED_ECN;
 use super::arms::Offer;
@@ -15,12 +11,10 @@ use std::process::Command;
 /// Bandwidth-delay product that a server should fill with one connection, in bytes: 1 Gbit/s, 100 ms.
 const PATH_BYTES: u64 = 1_000_000_000 / 8 / 10;
 
-/// Buffer bytes per window byte: the kernel's accounting of packets takes up to half of a buffer (tcp_adv_win_scale of
-/// 1, sk_buff overhead).
+/// Buffer bytes per window byte: the overhead of sk_buffs counts against the buffer and can take half of it.
 const BUFFER_PER_WINDOW: u64 = 2;
 
-/// Recommended limit of unsent data, in bytes. More data only waits in the buffer: with this limit, a sender is woken
-/// early enough on usual paths.
+/// Recommended limit of unsent data in the send buffer, in bytes.
 const LOWAT_BYTES: u64 = 131_072;
 
 /// Result of the check of a setting.
@@ -34,7 +28,7 @@ pub struct Check {
     pub is_good: bool,
     /// Reason why the setting matters.
     pub why: String,
-    /// Command that changes it; empty if the value is adequate, or without such a command.
+    /// How to change it; empty if the value is adequate or no command changes it.
     pub how: Option<String>,
 }
 
@@ -44,9 +38,9 @@ pub trait Machine {
     fn setting(&self, name: &str) -> Option<String>;
     /// Returns the available algorithms.
     fn offer(&self) -> Option<Offer>;
-    /// Returns the network interfaces and their queue disciplines: `eth0` and `fq_codel`.
+    /// Returns pairs of a network interface and a queue discipline.
     fn disciplines(&self) -> Option<Vec<(String, String)>>;
-    /// Returns the steal time since boot as a share: the time in which the hypervisor ran other guests.
+    /// Returns the share of steal time since boot: time in which the hypervisor ran other guests.
     fn stolen(&self) -> Option<f64>;
 }
 
@@ -74,8 +68,7 @@ impl Machine for This {
     }
 }
 
-/// Parses the disciplines in the output of `tc qdisc show`, at the root and below it. `mq`, ingress disciplines and
-/// interfaces without a queue are omitted.
+/// Parses the output of `tc qdisc show`. Disciplines that hold no packets are omitted.
 fn disciplines(text: &str) -> Vec<(String, String)> {
     let mut qdiscs: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
@@ -196,7 +189,6 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
     }
 }
 
-/// Checks the queue disciplines. BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
 fn queues(machine: &dyn Machine) -> Vec<Check> {
     let why = "BBR paces its packets. fq does that for all connections with one timer; without fq, each connection has \
                its own timer, which costs CPU on a server with many connections and paces less evenly.";

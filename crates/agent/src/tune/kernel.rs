@@ -1,5 +1,4 @@
-//! The daemon's interface to the BPF program (bpf/flow/choose.h): the probability of each algorithm for each
-//! destination.
+//! The daemon's interface to the BPF program (bpf/flow/choose.h).
 
 use super::decisions::Decisions;
 use std::time::Duration;
@@ -12,19 +11,19 @@ use thalweg_units::Bytes;
 pub struct Choice {
     /// The algorithms.
     pub arms: Arms,
-    /// Prefix lengths of IPv4 that may have rows, the longest first; at most [`LENGTHS`](super::wire::LENGTHS).
+    /// Prefix lengths of IPv4 with rows, the longest first; at most [`LENGTHS`](super::wire::LENGTHS).
     pub lengths_v4: Vec<u8>,
-    /// Prefix lengths of IPv6 that may have rows, the longest first.
+    /// Prefix lengths of IPv6 with rows, the longest first.
     pub lengths_v6: Vec<u8>,
     /// Whether decisions are made but not set.
     pub is_dry: bool,
     /// Whether algorithms are also chosen for private addresses.
     pub takes_private: bool,
-    /// Time for which the kernel continues to choose after the death of the daemon.
+    /// Time for which the kernel continues to choose without heartbeats.
     pub grace: Duration,
     /// Maximum time for which a client's simultaneous connections share one choice.
     pub together: Duration,
-    /// Condition under which an open connection switches to another algorithm.
+    /// Rule for open connections.
     pub loss_rule: Option<LossRule>,
     /// Minimum size of connections that the policy learns from.
     pub least: Bytes,
@@ -64,8 +63,8 @@ pub enum Override {
     Keep,
     /// Its connections get this algorithm, and none is held out.
     Arm(ArmId),
-    /// The prefix is within a data centre: its private addresses are not excluded, and algorithms that need ECN may be
-    /// chosen.
+    /// The prefix is within a data centre: algorithms that need ECN may be drawn, and its addresses are not excluded as
+    /// private.
     DataCenter,
 }
 
@@ -83,7 +82,7 @@ pub trait TuneKernel {
     /// If the kernel refuses.
     fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem>;
 
-    /// Removes the row of a namespace: for destinations without a row, no algorithm is drawn there.
+    /// Removes the row of a namespace.
     fn forget_netns(&mut self, netns: u32);
 
     /// Sets the operator's override of a prefix, in every namespace.
@@ -101,9 +100,9 @@ pub trait TuneKernel {
     /// Removes the probabilities of a destination.
     fn forget(&mut self, key: RowKey);
 
-    /// Sends the heartbeat of the daemon: the kernel continues to choose for the grace time from now on.
+    /// Sends the heartbeat of the daemon, without which the kernel stops choosing after the grace time.
     fn heartbeat(&mut self);
 
-    /// Returns the decisions about connections that were opened since the start; `None` if they cannot be read.
+    /// Returns the decisions about opened connections; `None` if they cannot be read.
     fn decisions(&mut self) -> Option<Decisions>;
 }

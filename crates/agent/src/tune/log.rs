@@ -1,4 +1,4 @@
-//! Changes with their reasons: the latest ones are kept in memory. Each is logged, but preferences at a limited rate.
+//! Changes with their reasons, in memory and as lines for the log.
 
 use crate::log::Level;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use thalweg_policy::{Change, PolicyEvent};
 use thalweg_units::{Span, Time};
 
-/// Maximum number of changes kept.
 const KEPT: usize = 1_000;
 
-/// Interval, and the maximum number of lines in it about destinations that prefer another arm: there may be very many
-/// of these.
+/// Interval, and the maximum number of lines in it about destinations that prefer another arm.
 const WINDOW: Span = Span::from_secs(60);
 const MAX_LINES: u32 = 100;
 
@@ -42,9 +40,7 @@ impl Logged {
 #[derive(Debug, Default)]
 pub struct Log {
     kept: VecDeque<Logged>,
-    /// Number of changes of each kind since the start.
     counts: BTreeMap<&'static str, u64>,
-    /// Lines that are not yet written.
     lines: Vec<(Level, String)>,
     window: Time,
     written: u32,
@@ -52,7 +48,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds a change; its line names the network namespace if that is not the agent's own.
+    /// Adds a change. `is_own`: it concerns the agent's own network namespace, or the host.
     pub fn add(&mut self, netns: Option<u32>, name: Option<String>, is_own: bool, event: PolicyEvent) {
         *self.counts.entry(kind(&event.change)).or_default() += 1;
         let logged = Logged { netns, netns_name: name.filter(|_| !is_own), event };
@@ -89,8 +85,7 @@ impl Log {
         self.kept.iter().rev().take(most).cloned().collect()
     }
 
-    /// Returns the number of changes of each kind; 0 for kinds that have not occurred, so that a rate includes the
-    /// first one.
+    /// Returns the number of changes of each kind, including kinds that have not occurred.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::from(KINDS.map(|kind| (kind, 0)));
         counts.extend(&self.counts);
@@ -103,7 +98,6 @@ impl Log {
     }
 }
 
-/// Returns the log level: a degradation is logged as a warning.
 fn level(change: &Change) -> Level {
     match change {
         Change::Withdrawn { .. } | Change::LeftOut { .. } | Change::CpuLimited => Level::Warning,
@@ -111,7 +105,6 @@ fn level(change: &Change) -> Level {
     }
 }
 
-/// Names of the kinds of changes, for counting.
 const KINDS: [&str; 9] = [
     "preferred",
     "path_changed",
@@ -124,7 +117,6 @@ const KINDS: [&str; 9] = [
     "left_out",
 ];
 
-/// Returns the name of a change's kind, for counting.
 fn kind(change: &Change) -> &'static str {
     match change {
         Change::Preferred { .. } => "preferred",

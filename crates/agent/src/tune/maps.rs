@@ -29,7 +29,7 @@ impl Maps {
     /// [`TuneKernel::heartbeat`].
     ///
     /// # Errors
-    /// If the limit of file descriptors is reached.
+    /// If a map cannot be opened.
     pub fn of(program: &Program, choice: &Choice) -> Result<Maps, Problem> {
         Ok(Maps {
             slots: Slots::of(&choice.arms),
@@ -45,7 +45,7 @@ impl Maps {
     }
 }
 
-/// Minimum grace time: heartbeats of a daemon on a busy machine may be late by this time.
+/// Minimum grace time, because heartbeats may be late on a busy machine.
 const MIN_GRACE: Duration = Duration::from_secs(2);
 
 /// Key of the only entry of an array.
@@ -109,7 +109,7 @@ impl TuneKernel for Maps {
     }
 
     fn heartbeat(&mut self) {
-        // An existing array accepts every write.
+        // Writes to the entry of an array map do not fail.
         let _ =
             self.heartbeat.update(&FIRST, &wire::heartbeat(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
     }

@@ -64,7 +64,7 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
     registry.gather()
 }
 
-/// Registers the decisions of the BPF program. Every reason has a value from the start.
+/// Registers the decisions of the BPF program. Reasons that have not occurred count 0.
 fn decisions(engine: &DecisionEngine, registry: &Registry) {
     let about = "Opened connections, by decision and by chosen congestion control.";
     let options = Opts::new("thalweg_tune_decisions_total", about);
@@ -98,7 +98,7 @@ fn differences(engine: &DecisionEngine, registry: &Registry) {
     }
 }
 
-/// Registers a metric. Names and labels are constants, each used once; an invalid one fails in every test.
+/// Registers a metric. Its name is a constant, so that an invalid or repeated one is a bug.
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prometheus::Result<C>) -> C {
     let collector = created.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");

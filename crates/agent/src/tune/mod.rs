@@ -55,8 +55,7 @@ const TOGETHER: Duration = Duration::from_secs(30);
 /// Runs the tuner until SIGINT or SIGTERM, queries a running one, or prints the guide.
 ///
 /// # Errors
-/// If an option is invalid, the machine lacks a feature, another agent is running, rows or the learned state could not
-/// be written at the end, or no agent answers a query.
+/// If an option is invalid, tuning cannot start, its data cannot be written, or a query fails.
 pub fn tune(options: &Options, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     if let Some(what) = &options.command {
         return query::answer(what, print);

@@ -90,7 +90,6 @@ pub enum Query {
     },
 }
 
-/// Parses a share: `0.05` or `5%`.
 fn share(text: &str) -> Result<f64, String> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),

@@ -11,7 +11,6 @@ use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-/// Maximum number of remembered peers; at this number, the least recently active half is dropped.
 const PEERS: usize = 1 << 14;
 
 /// Converts events to outcomes.
@@ -40,13 +39,11 @@ impl Outcomes {
         }
     }
 
-    /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, was
-    /// opened before recording began or not subject to a decision, its peer is unknown, or its algorithm is not among
-    /// the arms.
+    /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, or its
+    /// opening, decision, peer or arm is unknown.
     ///
-    /// Simultaneous connections of one peer share an arm and a path, so at most one of them with enough bytes is
-    /// counted: the first to close. Those that close later get [`Group::Untouched`], as do connections that were
-    /// neither drawn nor held out, and those whose algorithm was changed by another program.
+    /// Simultaneous connections of a peer depend on each other. Once one of them with enough bytes has closed, the
+    /// others get [`Group::Untouched`].
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
@@ -64,8 +61,7 @@ impl Outcomes {
         Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, off_cpu)))
     }
 
-    /// Returns `Treated` if the connection ended with the algorithm that was drawn for it, or, if none was drawn, with
-    /// the one that it started with; otherwise `Untouched`.
+    /// Returns `Untouched` if the algorithm was changed after the draw.
     fn treated(&self, event: &RecordEvent, arm: ArmId) -> Group {
         let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
         let is_kept = match drawn {
@@ -75,8 +71,8 @@ impl Outcomes {
         if is_kept { Group::Treated } else { Group::Untouched }
     }
 
-    /// Returns whether the connection is counted: false if it started before the close of the peer's last counted
-    /// connection with at least `least` bytes.
+    /// Returns false if the connection started before the close of the peer's last counted one with at least `least`
+    /// bytes.
     fn counts(&mut self, event: &RecordEvent, remote: IpAddr) -> bool {
         let peer = (event.netns, remote);
         if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {
@@ -100,7 +96,7 @@ impl Outcomes {
 
     fn outcome(&self, event: &RecordEvent, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
         let span = |us: u64| Span::from_micros(us);
-        // The only transfer of the connection, if it is complete and the application did not pace it.
+        // The connection's only transfer, if it is complete and the application did not pace it.
         let transfer = event.last_transfer().filter(|transfer| {
             transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !measures::is_paced_by_application(transfer)
         });
@@ -112,7 +108,6 @@ impl Outcomes {
             direction: if event.is(flag::OUTGOING) { Direction::Out } else { Direction::In },
             acked: Bytes(event.acked_bytes),
             completion: completion.filter(|span| span.0 > 0),
-            // An interval of one jiffy is too imprecise for a rate.
             busy: Span(if measures::is_measured(event.busy_jiffies) {
                 u64::from(event.busy_jiffies) * self.jiffy_ns
             } else {

@@ -5,7 +5,7 @@ use crate::show::words::count;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Formats counts by reason: `7 chosen, 1 held out, 2 set by an override, 5 left alone (route 2, private 3)`.
+/// Formats counts by reason, such as `7 chosen, 1 held out, 5 left alone (route 2, private 3)`.
 pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
     for (name, connections) in reasons {
@@ -39,7 +39,7 @@ pub fn moment(us: u64) -> String {
     moment.replace('T', " ").replace('Z', " UTC")
 }
 
-/// Formats a share of 1 as a percentage, with one decimal below 10 % and above 90 %, except 0 % and 100 %.
+/// Formats a share of 1 as a percentage.
 pub fn percent(share: f64) -> String {
     let digits = usize::from(share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0);
     format!("{:.digits$} %", 100.0 * share)

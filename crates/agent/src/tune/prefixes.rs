@@ -1,9 +1,6 @@
-//! Reads a user's table of networks, in the formats of `thalweg advise --prefixes`: CSV with a column `network` (such
-//! as MaxMind's `Blocks` with `Locations` in the same folder), RouteViews' prefix-to-AS lines, or a folder of such
-//! files, each optionally compressed with gzip.
-//!
-//! Only columns that rules use are kept, and only networks that contain whole destinations. CSV fields with a line
-//! break are not supported.
+//! Reads a user's table of networks: CSV with a column `network` (such as MaxMind's `Blocks` with `Locations` in the
+//! same folder), RouteViews' prefix-to-AS lines, or a folder of such files, optionally compressed with gzip. CSV fields
+//! with a line break are not supported.
 
 use crate::files;
 use flate2::read::GzDecoder;
@@ -25,10 +22,10 @@ const NAMES: [(&str, &str); 7] = [
     ("autonomous_system_organization", "as_name"),
 ];
 
-/// Column of MaxMind with the location: a key into the file of locations.
+/// MaxMind's column with the id of a location, which the file of locations describes.
 const GEONAME: &str = "geoname_id";
 
-/// Maximum size of an uncompressed table, in bytes: many times the size of a table of all routes of the internet.
+/// Maximum size of an uncompressed table, in bytes.
 const MAX_UNPACKED: u64 = 4 << 30;
 
 /// Maximum length of a line in bytes.
@@ -42,7 +39,7 @@ const HINT: &str = "for example the heading network,asn,country and the row 192.
 /// Reads a table or the tables in a folder; only the `wanted` columns are kept.
 ///
 /// # Errors
-/// If a table cannot be read or is malformed, or there are no networks. The error for a malformed line names the line.
+/// If a table cannot be read or is malformed, or there are no networks.
 pub fn read(place: &Path, wanted: &BTreeSet<String>, tree: &Tree) -> Result<Places, Problem> {
     let mut reader = Reader { wanted, tree, places: Places::default(), networks: 0 };
     for file in files(place).map_err(|error| unreadable(place, &error))? {
@@ -89,7 +86,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Parses a line of RouteViews: an address, a length and an AS.
     fn route(&mut self, line: &str) -> Result<(), String> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         match fields[..] {
@@ -121,12 +117,11 @@ impl Reader<'_> {
     }
 }
 
-/// The heading of a CSV table: its number of fields, the positions of those that are kept, and the countries of its
-/// locations.
 struct Heading {
     fields: usize,
     network: usize,
     columns: Vec<String>,
+    /// Positions of `columns`.
     at: Vec<usize>,
     /// Countries by MaxMind's location id.
     countries: BTreeMap<String, String>,
@@ -193,8 +188,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Returns the country of each MaxMind location, from the file beside that of the networks; empty if the file or one of
-/// its columns is missing.
+/// Returns the countries by MaxMind location id, from the file of locations; empty if it or a column is missing.
 fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut names: Vec<PathBuf> =
@@ -218,8 +212,7 @@ fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     Ok(countries)
 }
 
-/// Normalizes an AS number: `64496` and `as64496` become AS64496. If a network has several origins (`64500_64501`), the
-/// first one is used, which most peers report.
+/// Normalizes an AS number to the form AS64496. Of several origins (`64500_64501`), the first one is used.
 fn autonomous_system(text: &str) -> String {
     let first = text.split('_').next().unwrap_or_default().trim_matches(['{', '}']).to_uppercase();
     format!("AS{}", first.strip_prefix("AS").unwrap_or(&first))
@@ -246,7 +239,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(Bounded(all.take(MAX_UNPACKED + 1)))))
 }
 
-/// Reader that fails above a size limit: a small compressed file can unpack to a very large one.
+/// Reader that fails above a size limit, because a small compressed file can unpack to a very large one.
 struct Bounded<R>(Take<R>);
 
 impl<R: Read> Read for Bounded<R> {
@@ -259,7 +252,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Returns the next line, without its end; `None` at the end of the file.
+/// Returns the next line; `None` at the end of the file.
 fn line(text: &mut dyn BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     if text.take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {

@@ -12,12 +12,10 @@ use serde_json::Value;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Prints the answer as text or JSON. If the agent was killed, the status of its watchdog is printed, and an error is
-/// returned.
+/// Prints the answer as text or JSON. If the agent was killed, prints the status of its watchdog, and returns an error.
 ///
 /// # Errors
-/// If the agent does not answer or only records, its answer is malformed, or the prefix is invalid; and errors of
-/// `print`.
+/// If a tuning agent does not answer, the prefix is invalid, or `print` fails.
 pub fn answer(query: &Query, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     match query {
         Query::Status { json, limit, socket } => {
@@ -48,7 +46,6 @@ pub fn answer(query: &Query, print: &mut dyn FnMut(&str) -> Result<(), Problem>)
     }
 }
 
-/// Error code if no agent is running.
 const NOT_RECORDING: &str = "not-recording";
 
 fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {
@@ -80,7 +77,7 @@ fn shown<T: DeserializeOwned>(
     text: impl Fn(&T) -> String,
 ) -> Result<String, Problem> {
     if json {
-        // Printed unchanged, so that fields that this client does not know are kept.
+        // Printed unchanged, so that unknown fields are kept.
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&socket::understood(socket, answer)?))

@@ -19,17 +19,14 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// Names of the built-in policies.
 const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", "static"];
 
-/// Default grace time.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Default maximum number of destinations of a network namespace in memory and in the learned state; each takes some
-/// kilobytes.
+/// Default maximum number of destinations of a network namespace.
 const DESTINATIONS: usize = 20_000;
 
-/// Upper limit of `destinations`: the kernel has 32,768 rows, including those of networks.
+/// Upper limit of `destinations`, below the number of rows in the kernel, which include those of networks.
 const MAX_DESTINATIONS: usize = 30_000;
 
 /// The effective settings.
@@ -60,14 +57,14 @@ pub struct Setup {
     policy: Chosen,
 }
 
-/// A policy with its settings; every network namespace has its own instance.
+/// The type and the settings of a policy.
 #[derive(Clone, Debug)]
 enum Chosen {
     Bayes(BayesSettings),
     Ucb(UcbSettings),
     Greedy(GreedySettings),
     Bpftune(BpftuneSettings),
-    /// If `treatment` is `None`, there are two arms, and the treatment is the one that is not the namespace's default.
+    /// If `treatment` is `None`, it is the first arm that is not the namespace's default.
     Ab {
         treatment: Option<ArmId>,
         share: f64,
@@ -137,7 +134,6 @@ impl Setup {
         Ok((new, stay))
     }
 
-    /// Returns the error for settings that are valid, but not for the arms of the running agent.
     fn other_arms(&self, place: &str, names: &[&str]) -> Problem {
         let arms: Vec<&str> = self.arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
         Problem::refused(
@@ -192,8 +188,7 @@ impl Setup {
         lines
     }
 
-    /// Returns a guard without data for a network namespace with this default algorithm; `None` if it is not among the
-    /// arms.
+    /// Returns a guard without data for a network namespace with this default; `None` if it is not an arm.
     pub fn guard(&self, default: &str) -> Option<Guard> {
         let arms = Arms::new(self.arms.iter().map(|(_, arm)| arm.clone()).collect(), default).ok()?;
         let (own, objective) = (arms.clone(), self.objective);
@@ -224,8 +219,7 @@ impl Setup {
         }
     }
 
-    /// Returns the networks around a prefix that have their own rows. There is at most one level, so that an unseen
-    /// destination starts with the estimate of its neighbours.
+    /// Returns the networks around a prefix that have rows, which are used for unseen destinations.
     pub fn networks(&self, prefix: Prefix) -> impl Iterator<Item = Prefix> + use<> {
         let lengths = self.lengths(prefix.family());
         lengths
@@ -258,13 +252,12 @@ impl Setup {
     }
 }
 
-/// Reads the settings, and returns them with their source as named in errors.
+/// Reads the settings; returns them with their source for errors.
 fn read(options: &Options) -> Result<(Config, String), Problem> {
     let config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
     Ok((config, options.config.as_ref().map_or("--config".to_owned(), |path| path.display().to_string())))
 }
 
-/// Returns the names of the arms, and the excluded algorithms with the reason.
 fn names(options: &Options, config: &Config, offer: &Offer) -> Result<(Vec<String>, Vec<String>), Problem> {
     let wanted = options.arms.as_deref().or(config.arms.as_deref());
     let has_ecn = config.overrides.iter().any(|entry| entry.data_center);
@@ -396,7 +389,7 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
             }
             Some(treatment)
         }
-        // The treatment depends on the default of the network namespace.
+        // Each network namespace uses the arm that is not its own default.
         (None, [_]) => None,
         (None, _) => {
             let names: Vec<&str> = others.iter().map(|(_, arm)| arm.name.as_str()).collect();
@@ -437,7 +430,6 @@ fn weights(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem>
     Ok(Chosen::Static(wishes))
 }
 
-/// Reads the rules of a policy file, with the properties that are known here.
 fn rules(
     options: &Options,
     config: &Config,
@@ -485,7 +477,6 @@ fn rules(
     })
 }
 
-/// Returns the names of all conditions in a policy file.
 fn asked(file: &Value) -> BTreeSet<String> {
     let rules = file.get("rules").and_then(Value::as_array).into_iter().flatten();
     let when = rules.filter_map(|rule| rule.get("when").and_then(Value::as_object));

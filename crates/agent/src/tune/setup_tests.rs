@@ -39,7 +39,7 @@ fn invalid_settings_are_rejected_with_the_valid_values() {
     assert_eq!(refusal(&["--policy", "ab", "--arms", "cubic,bbr,reno"], "").code, "no-treatment");
     assert_eq!(refusal(&["--arms", "cubic,vegas"], "").code, "unknown-arm");
     assert!(refusal(&[], "arms = [\"cubic\", \"vegas\"]\n").place.ends_with(".toml, arms"));
-    // The default compared with itself would be no comparison.
+    // A comparison of the default with itself.
     let itself = refusal(&["--policy", "ab"], "[ab]\ntreatment = \"cubic\"\n");
     assert_eq!(itself.code, "no-treatment");
     assert!(itself.hint.ends_with("sysctl -w net.ipv4.tcp_congestion_control=bbr"), "{itself}");

@@ -5,9 +5,7 @@
 //! ```
 //!
 //! `netns` is null for the network namespace of the agent. Other namespaces are restored only within the same boot of
-//! the machine, because their numbers change at a reboot. A damaged file, or one of another version, is an error and is
-//! not modified. If the state of the agent's namespace does not apply, for example because of other arms or another
-//! policy, the file is renamed.
+//! the machine, because their numbers change at a reboot.
 
 use super::decision_engine::DecisionEngine;
 use crate::files::{self, NOFOLLOW};
@@ -25,14 +23,12 @@ use thalweg_policy::{Guard, Snapshot};
 use thalweg_store::{Pending, Problem, remove_temporary};
 use thalweg_units::Time;
 
-/// Version of the file format. The learned state has a separate version.
+/// Version of the file format. The learned state in it has a separate version.
 const FORMAT: u64 = 1;
 
-/// Minimum interval of writes. Unless the state is large, a kill -9 loses about what was learned in this time.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Maximum mean write rate, which limits the wear of the disk: the state of 20,000 destinations, 44 MB, is written
-/// every seven minutes.
+/// Maximum mean write rate, to limit the wear of the disk.
 const BYTES_PER_SECOND: u64 = 100_000;
 
 /// The state file, locked by this process.
@@ -64,7 +60,7 @@ struct OutNamespace {
     learned: Snapshot,
 }
 
-/// Fields that every version of the file has.
+/// Fields that do not depend on the version.
 #[derive(Deserialize)]
 struct Header {
     format: Option<u64>,
@@ -89,7 +85,7 @@ impl State {
     /// Locks the file for this process, and reads it.
     ///
     /// # Errors
-    /// If another process has locked it, its folder or lock file cannot be created, or it cannot be read or is invalid.
+    /// If the file cannot be locked or read, or is invalid; it is not modified.
     pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
         let place = path.display().to_string();
         let failed = |error: io::Error| {
@@ -108,7 +104,7 @@ impl State {
                 ("a separate file for each agent", "stop the other agent, or choose another file with --state FILE");
             Problem::failed("state-in-use", &place, "another agent that uses it", expected, hint)
         })?;
-        // Removes the temporary file of a killed agent.
+        // Removes the temporary file of an agent that was killed during a write.
         let _ =
             remove_temporary(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
@@ -131,7 +127,7 @@ impl State {
         Ok((state, learned))
     }
 
-    /// Renames the file, because its content cannot be used. Returns the new name.
+    /// Renames the file. Returns the new name.
     ///
     /// # Errors
     /// If it cannot be renamed.

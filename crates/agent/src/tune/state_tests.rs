@@ -5,7 +5,6 @@ use thalweg_policy::{ArmId, Group};
 
 const BEFORE: &str = "an earlier boot";
 
-/// Returns an engine with learned state of its own namespace and of a second one.
 fn learned() -> DecisionEngine {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);

@@ -1,5 +1,4 @@
-//! Connects the decision engine with the BPF program, as an extension of the recorder: writes probabilities into the
-//! program's maps, and passes closed connections to the engine.
+//! Connects the decision engine with the BPF program, as an extension of the recorder.
 
 use super::chooser::Chooser;
 use super::kernel::{Choice, TuneKernel};
@@ -23,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thalweg_store::Problem;
 
-/// Period over which the off-CPU share of the host is measured.
+/// Period over which the off-CPU share of the host is measured, in microseconds.
 const AWAY_US: u64 = 10_000_000;
 
 /// The decision engine, connected with the BPF program.
@@ -32,7 +31,6 @@ pub struct Tuner {
     chooser: Chooser,
     outcomes: Outcomes,
     maps: Option<Maps>,
-    /// Path of the agent's control socket.
     socket: PathBuf,
     watchdog: Option<Watchdog>,
     is_open: bool,
@@ -93,7 +91,7 @@ impl Extension for Tuner {
     }
 
     fn detached(&mut self) {
-        // The watchdog releases the programs before this process does.
+        // Dropped before this process releases the programs.
         self.watchdog = None;
     }
 

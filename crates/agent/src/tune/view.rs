@@ -1,6 +1,5 @@
-//! The output of `tune status`: collected from the engine, sent as JSON, printed as text.
-//!
-//! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
+//! The output of `tune status`: collected from the engine, sent as JSON, printed as text. Unknown fields are ignored,
+//! and missing ones are empty, because client and agent may be of different versions.
 
 use super::decision_engine::{DecisionEngine, Namespace as TunedNamespace};
 use super::decisions::Closed as ByReason;
@@ -19,13 +18,13 @@ use thalweg_units::Time;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// Time of this state, in UNIX time.
+    /// UNIX time of this state.
     pub now_us: u64,
     /// The policy.
     pub policy: String,
     /// The algorithms.
     pub arms: Vec<String>,
-    /// Algorithms that could not be set, and are no longer chosen.
+    /// Algorithms that the kernel failed to set.
     pub left_out: Vec<String>,
     /// Share of connections that keep the system's default.
     pub holdout: f64,
@@ -39,9 +38,9 @@ pub struct Status {
     pub cpu_limited: bool,
     /// The operator's overrides.
     pub overrides: Vec<OverrideEntry>,
-    /// Path of the learned state, and time of its last write.
+    /// The file of learned state.
     pub state: Saved,
-    /// Reason why the kernel rejects a row of probabilities; empty once every row has been written.
+    /// Reason why the kernel rejected a row of probabilities; empty if no row is rejected.
     pub trouble: Option<String>,
     /// Opened connections, by decision of the BPF program.
     pub decided: Vec<Decided>,
@@ -73,9 +72,9 @@ pub struct OverrideEntry {
 pub struct Saved {
     /// The file.
     pub path: String,
-    /// Time of the last write; empty before the first one, and if the last one failed.
+    /// UNIX time of the last write; empty before the first one, and if the last one failed.
     pub saved_us: Option<u64>,
-    /// Reason why the file cannot be written; empty if it can.
+    /// Reason why the last write failed; empty if it did not fail.
     pub trouble: Option<String>,
 }
 
@@ -103,7 +102,7 @@ pub struct Namespace {
     pub netns: u32,
     /// Whether it is the agent's own namespace.
     pub own: bool,
-    /// Name of the namespace, such as that of its container, unit or process; empty if unknown.
+    /// Name of the namespace; empty if unknown.
     pub name: Option<String>,
     /// The namespace's default algorithm; empty if unknown.
     pub default: Option<String>,
@@ -113,12 +112,11 @@ pub struct Namespace {
     pub closed: Vec<Closed>,
     /// Number of known destinations.
     pub destinations: u64,
-    /// Gain of chosen connections over held-out ones, in total for IPv4 and for IPv6.
+    /// Gain of treated connections over held-out ones, by IP version.
     pub differences: Vec<Comparison>,
 }
 
 impl Namespace {
-    /// Returns the text after the namespace's number.
     fn label(&self) -> String {
         match &self.name {
             Some(name) => format!(" ({name})"),
@@ -203,7 +201,6 @@ impl DecisionEngine {
     }
 }
 
-/// Counts closed connections by algorithm.
 fn by_algorithm(closed: &ByReason) -> Vec<Closed> {
     let mut all: BTreeMap<&str, Closed> = BTreeMap::new();
     for (reason, cc, connections) in closed.iter() {
@@ -288,7 +285,6 @@ impl Status {
         text + &self.latest_changes()
     }
 
-    /// Returns the lines of the latest changes, with their heading.
     fn latest_changes(&self) -> String {
         let mut text = String::new();
         for change in &self.changes {
@@ -302,7 +298,6 @@ impl Status {
 }
 
 impl Namespace {
-    /// Describes which algorithms are chosen in the namespace.
     fn choice(&self) -> String {
         match &self.default {
             Some(default) if self.active => format!("default {default}, destinations: {}", count(self.destinations)),

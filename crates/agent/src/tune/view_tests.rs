@@ -4,7 +4,7 @@ use crate::tune::fake_kernel::FakeKernel;
 use serde_json::Value;
 use thalweg_policy::Group;
 
-/// Returns an engine with data about two destinations, the second one in another namespace.
+/// Returns an engine with data about destinations in two namespaces.
 fn learned(config: &str) -> DecisionEngine {
     let (mut engine, mut kernel) = (engine(&[], config), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
@@ -117,7 +117,7 @@ fn an_override_takes_precedence_over_the_policy_reason() {
     assert!(engine.status(1, at(200.0)).text().starts_with("tuning (dry run: nothing is set)\n"));
 }
 
-/// Returns the decision about an address or a prefix in the agent's own namespace, and its explanation.
+/// Returns the decision about an address or a prefix, and its explanation.
 fn explained(config: &str, to: &str) -> (String, String) {
     let (mut engine, mut kernel) = (engine(&["--policy", "static"], config), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
@@ -232,7 +232,7 @@ fn the_reference_page_names_every_field() {
     let mut unchecked = vec![serde_json::to_value(engine.status(20, at(200.0))).unwrap()];
     while let Some(value) = unchecked.pop() {
         for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
-            // The documentation lists reasons in another section, and omits the fields of single kinds of changes.
+            // Reasons are in another section, and the fields of single kinds of changes are not documented.
             let is_reason = Reason::ALL.iter().any(|reason| reason.name() == name);
             let text = if is_reason { reference } else { section };
             assert!(["from", "to", "until"].contains(&name.as_str()) || text.contains(&format!("`{name}`")), "{name}");

@@ -1,5 +1,4 @@
-//! Status after the agent was killed: the watchdog holds its programs, and the kernel continues to choose for the grace
-//! time. The state is read from the programs' maps.
+//! Status after the agent was killed, while a watchdog holds its programs.
 
 use super::phrases::parts;
 use super::wire::{self, Heartbeat};
@@ -16,16 +15,15 @@ use std::path::Path;
 /// State of a watchdog whose agent was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WatchdogStatus {
-    /// Process id of the watchdog.
     pid: i32,
     /// Remaining time in which the kernel chooses; empty if it cannot be read.
     chooses_for_us: Option<u64>,
-    /// Connections opened since the agent started, by the decision; empty if they cannot be read.
+    /// Connections opened since the agent started, by decision; empty if they cannot be read.
     decided: Option<BTreeMap<&'static str, u64>>,
 }
 
 impl WatchdogStatus {
-    /// Returns the status of the watchdog of the agent that answered on a socket; `None` without such a watchdog.
+    /// Returns the status of the watchdog of the agent with this socket, if there is one.
     pub fn find(socket: &Path) -> Option<WatchdogStatus> {
         let Orphan { pid, program } = orphan_of(socket)?;
         let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);

@@ -11,19 +11,18 @@ use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 /// Maximum number of prefix lengths that are looked up.
 pub const LENGTHS: usize = 3;
 
-/// Maximum number of destinations, and networks around them, with their own probabilities.
+/// Maximum number of rows of destinations and networks.
 pub const ROWS: u32 = 1 << 15;
 
 /// Number of decision counters, indexed by a reason and an algorithm of 4 bits each.
 const DECISIONS: usize = 256;
 
-/// Maximum number of clients; a power of two. The BPF program has 14 bits for a client.
+/// Maximum number of clients; a power of two. The flags of a flow have 14 bits for the client.
 pub const CLIENTS: u32 = 1 << 14;
 
 /// Numbers of the arms in the BPF program; arms that need ECN come last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
-    /// The arm of each slot.
     arms: Vec<ArmId>,
     plain: usize,
 }
@@ -54,7 +53,6 @@ impl Slots {
     }
 }
 
-/// Encodes numbers in the layout that the programs read.
 #[derive(Debug, Default)]
 struct Bytes(Vec<u8>);
 
@@ -103,7 +101,6 @@ pub fn heartbeat(beat_us: u64, grace_us: u64, overrides: u64) -> Vec<u8> {
     Bytes::default().u64s(&[beat_us, grace_us, overrides]).0
 }
 
-/// Returns an address in network byte order, padded with zeros.
 fn octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => {
@@ -128,7 +125,6 @@ pub fn key(key: RowKey) -> Vec<u8> {
     Bytes::default().bytes(&octets(key.prefix.address())).u64s(&[scope]).0
 }
 
-/// Number of values of a 32-bit random number.
 const ALL: u64 = 1 << 32;
 
 /// Encodes the exclusive upper bound of a range of 32-bit random numbers. 2^32 becomes `u32::MAX`, with which the BPF
@@ -141,8 +137,7 @@ fn draw(weights: &Weights, slots: &Slots) -> Bytes {
     let probabilities: Vec<f64> = slots.iter().map(|arm| weights.probability(arm)).collect();
     let last = probabilities.iter().rposition(|probability| *probability > 0.0).unwrap_or(0);
     let holdout = (weights.holdout() * ALL as f64) as u64;
-    // One random number decides whether the connection is held out, and its arm: the arms share the range that is not
-    // held out.
+    // One random number decides about the hold-out and the arm: the arms share the range that is not held out.
     let beyond =
         |number: u64| threshold(holdout + (u128::from(ALL - holdout) * u128::from(number) / u128::from(ALL)) as u64);
     let mut below: Vec<u32> = Weights::of(&probabilities).thresholds().into_iter().map(beyond).collect();
@@ -172,7 +167,7 @@ pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
     Bytes::default().u32s(&[word]).0
 }
 
-/// The part of `struct tune_heartbeat` that determines until when the kernel chooses.
+/// The times in `struct tune_heartbeat`, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     beat_us: u64,
@@ -201,8 +196,7 @@ pub fn reasons(cpus: &[Vec<u8>]) -> BTreeMap<Reason, u64> {
     sums
 }
 
-/// Returns the counters of `struct tune_decisions` that are not zero, of all CPUs: reason, slot of the algorithm, and
-/// number of connections.
+/// Returns the nonzero counters of `struct tune_decisions` of all CPUs: reason, slot, and number of connections.
 fn counted(cpus: &[Vec<u8>]) -> impl Iterator<Item = (Reason, usize, u64)> {
     let words = cpus.iter().flat_map(|cpu| cpu.chunks_exact(8).take(DECISIONS).enumerate());
     let count = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Returns the program that the build has put beside the agent. If its engine `name` cannot run, skips `what` and
-/// returns `None`.
+/// Returns the path of `thalweg-engine`. If its engine `name` cannot run, skips `what` and returns `None`.
 pub fn engine(name: &str, what: &str) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_thalweg-agent")).with_file_name("thalweg-engine");
     let why_not = match Command::new(&program).args(["capabilities", "--json"]).output() {
@@ -26,12 +25,12 @@ pub fn engine(name: &str, what: &str) -> Option<PathBuf> {
     None
 }
 
-/// Returns the experiment from which the engine's own tests start.
+/// Returns the experiment of the engine's own tests.
 pub fn experiment() -> Value {
     serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).expect("JSON")
 }
 
-/// Returns an unlimited flow over 20 Mbit/s and 40 ms, with this buffer and loss probability.
+/// Returns an experiment with an unlimited flow over 20 Mbit/s and 40 ms.
 pub fn bulk_flow(cc: &str, seconds: u64, buffer_bytes: u64, loss: f64) -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(seconds * 1_000_000_000);

@@ -9,7 +9,7 @@ use std::fs;
 /// The congestion window that bpf/cc/test/fixed_window.bpf.c sets for every connection.
 const WINDOW_PACKETS: u64 = 10;
 
-/// Returns a plan with one unlimited flow over 10 Mbit/s and 20 ms, whose algorithm is loaded from a file.
+/// Returns a plan with one unlimited flow, whose algorithm is loaded from a file.
 fn plan(name: &str, object: &str) -> Value {
     let sha256: String =
         Sha256::digest(fs::read(object).expect("the object")).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -37,7 +37,6 @@ fn a_user_supplied_algorithm_sends_from_a_guest() {
     assert!(windows.iter().all(|window| *window == WINDOW_PACKETS), "{windows:?}");
 }
 
-/// Returns the congestion window of a row of samples.
 fn window(row: &Row) -> u64 {
     match row.get_column_iter().find(|(name, _)| *name == "cwnd_packets") {
         Some((_, Field::ULong(window))) => *window,

@@ -48,8 +48,7 @@ fn a_second_loader_is_rejected_and_the_first_stays() {
     assert_eq!(stage.registered("bbr_cpu").expect("the first stays")["held_by"][0], loader.pid());
 }
 
-/// Kills a loader of `bbr_cpu`. Returns whether the kernel unregisters its algorithm, as Linux 6.4 and later do and as
-/// the loader has reported.
+/// Kills a loader of `bbr_cpu`. Returns whether the kernel unregisters its algorithm, as Linux 6.4 and later do.
 fn kill_a_loader(stage: &Stage) -> bool {
     let loader = stage.load("bbr_cpu");
     let takes_back = stage.kernel() >= (6, 4);

@@ -1,5 +1,4 @@
-//! Runs the same tests on other kernels: before Linux 6.4, a registration has no link, and outlives a loader that is
-//! killed; up to 6.9, `cong_control` has two arguments.
+//! Runs the same tests on other kernels: before Linux 6.4, a registration outlives a loader that is killed.
 
 use crate::on_kernels::{Tests, run_on_all};
 

@@ -1,4 +1,4 @@
-//! `thalweg-agent cc` on this machine's own kernel: registrations, the algorithms of connections, and cleanup.
+//! `thalweg-agent cc` on this machine's own kernel.
 
 #[path = "../common/mod.rs"]
 mod common;

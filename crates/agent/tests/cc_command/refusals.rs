@@ -1,4 +1,4 @@
-//! Invalid requests are rejected with a reason, a stable name and an exit code, and leave nothing behind.
+//! Requests of `cc` that are rejected.
 
 use crate::common::assert_refused;
 use crate::stage::Stage;
@@ -67,7 +67,7 @@ fn a_damaged_object_is_rejected_without_a_crash() {
     let damaged = folder.path().join("damaged.bpf.o");
     let object = std::fs::read(stage.object("fixed_window")).unwrap();
     let load = || stage.agent(&["cc", "load", damaged.to_str().unwrap(), "--keep"]);
-    // libbpf prints the kernel's message about member names, which need not be valid text.
+    // The error contains the name of a member, which need not be valid UTF-8.
     let name = b"\0snd_cwnd\0";
     let at = (0..object.len()).find(|&at| object[at..].starts_with(name)).expect("the program reads it");
     let mut renamed = object.clone();
@@ -79,7 +79,7 @@ fn a_damaged_object_is_rejected_without_a_crash() {
         assert_refused(&load(), 2, "broken-object", "compile it again");
         assert_eq!(stage.registered("fixed_window"), None, "{number}");
     }
-    // Damages 40 bytes at about a dozen positions of the object, one position at a time.
+    // Damages one position of the object at a time.
     for start in (64..object.len()).step_by(object.len() / 12) {
         let mut bytes = object.clone();
         bytes[start..].iter_mut().take(40).for_each(|byte| *byte ^= 0xa5);

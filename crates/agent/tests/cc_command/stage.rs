@@ -8,19 +8,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The algorithms that are built into the agent.
 const BUILT_IN: [&str; 4] = ["bbr_cpu", "bbr3", "bbr_tuned", "bbr_auto"];
 
-/// The agent, with a lock on registrations: algorithm names are global to the machine, and tests run in parallel.
+/// The agent, with a lock on registrations.
 pub struct Stage {
     _lock: File,
     folder: tempfile::TempDir,
-    /// Whether no built-in algorithm was registered before the test; otherwise registrations are kept at its end.
+    /// Whether no built-in algorithm was registered before the test.
     is_ours: bool,
 }
 
 impl Stage {
-    /// Returns `None` and reports the skip if algorithms cannot be registered. In CI that is a failure.
+    /// Returns `None` and reports the skip if algorithms cannot be registered; in CI, the test fails.
     pub fn new() -> Option<Stage> {
         let lock = lock_registrations();
         let folder = tempfile::tempdir().expect("a folder");
@@ -43,7 +42,7 @@ impl Stage {
         None
     }
 
-    /// Returns the path of the copy of the agent, for command lines.
+    /// Returns the path of the copy of the agent.
     pub fn agent_path(&self) -> String {
         self.agent_file().display().to_string()
     }
@@ -92,12 +91,12 @@ impl Stage {
         Running::start(&mut namespace.command(&[self.agent_file().to_str().unwrap(), "cc", "load", what]))
     }
 
-    /// Returns an eBPF algorithm available to new connections, as `cc status` shows it.
+    /// Returns the entry of a registered eBPF algorithm in `cc status`.
     pub fn registered(&self, name: &str) -> Option<Value> {
         self.status().into_iter().find(|algorithm| algorithm["name"] == name && algorithm["state"] != "leaving")
     }
 
-    /// Returns an unregistered algorithm that is still in use.
+    /// Returns the entry of an unregistered algorithm that is still in use.
     pub fn leaving(&self, name: &str) -> Option<Value> {
         self.status().into_iter().find(|algorithm| algorithm["name"] == name && algorithm["state"] == "leaving")
     }
@@ -118,7 +117,6 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// Unregisters the algorithms, also if the test fails.
     fn drop(&mut self) {
         if !self.is_ours {
             return;

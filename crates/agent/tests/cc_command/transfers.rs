@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// A receiver and a running sender. Both end with the test.
 struct Transfer {
     receiver: Child,
     sender: Child,
@@ -18,7 +17,7 @@ struct Transfer {
 const ORDINARY_USER: [&str; 4] = ["setpriv", "--reuid", "65534", "--clear-groups"];
 
 impl Transfer {
-    /// Starts an unprivileged sender with an algorithm, which sends until the test ends.
+    /// Starts an unprivileged sender with an algorithm.
     fn start(from: &Namespace, to: &Namespace, algorithm: &str) -> Transfer {
         let receiver = to.command(&["iperf3", "--server", "--one-off"]).stdout(Stdio::null()).spawn().expect("iperf3");
         wait_until("the receiver listens", || to.output(&["ss", "-Hltn", "sport", "=", "5201"]).contains("LISTEN"));
@@ -42,7 +41,6 @@ fn count(algorithm: Option<&Value>, name: &str) -> u64 {
     algorithm.and_then(|status| status["counters"][name].as_u64()).unwrap_or_default()
 }
 
-/// Selects an algorithm for a new socket.
 fn choose(algorithm: &str) -> rustix::io::Result<()> {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
     rustix::net::sockopt::set_tcp_congestion(&socket, algorithm)
@@ -52,8 +50,7 @@ fn socket_algorithms(namespace: &Namespace) -> String {
     namespace.output(&["ss", "-Htin", "state", "established", "dport", "=", "5201"])
 }
 
-/// Loads an algorithm, sends with it, and unloads it. Returns its entry in `cc status` during the transfer; `None` if
-/// the test is skipped.
+/// Loads an algorithm, sends with it, and unloads it. Returns its entry in `cc status`; `None` if the test is skipped.
 fn send_and_unload(algorithm: &str, settings: &[&str]) -> Option<Value> {
     let stage = Stage::new()?;
     let (sender, receiver) = Namespace::pair();
@@ -95,15 +92,14 @@ fn bbr3_handles_and_counts_a_transfer() {
     }
 }
 
-/// Connections over loopback which the kernel has accepted, and whose client has an algorithm.
+/// Connections over loopback, which the kernel has accepted, and the application has not.
 struct Connections {
     clients: Vec<TcpStream>,
-    /// They hold the accepted sockets.
+    /// Their backlogs hold the accepted sockets.
     listeners: Vec<OwnedFd>,
 }
 
 impl Connections {
-    /// Opens `count` connections, each of which has sent 10 kB.
     fn open(count: usize, algorithm: &str) -> Connections {
         use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
         let limit = rustix::process::getrlimit(Resource::Nofile);
@@ -134,7 +130,7 @@ impl Connections {
     }
 }
 
-/// Connections in the backlog of a listener, below the kernel's default limit.
+/// Connections in the backlog of a listener; the kernel limits it to net.core.somaxconn.
 const PER_LISTENER: usize = 2_500;
 
 #[test]

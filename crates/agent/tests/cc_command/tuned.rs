@@ -5,11 +5,10 @@ use crate::stage::Stage;
 use parquet::record::{Field, Row};
 use serde_json::Value;
 
-/// Time between probes, and the tolerance for a busy machine.
+/// Time between probes, which differs from that without parameters, and the tolerance for a busy machine.
 const INTERVAL_US: u64 = 400_000;
 const TOLERANCE_US: u64 = 100_000;
 
-/// Returns a flow without random loss. The kernel's BBR without parameters would probe every 320 ms.
 fn flow() -> Value {
     bulk_flow("bbr_tuned", 6, 200_000, 0.0)
 }
@@ -24,7 +23,6 @@ fn number(row: &Row, wanted: &str) -> u64 {
     }
 }
 
-/// Six seconds cover startup and a dozen probes.
 #[test]
 fn the_kernel_probes_at_the_configured_interval_and_gain() {
     let Some(stage) = Stage::new() else { return };

@@ -21,7 +21,7 @@ pub fn run(command: &mut Command) -> Done {
     Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
 }
 
-/// Links the agent to a path in a folder from which any user may execute files, or copies it if the link fails.
+/// Links the agent to a path, or copies it if the link fails.
 ///
 /// # Errors
 /// If the file cannot be created.
@@ -30,7 +30,7 @@ pub fn link_agent(path: &Path) -> io::Result<()> {
     fs::hard_link(agent, path).or_else(|_| fs::copy(agent, path).map(drop))
 }
 
-/// Checks the exit code, the problem code and a part of the message, and that standard output is empty.
+/// Checks an error: the exit code, the problem code and a part of the message.
 pub fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
     assert_eq!(done.code, Some(code), "{done:?}");
     assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
@@ -38,17 +38,17 @@ pub fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
     assert_eq!(done.out, "");
 }
 
-/// Reports that a test is skipped on this machine. In CI that is a failure.
+/// Reports that a test is skipped on this machine; in CI, the test fails.
 pub fn left_out(what: &str, why: &str) {
     assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "this must be tested, but: {why}");
     eprintln!("left out: {what}: {why}");
 }
 
-/// A running agent, until it is stopped.
+/// A running agent, which is killed when it is dropped.
 pub struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// Its first line of output, usually written when it is ready.
+    /// Its first line of output.
     pub said: String,
 }
 

@@ -1,5 +1,4 @@
-//! Runs tests on other kernels, in guests with the kernels that `thalweg kernel fetch` has fetched. A guest contains
-//! the test program, the agent, and the tools that the tests call.
+//! Runs tests in guests with the kernels that `thalweg kernel fetch` has fetched.
 
 use crate::common::left_out;
 use std::collections::BTreeSet;
@@ -20,7 +19,6 @@ pub struct Tests<'a> {
     pub files: &'a [&'a str],
 }
 
-/// Programs in every guest.
 const TOOLS: [&str; 5] = ["ip", "ss", "unshare", "nsenter", "busybox"];
 
 /// Kernel modules for veth, `ss`, BBR and DCTCP. The guest loads them in the order of their file names.
@@ -35,20 +33,20 @@ const MODULES: [&str; 5] = [
 /// Path at which the tests expect the agent.
 const AGENT: &str = env!("CARGO_BIN_EXE_thalweg-agent");
 
-/// Timeout of a guest, which is about twenty times slower than this machine; waiting for a CPU does not count.
+/// Timeout of a guest, which is emulated; waiting for a CPU does not count.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The kernel that `thalweg kernel fetch` downloads on Debian 12; this one is required.
+/// The kernel of Debian 12, which is required.
 const REQUIRED: (u32, u32) = (6, 1);
 
 /// The backports kernel of Debian 12. Mirrors may lack it, so it is optional.
 const NEWER: (u32, u32) = (6, 12);
 const FETCH_NEWER: &str = "thalweg kernel fetch linux-image-cloud-amd64 --suite bookworm-backports";
 
-/// Environment variable that is set for tests in a guest.
+/// Environment variable that is set in guests.
 pub const IS_GUEST: &str = "THALWEG_GUEST";
 
-/// The line that the guest prints when all tests have passed.
+/// Printed by the guest when the tests have passed.
 const ALL_IS_WELL: &str = "guest: all is well";
 
 const INIT: &str = r#"#!/bin/busybox sh
@@ -64,7 +62,7 @@ if /bin/tests --test-threads=1 --exact @TESTS@; then echo "@ALL_IS_WELL@"; fi
 poweroff -f
 "#;
 
-/// Runs tests on every available kernel and reports which ones.
+/// Runs tests on the available kernels.
 pub fn run_on_all(tests: &Tests<'_>) {
     let tools: Vec<&str> = TOOLS.into_iter().chain(tests.tools.iter().copied()).collect();
     let wanted = tools.iter().copied().chain(["qemu-system-x86_64", "ldd"]);
@@ -91,13 +89,13 @@ pub fn run_on_all(tests: &Tests<'_>) {
     }
 }
 
-/// Writes directly to standard error, because the test harness captures the output of print macros.
+/// Prints to standard error. The test harness captures the output of print macros.
 fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "\n{what}");
 }
 
-/// Returns the folders of the fetched kernels that the agent supports, one per version. The cloud kernel is preferred,
-/// because it boots faster.
+/// Returns the folders of the fetched kernels that the agent supports, one per version, preferably of the cloud kernel,
+/// which boots faster.
 fn kernels() -> Vec<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
@@ -121,7 +119,6 @@ fn version(release: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Returns the path of a tool.
 fn find(tool: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH")?;
     std::env::split_paths(&paths)
@@ -130,7 +127,6 @@ fn find(tool: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Builds an archive of programs, libraries and modules that the kernel unpacks.
 fn initramfs(folder: &Path, kernel: &Path, tools: &[&str], tests: &Tests<'_>) -> PathBuf {
     let root = folder.join("root");
     for directory in ["bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc"] {
@@ -163,7 +159,6 @@ fn initramfs(folder: &Path, kernel: &Path, tools: &[&str], tests: &Tests<'_>) ->
     archive
 }
 
-/// Returns the path on this machine of a path in the guest.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").expect("a whole path"))
 }
@@ -173,14 +168,14 @@ fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
 }
 
-/// Returns the shared libraries of a program; empty for a static program and for files that are not ELF programs.
+/// Returns the shared libraries of a program; empty for other files.
 fn libraries_of(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// Copies a module, and decompresses it if necessary: only newer distributions compress modules.
+/// Copies a module, and decompresses it if necessary.
 fn unpack(module: &Path, folder: &Path) {
     let file = folder.join(module.file_name().expect("a name"));
     if module.exists() {
@@ -195,10 +190,10 @@ fn unpack(module: &Path, folder: &Path) {
 /// Boots a guest, and returns its console output when it powers off or the timeout has expired.
 fn boot(image: &Path, initramfs: &Path) -> String {
     let mut command = Command::new("qemu-system-x86_64");
-    // Emulated, which works on every machine. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do not need it.
+    // Emulated, so that KVM is not required. Without CMPXCHG16B, which QEMU 7.2 miscomputes.
     command.args(["-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024"]);
     command.args(["-nographic", "-no-reboot", "-nic", "none", "-kernel"]).arg(image).arg("-initrd").arg(initramfs);
-    // Without `no_timer_check`, a kernel whose emulation pauses while it tests its timer panics.
+    // Without `no_timer_check`, the kernel panics if the emulation pauses while it tests its timer.
     command.args(["-append", "console=ttyS0 panic=-1 quiet mitigations=off no_timer_check"]);
     let mut guest = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("qemu");
     let mut out = guest.stdout.take().expect("a pipe");
@@ -217,7 +212,7 @@ fn boot(image: &Path, initramfs: &Path) -> String {
     reader.join().expect("its console")
 }
 
-/// Returns the longest time that a thread of a process has waited for a CPU; zero if the kernel does not report it.
+/// Returns the longest time that a thread of a process has waited for a CPU; zero if unknown.
 fn wait_for_cpu(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let waits = threads.filter_map(|thread| {

@@ -31,8 +31,8 @@ fn connections_opened_before_recording_are_recorded_in_all_namespaces() {
     let [server] = server[..] else { panic!("{rows:#?}") };
     assert_eq!((server.flag("joined"), server.text("direction"), server.text("cc_at_open")), (Some(true), "", ""));
     assert_eq!(server.number("netns"), namespaces.0.number());
-    // The kernel counts from the opening; FIN and SYN are excluded if they are known. If a scan cannot enable the
-    // callback for the close (6.1), the row has the state of the last scan.
+    // The kernel counts from the opening. If a scan cannot enable the callback for the close (6.1), the row has the
+    // state of the last scan.
     let is_unseen = server.text("close") == "unseen";
     let least = if is_unseen { 40_000 } else { 100_000 };
     assert!((least..=100_000).contains(&server.number("acked_bytes")), "{server:?}");
@@ -97,7 +97,6 @@ fn connections_closed_before_the_status_request_are_included() {
         wait_until("both ends have closed", || {
             let status = agent.status();
             let count = |name: &str| status["counters"][name].as_u64().unwrap();
-            // Every close that the kernel has counted has a row.
             assert!(count("close_rows") >= count("closed"), "{status:#}");
             count("closed") == 2 * number
         });

@@ -1,4 +1,4 @@
-//! Sets the clock while the agent records. It is the clock of the entire machine, so kernels.rs runs this in a guest.
+//! Sets the clock while the agent records, in a guest, because the clock is that of the entire machine.
 
 use crate::common::{Namespace, wait_until};
 use crate::on_kernels::IS_GUEST;
@@ -11,21 +11,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const HOUR_S: i64 = 3600;
 
-/// Timestamps have microsecond resolution, but a guest may stop between two readings. A step is far larger.
+/// Tolerance for a guest that pauses between two readings.
 const SLACK_US: u64 = 1_000_000;
 
 fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros().try_into().unwrap()
 }
 
-/// Sets the clock, and waits until the agent has counted the step.
 fn step(agent: &Agent, by_s: i64, steps: u64) {
     let now = clock_gettime(ClockId::Realtime);
     clock_settime(ClockId::Realtime, Timespec { tv_sec: now.tv_sec + by_s, ..now }).expect("root may set it");
     wait_until("the step is counted", || agent.counter("clock_steps") == steps);
 }
 
-/// Opens and closes a connection; returns the client's port, and the wall-clock times before and after it.
+/// Opens and closes a connection; returns the client's port, and the times before and after it.
 fn carry(agent: &Agent, namespaces: &(Namespace, Namespace), closed: u64) -> (u64, [u64; 2]) {
     let begun_us = now_us();
     let mut pair = connect(namespaces, "10.9.8.1");

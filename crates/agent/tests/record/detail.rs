@@ -1,4 +1,4 @@
-//! Tests `--detail low`: the same traffic results in the same rows, without the omitted columns.
+//! Tests `--detail low`.
 
 use crate::common::Namespace;
 use crate::rows::Row;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Idle time longer than --idle-gap. Two of them exceed a second, so that bytes are acknowledged after 1 s.
+/// Idle time longer than --idle-gap; two of them exceed a second, for the column acked_1s_bytes.
 const IDLE: Duration = Duration::from_millis(600);
 
 /// The omitted columns, as listed in docs/reference/agent-record.md.
@@ -41,7 +41,6 @@ const LEFT_OUT: [&str; 26] = [
     "buffer_bdp",
 ];
 
-/// Columns that differ between runs, such as times and retransmissions.
 const TIMES: [&str; 14] = [
     "end_us",
     "connection",
@@ -61,7 +60,7 @@ const TIMES: [&str; 14] = [
 /// Columns whose presence depends on the duration of the connection.
 const SOMETIMES: [&str; 4] = ["busy_goodput_bps", "acked_3s_bytes", "acked_10s_bytes", "acked_30s_bytes"];
 
-/// Records a connection with three transfers to the client, and returns the rows of both ends in order.
+/// Records a connection with three transfers in each direction, and returns the rows of both ends in order.
 fn recorded(stage: &Stage, namespaces: &(Namespace, Namespace), options: &[&str]) -> Vec<Row> {
     let agent = stage.record(options);
     let mut pair = connect(namespaces, "10.9.8.1");
@@ -114,7 +113,7 @@ fn low_detail_has_no_rows_of_open_connections() {
     let agent = stage.record(&["--detail", "low", "--interim", "1s"]);
     let mut pair = connect(&namespaces, "10.9.8.1");
     pair.download(100_000);
-    // There is a scan every second, and with full detail each scan writes a row.
+    // With full detail, each scan, one per second, would write a row.
     sleep(Duration::from_millis(2_500));
     assert!(agent.process.said.contains("detail low"), "{}", agent.process.said);
     assert!(agent.top().contains("10.9.8.1"), "open connections are shown all the same");

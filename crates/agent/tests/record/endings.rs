@@ -7,7 +7,7 @@ use crate::traffic::{Pair, connect, connect_to, listen, reset_on_close};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
 
-/// Returns the row of one end of the connection whose client has this port; its column `close` is the reason.
+/// Returns the row of one end of the connection whose client has this port.
 fn closed<'a>(rows: &'a [Row], direction: &str, client_port: u64) -> &'a Row {
     let port = if direction == "out" { "local_port" } else { "remote_port" };
     let mut of = rows.iter().filter(|row| {
@@ -39,7 +39,7 @@ fn both_ends_record_which_side_sent_the_first_fin() {
     assert_eq!((server.text("close"), closed(&rows, "out", first_port).text("close")), ("local_fin", "remote_fin"));
     let second = [closed(&rows, "in", second_port).text("close"), closed(&rows, "out", second_port).text("close")];
     assert_eq!(second, ["remote_fin", "local_fin"]);
-    // Payload only, without SYN and FIN. On a slow machine, the kernel may assume that the last packet was lost.
+    // Spurious retransmissions are possible on a slow machine.
     let sent_once = server.number("sent_bytes") - server.number("retransmitted_bytes");
     assert_eq!((server.number("acked_bytes"), sent_once), (200_000, 200_000));
     assert_eq!(server.number("received_bytes"), 300);

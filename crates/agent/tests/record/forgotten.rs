@@ -9,10 +9,10 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The compiled object, embedded because guests do not have its file.
+/// Embedded, because guests do not have the file.
 const FORGETFUL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forgetful.bpf.o"));
 
-/// A program that clears callback flags, attached to a cgroup after the existing programs.
+/// A program that clears callback flags, attached to a cgroup.
 struct Forgetful {
     _link: Link,
     _object: Object,
@@ -57,7 +57,7 @@ fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
 
     let closed = closed(&rows);
     assert_eq!(closed.len(), 6);
-    // If a scan runs at this time, the kernel reports the close.
+    // The kernel reports the close if a scan has run before it.
     let unseen: Vec<&&Row> = closed.iter().filter(|row| row.text("close") == "unseen").collect();
     assert!(unseen.len() >= 4, "{closed:?}");
     for row in unseen {

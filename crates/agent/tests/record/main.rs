@@ -1,5 +1,4 @@
-//! `thalweg-agent record` on this machine's own kernel: connections with a known outcome, and the rows recorded of
-//! them.
+//! `thalweg-agent record` on this machine's own kernel.
 
 mod bbr;
 mod beginnings;

@@ -7,7 +7,6 @@ use crate::traffic::{Pair, connect_to, listen};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 
-/// Number of connections; both ends of each are recorded.
 const PAIRS: usize = 5_000;
 
 /// Number of connections whose closes exceed the capacity of the event queue.
@@ -28,7 +27,7 @@ fn ten_thousand_concurrent_connections_are_all_recorded_when_they_close_together
     }
     assert_eq!(agent.status()["connections_open"], 2 * PAIRS as u64);
     for pair in &pairs {
-        // All clients close first, at the same time.
+        // All clients close at the same time.
         pair.client.shutdown(std::net::Shutdown::Both).unwrap();
     }
     drop(pairs);
@@ -67,7 +66,7 @@ fn one_in_n_connections_is_recorded_and_the_others_are_counted() {
     let opened = agent.counter("opened");
     agent.wait_for_closed(opened + joined);
     let rows = agent.end();
-    // 100 of 400 on average, with a standard deviation of 8.7; the bounds are eight standard deviations away.
+    // 100 of 400 on average, with a standard deviation of 8.7.
     assert!((30..=170).contains(&opened), "{opened}");
     assert!((30..=170).contains(&joined), "those that were open before are sampled as well: {joined}");
     let closed = rows.iter().filter(|row| row.text("kind") == "close").count() as u64;
@@ -86,7 +85,6 @@ fn connections_beyond_the_capacity_are_counted() {
     assert_eq!((agent.counter("opened"), agent.counter("lost_connections")), (9, 3));
     drop(pairs);
     agent.wait_for_closed(9);
-    // There is free capacity again.
     connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
     agent.wait_for_closed(11);
     assert_eq!(agent.counter("lost_connections"), 3);

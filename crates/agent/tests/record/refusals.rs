@@ -1,4 +1,4 @@
-//! Invalid requests are rejected with a reason, a stable name and an exit code, and leave nothing behind.
+//! Requests of `record` that are rejected.
 
 use crate::common::{Done, Namespace, assert_refused, run, wait_until};
 use crate::stage::Stage;
@@ -6,7 +6,6 @@ use crate::traffic::connect;
 use rustix::process::Signal;
 use std::process::Command;
 
-/// Runs `record` through another command and waits for its exit.
 fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
     let line = stage.command(options);
     let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
@@ -60,7 +59,7 @@ fn an_old_kernel_is_rejected_with_the_minimum_version() {
 fn invalid_options_are_rejected() {
     let Some(stage) = Stage::new() else { return };
     let refused = |options: &[&str]| record_behind(&stage, &[], options);
-    // systemd starts the agent again after code 1, not after code 2: the recorded service may start later.
+    // systemd restarts the agent after code 1, but not after code 2; the cgroup may appear later.
     assert_refused(&refused(&["--cgroup", "/no/such.slice"]), 1, "no-cgroup", "exists while it runs");
     for (options, expected) in [
         (["--sample", "2/3"], "1/10"),
@@ -97,7 +96,7 @@ fn a_second_recorder_of_the_same_connections_is_rejected_and_the_first_continues
 fn a_second_recorder_with_the_same_directory_or_socket_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let agent = stage.record(&[]);
-    // The second recorder records another cgroup, so only the shared folder or socket conflicts.
+    // The cgroup differs, so that only the folder or the socket conflicts.
     let other = stage.cgroup.with_extension("other");
     std::fs::create_dir(&other).unwrap();
     let (cgroup, records, socket) = (other.to_str().unwrap(), stage.path("others"), stage.path("other.sock"));
@@ -116,8 +115,7 @@ fn a_killed_recorder_leaves_nothing_that_blocks_the_next() {
     let killed = stage.record(&[]);
     let open = connect(&namespaces, "10.9.8.1");
     assert_eq!(killed.process.end(Signal::KILL).0, None);
-    // The second recorder joins the connections that the first one recorded: nothing of the first is left in the
-    // kernel.
+    // The connections are new to the second recorder: nothing of the first is left in the kernel.
     let agent = stage.record(&[]);
     assert_eq!(agent.counter("joined"), 2);
     open.close_by_client();
@@ -176,7 +174,7 @@ fn a_low_open_file_limit_is_reported_with_a_retryable_exit_code() {
 #[test]
 fn lines_for_the_journal_have_priorities() {
     let Some(stage) = Stage::new() else { return };
-    // The service manager names the stream by its device and inode.
+    // JOURNAL_STREAM is the device and the inode of the stream (systemd.exec(5)).
     let line = stage.command(&["--sample", "1/2"]);
     let script = "exec 3>&1; export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/3); exec \"$@\"";
     let mut command = Command::new("sh");

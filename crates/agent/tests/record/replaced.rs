@@ -1,5 +1,4 @@
-//! Cgroups removed and recreated under a recording agent: it continues with the new one and reports what it may have
-//! missed.
+//! Cgroups that are removed and recreated while they are recorded.
 
 use crate::common::{Namespace, wait_until};
 use crate::stage::{Agent, Stage};
@@ -8,7 +7,6 @@ use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Opens and closes a connection of this process in a cgroup; both ends are recorded.
 fn carry(stage: &Stage, namespaces: &(Namespace, Namespace), cgroup: &Path) {
     let enter = |cgroup: &Path| fs::write(cgroup.join("cgroup.procs"), "0").expect("this process may go there");
     enter(cgroup);
@@ -23,7 +21,6 @@ fn record(stage: &Stage, cgroup: &Path) -> Agent {
     stage.record(&["--cgroup", cgroup.to_str().unwrap()])
 }
 
-/// Removes cgroups, the inner ones first. Sockets that are closing do not hold them open.
 fn remove(cgroups: &[&Path]) {
     cgroups.iter().for_each(|cgroup| fs::remove_dir(cgroup).unwrap());
 }
@@ -37,7 +34,6 @@ fn a_recreated_cgroup_is_recorded_again() {
     carry(&stage, &namespaces, &service);
     agent.wait_for_closed(2);
     assert_eq!(agent.counter("reattached"), 0);
-    // As when a service manager restarts a service: without a pause.
     remove(&[&service]);
     fs::create_dir(&service).unwrap();
     wait_until("it is attached again", || agent.counter("reattached") == 1);

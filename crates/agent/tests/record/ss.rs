@@ -1,4 +1,4 @@
-//! Compares rows field by field with the output of `ss -E` for the same connections when they are destroyed.
+//! Compares rows with the output of `ss -E` for the same connections.
 
 use crate::common::{Namespace, wait_until};
 use crate::rows::Row;
@@ -24,7 +24,7 @@ impl Witness {
         let mut command = namespace.command(&["stdbuf", "--output=L", "ss", "-tEinO"]);
         let child = command.stdin(Stdio::null()).stdout(out).spawn().expect("ss");
         let witness = Witness { child, file };
-        // These connections belong to another cgroup, and are not recorded.
+        // These connections must not be recorded.
         stage.outside(|| {
             wait_until("ss looks", || {
                 inside(namespace, || {
@@ -93,7 +93,7 @@ fn assert_same(row: &Row, fields: &HashMap<String, String>, acked_others: u64, r
     let srtt_us = us(fields["rtt"].split_once('/').expect("two numbers").0);
     assert!((row.number("rtt_smoothed_us") as f64 - srtt_us).abs() <= 1.0, "{row:?} {fields:?}");
     assert!((row.number("rtt_min_us") as f64 - us(&fields["minrtt"])).abs() <= 1.0, "{row:?} {fields:?}");
-    // The kernel's busy time is in milliseconds; both values have the precision of jiffies.
+    // `ss` prints the busy time in milliseconds.
     let busy_us = fields.get("busy").map_or(0.0, |value| us(value.trim_end_matches("ms")));
     assert!((row.number("busy_us") as f64 - busy_us).abs() <= 1_000.0, "{row:?} {fields:?}");
 }
@@ -129,7 +129,7 @@ fn recorded_values_match_ss() {
 fn losses_match_ss_and_the_filter_that_caused_them() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    // Drops every 50th data packet to the client. Offloads are turned off, so that single packets are dropped.
+    // Offloads are turned off, so that single packets are dropped.
     for namespace in [&namespaces.0, &namespaces.1] {
         namespace.output(&["ethtool", "-K", "cable", "gso", "off", "tso", "off", "gro", "off"]);
     }
@@ -156,7 +156,7 @@ fn losses_match_ss_and_the_filter_that_caused_them() {
     let dropped: u64 = dropped.split(' ').next().unwrap().parse().unwrap();
     assert!(dropped >= 40, "{counted}");
     assert_eq!(row.number("acked_bytes"), 3_000_000);
-    // Each lost packet is retransmitted; spurious retransmissions are possible.
+    // Spurious retransmissions are possible.
     assert!(row.number("retransmits") >= dropped, "{row:?} {dropped}");
     assert!(row.number("lost_packets") >= dropped, "{row:?} {dropped}");
     assert_eq!(close_row(&rows, "out").number("retransmits"), 0);

@@ -28,7 +28,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Returns `None` and reports the skip if recording is not possible. In CI that is a failure.
+    /// Returns `None` and reports the skip if recording is not possible; in CI, the test fails.
     pub fn new() -> Option<Stage> {
         let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         match Stage::build(lock) {
@@ -58,17 +58,16 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Returns the path of the copy of the agent that any user may run.
+    /// Returns the path of a copy of the agent that any user may run.
     pub fn agent_file(&self) -> PathBuf {
         self.folder.path().join("thalweg-agent")
     }
 
-    /// Returns a path in the folder of the test.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Returns the command that records this test's connections, with further options.
+    /// Returns the command that records this test's connections.
     pub fn command(&self, options: &[&str]) -> Vec<String> {
         self.line("record", options)
     }
@@ -112,7 +111,7 @@ impl Stage {
         Agent { process, records: self.path("records"), socket: self.path("agent.sock") }
     }
 
-    /// Moves this process out of the cgroup during a call: connections opened then are not recorded.
+    /// Moves this process out of the cgroup during a call, so that connections opened then are not recorded.
     pub fn outside<T>(&self, work: impl FnOnce() -> T) -> T {
         move_to(&self.before).expect("back to where it was");
         let result = work();
@@ -124,7 +123,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = move_to(&self.before);
-        // A process that is ending keeps the cgroup alive; sockets that are closing do not.
+        // A process that is ending keeps the cgroup busy.
         for _ in 0..100 {
             match fs::remove_dir(&self.cgroup) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(Duration::from_millis(20)),
@@ -134,14 +133,12 @@ impl Drop for Stage {
     }
 }
 
-/// Moves this process into a cgroup.
 fn move_to(cgroup: &Path) -> io::Result<()> {
     fs::write(cgroup.join("cgroup.procs"), "0")
 }
 
 /// A running agent that records.
 pub struct Agent {
-    /// The agent process.
     pub process: Running,
     records: PathBuf,
     socket: PathBuf,
@@ -169,7 +166,7 @@ impl Agent {
         wait_until(&format!("{count} connections have closed"), || self.counter("close_rows") >= count);
     }
 
-    /// Returns the open connections as `top --once` shows them.
+    /// Returns the output of `top --once`.
     pub fn top(&self) -> String {
         self.said(&["top", "--once"])
     }
@@ -191,7 +188,7 @@ impl Agent {
     }
 }
 
-/// Runs a function in a network namespace: sockets created there belong to it.
+/// Runs a function in a network namespace.
 pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     let file = File::open(format!("/proc/{}/ns/net", namespace.holder.id())).expect("a namespace");
     std::thread::scope(|scope| {

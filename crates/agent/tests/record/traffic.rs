@@ -47,17 +47,17 @@ impl Pair {
         self.server.local_addr().expect("an address").port().into()
     }
 
-    /// Sends data from the server, and receives all of it at the client.
+    /// Sends data from the server to the client.
     pub fn download(&mut self, bytes: usize) {
         send(&mut self.server, &mut self.client, bytes);
     }
 
-    /// Sends data from the client, and receives all of it at the server.
+    /// Sends data from the client to the server.
     pub fn upload(&mut self, bytes: usize) {
         send(&mut self.client, &mut self.server, bytes);
     }
 
-    /// Waits until all data that the server has sent is acknowledged.
+    /// Waits until the data that the server has sent is acknowledged.
     pub fn settle(&self, namespace: &Namespace) {
         let port = format!(":{}", self.server_port());
         wait_until("all is acknowledged", || {
@@ -67,7 +67,7 @@ impl Pair {
         });
     }
 
-    /// Closes the server first; returns when both ends have closed.
+    /// Closes the server first.
     pub fn close_by_server(mut self) {
         drop(self.server);
         assert_eq!(self.client.read(&mut [0; 1]).expect("an end"), 0);

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 /// Think time, longer than --idle-gap.
 const THINKING: Duration = Duration::from_millis(450);
 
-/// Returns the transfers that the server has sent, in order.
 fn sent_by_server(rows: &[Row]) -> Vec<&Row> {
     let mut transfers: Vec<&Row> =
         rows.iter().filter(|row| row.text("kind") == "transfer" && row.text("direction") == "in").collect();
@@ -40,7 +39,7 @@ fn objects_separated_by_idle_time_are_separate_transfers() {
     let acked: Vec<u64> = transfers.iter().map(|row| row.number("acked_bytes")).collect();
     assert_eq!((numbers, acked), (vec![0, 1, 2], sizes.map(|size| size as u64).to_vec()));
     for row in &transfers {
-        // The link has no delay, and the server's think time is not included.
+        // The link has no delay, and think time is not included.
         let fct_us = row.number("fct_us");
         assert!(fct_us < THINKING.as_micros() as u64, "{row:?}");
         assert_eq!(row.number("duration_us"), fct_us);
@@ -109,7 +108,7 @@ fn bytes_acknowledged_after_1_s_and_3_s_are_recorded() {
     agent.wait_for_closed(2);
     let rows = agent.end();
     let closed = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
-    // A busy machine may delay a transfer past a mark, so the times in the records decide what a mark must include.
+    // A busy machine may delay a transfer past a mark, so the expected bytes follow from the recorded times.
     let transfers = sent_by_server(&rows);
     for (column, mark_us) in [("acked_1s_bytes", 1_000_000), ("acked_3s_bytes", 3_000_000)] {
         let acked_until = |time: &str| -> u64 {

@@ -1,4 +1,4 @@
-//! Faults during recording: they are reported, recording continues, and they end with their cause.
+//! Faults during recording.
 
 use crate::common::{Namespace, wait_until};
 use crate::rows;
@@ -9,7 +9,6 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Opens and closes a connection; both ends are recorded.
 fn carry(namespaces: &(Namespace, Namespace)) {
     let mut pair = connect(namespaces, "10.9.8.1");
     pair.download(10_000);
@@ -48,7 +47,7 @@ fn rows_are_buffered_while_the_directory_is_missing_and_the_status_reports_it_fi
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 6);
 }
 
-/// Starts an agent with a disk of one megabyte, mounted only for it. Also returns the disk's path as seen from outside.
+/// Starts an agent that writes to a small disk, mounted for it alone. Also returns the disk's path for other processes.
 fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     let disk = stage.path("disk");
     fs::create_dir(&disk).unwrap();
@@ -60,7 +59,6 @@ fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     (agent, root.join(disk.strip_prefix("/").unwrap()))
 }
 
-/// Fills the disk.
 fn fill(path: &Path) {
     let mut ballast = File::create(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {
@@ -97,7 +95,7 @@ fn failing_to_write_rows_at_shutdown_is_an_error_and_the_kernel_side_is_removed(
     let (code, _) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(1));
     assert!(!stage.path("agent.sock").exists(), "the socket is gone");
-    // A second recorder would be refused if anything of the first remained.
+    // A second recorder would be refused if the programs of the first remained.
     let next = stage.record(&[]);
     carry(&namespaces);
     next.wait_for_closed(2);

@@ -1,4 +1,4 @@
-//! The state left when the agent stops or is killed, and other tuners on the same connections.
+//! The end of a tuning agent, and other agents on the same connections.
 
 use crate::common::{assert_refused, run, wait_until};
 use crate::stage::Stage;
@@ -24,7 +24,7 @@ fn attached(stage: &Stage) -> usize {
     LinkInfoIter::default().filter(|link| is_ours(&link.info)).count()
 }
 
-/// Returns the watchdog processes that run the test's own copy of the agent.
+/// Returns the watchdogs of the test's own agent.
 fn watchdog_pids(stage: &Stage) -> Vec<u32> {
     let agent = stage.agent_file();
     let is_keeper = |pid: &u32| {
@@ -182,7 +182,6 @@ fn tuning_is_rejected_beside_bpftune_and_a_dry_run_is_allowed() {
     let done = run(Command::new(&line[0]).args(&line[1..]));
     assert_refused(&done, 1, "another-tuner", "sudo systemctl stop bpftune");
     assert!(!stage.path("records").exists(), "nothing was made");
-    // A dry run, a recorder, and a tuner of another cgroup are allowed.
     tune(&stage, ALL_CUBIC, &["--dry-run"]).end();
     stage.record(&[]).end();
     let elsewhere = stage.cgroup.with_extension("elsewhere");

@@ -10,7 +10,7 @@ fn ccs(pair: &Pair) -> [String; 2] {
     [cc(&pair.server), cc(&pair.client)]
 }
 
-/// Transfers data, closes and stops the agent; returns the selection columns of the server's and the client's row.
+/// Transfers data and stops the agent; returns the selection columns of the server's and the client's row.
 fn rows_of(agent: Agent, mut pair: Pair) -> [[String; 4]; 2] {
     pair.download(50_000);
     pair.upload(50_000);
@@ -49,7 +49,7 @@ fn low_detail_learns_the_same_and_leaves_columns_empty() {
             status["closed"].as_array().expect("a list").iter().filter(|algorithm| algorithm["cc"] == "cubic");
         learned.map(|algorithm| algorithm["treated"].as_u64().expect("a count")).sum::<u64>() == 2
     });
-    // Both namespaces know the same network, in any order; the client has sent too little to be learned from.
+    // Both namespaces have an entry; the server has sent more.
     let explained = query_json(&stage, &["explain", "10.9.8.2"])["explained"].clone();
     let arms =
         explained.as_array().expect("a list").iter().filter_map(|destination| destination["arms"].as_array()).flatten();
@@ -110,7 +110,7 @@ fn draw_frequencies_match_the_configured_probabilities() {
         let pair = connect_to(&hosts.1, &listener, "10.9.8.1");
         counted[usize::from(cc(&pair.server) == "cubic")] += 1;
         counted[2] += usize::from(cc(&pair.client) == "cubic");
-        // Both have sent their FIN when this returns: the next is not open beside it.
+        // Both ends have sent their FIN, so that the next connection is drawn again.
         pair.close_by_client();
     }
     agent.wait_for_closed(2 * COUNT);
@@ -143,7 +143,7 @@ fn ipv6_and_ipv4_mapped_connections_are_tuned() {
 fn algorithms_that_need_ecn_are_selected_only_in_data_centres() {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     if !available.split_whitespace().any(|name| name == "dctcp") {
-        // A guest has it.
+        // Guests run this test.
         return eprintln!("left out here: the kernel has no dctcp");
     }
     let Some(stage) = Stage::new() else { return };
@@ -151,8 +151,7 @@ fn algorithms_that_need_ecn_are_selected_only_in_data_centres() {
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ndctcp = 1.0\n\
                     [[override]]\nprefix = \"10.9.8.0/24\"\ndata_center = true\n";
     let _agent = tune(&stage, settings, &["--arms", "reno,cubic,dctcp"]);
-    // A network namespace has probabilities once it is found, or the first of its connections has closed. Both ends
-    // request ECN and agree on it.
+    // A network namespace has probabilities once it is found, or the first of its connections has closed.
     let within = || ccs(&connect(&hosts, "10.9.8.1"));
     wait_until("the data centre is known", || within() == ["dctcp", "dctcp"]);
     let elsewhere = || ccs(&connect(&hosts, "fd09::1"));
@@ -196,10 +195,9 @@ pub fn lose(hosts: &(Namespace, Namespace), rule: &str) {
 fn the_bpftune_rule_moves_lossy_connections_to_bbr() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    // Every choice is reno: there are too few connections to choose by.
+    // The choice is reno, the default: there are too few connections to choose by.
     let settings = "policy = \"bpftune\"\nholdout = 0.0\nprivate = true\n[bpftune]\nmin_instances = 1000\n";
     let agent = tune(&stage, settings, &[]);
-    // A namespace is known once it is found, or the first of its connections has closed.
     wait_until("the namespace is known", || {
         let pair = connect(&hosts, "10.9.8.1");
         let is_known = ccs(&pair) == ["reno", "reno"];

@@ -1,4 +1,4 @@
-//! `thalweg-agent tune` on this machine's own kernel: the algorithms of connections, and the state left when it stops.
+//! `thalweg-agent tune` on this machine's own kernel.
 
 mod alone;
 mod choosing;

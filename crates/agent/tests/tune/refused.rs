@@ -10,10 +10,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;
 
-/// An eBPF algorithm, which can be unloaded while it is selected.
+/// An eBPF algorithm, which can be unloaded while it is an arm.
 pub const OBJECT: &str = concat!(env!("OUT_DIR"), "/fixed_window.bpf.o");
 
-/// Returns the algorithms that the agent has excluded.
 fn left_out(stage: &Stage) -> Value {
     let socket = stage.path("agent.sock");
     let output = Command::new(stage.agent_file()).args(["tune", "status", "--json", "--socket"]).arg(socket).output();
@@ -31,7 +30,7 @@ fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nfixed_window = 1.0\ncubic = 1.0\n";
     let agent = tune(&stage, settings, &["--arms", "reno,cubic,bbr,fixed_window"]);
     let listener = listen(&hosts.0, "10.9.8.1");
-    // Both ends have sent their FIN when this returns: the next connection is drawn again.
+    // Both ends have sent their FIN, so that the next connection is drawn again.
     let next = || {
         let pair = connect_to(&hosts.1, &listener, "10.9.8.1");
         let ccs = [cc(&pair.server), cc(&pair.client)];

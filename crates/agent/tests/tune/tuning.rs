@@ -9,11 +9,10 @@ use std::fs;
 use std::net::TcpStream;
 use std::process::Command;
 
-/// CUBIC for all connections, also to private addresses. BBR would be excluded while the host is short of CPU, as in
-/// guests.
+/// CUBIC for all connections. BBR would be excluded while the host is short of CPU.
 pub const ALL_CUBIC: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\n";
 
-/// Two connected hosts whose applications do not set an algorithm.
+/// Returns two connected hosts.
 pub fn hosts() -> (Namespace, Namespace) {
     let hosts = Namespace::pair();
     for host in [&hosts.0, &hosts.1] {
@@ -32,7 +31,7 @@ pub fn command(stage: &Stage, settings: &str, options: &[&str]) -> Vec<String> {
         all.extend(["--state", &state]);
     }
     if !options.contains(&"--arms") {
-        // The default of the machine has to be among them: cubic or bbr.
+        // The default of the machine must be among the arms.
         all.extend(["--arms", "reno,cubic,bbr"]);
     }
     // No watchdog stays behind when a test kills the agent.
@@ -55,7 +54,7 @@ pub fn cc(socket: &TcpStream) -> String {
     sockopt::tcp_congestion(socket).expect("it has one")
 }
 
-/// The row of a connection that has closed, of the end that has accepted it ("in") or opened it ("out").
+/// Returns the row of a closed connection, at the end that accepted it ("in") or opened it ("out").
 pub fn closed<'a>(rows: &'a [Row], direction: &str) -> &'a Row {
     let mut closed = rows.iter().filter(|row| row.text("kind") == "close" && row.text("direction") == direction);
     closed.next().unwrap_or_else(|| panic!("no row: {rows:?}"))
@@ -82,7 +81,7 @@ pub fn decided(stage: &Stage, reason: &str, cc: Option<&str>) -> u64 {
         .sum()
 }
 
-/// The selection columns of a row: the group, the selected algorithm, and those at open and at close.
+/// Returns the selection columns of a row.
 pub fn choice(row: &Row) -> [&str; 4] {
     ["assignment", "assigned_cc", "cc_at_open", "cc"].map(|column| row.text(column))
 }

@@ -14,7 +14,7 @@ fn ccs(pair: &Pair) -> [String; 2] {
     [cc(&pair.server), cc(&pair.client)]
 }
 
-/// Closes the connection and stops the agent; returns the selection columns of the server's and the client's row.
+/// Stops the agent; returns the selection columns of the server's and the client's row.
 fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     pair.close_by_client();
     agent.wait_for_closed(2);
@@ -22,7 +22,7 @@ fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     ["in", "out"].map(|direction| choice(closed(&rows, direction)).map(str::to_owned))
 }
 
-/// A connection for which each end's application has chosen this algorithm, the server's on its listener.
+/// Returns a connection for which both applications have chosen this algorithm, the server's on its listener.
 fn connect_with_algorithm(hosts: &(Namespace, Namespace), name: &str) -> Pair {
     let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let listener = inside(&hosts.0, || {
@@ -158,7 +158,7 @@ fn private_addresses_are_excluded_unless_enabled_and_public_ones_are_not() {
     for address in ["10.9.8.1", "fd09::1", "100.64.9.1", "169.254.9.1"] {
         assert_eq!(ccs(&connect(&hosts, address)), ["reno", "reno"], "{address}");
     }
-    // A socket of IPv6 whose peer is a private address of IPv4.
+    // An IPv6 socket whose peer has a private IPv4 address.
     let listener = inside(&hosts.0, || TcpListener::bind(("::", 0)).expect("a free port"));
     assert_eq!(ccs(&connect_to(&hosts.1, &listener, "10.9.8.1")), ["reno", "reno"]);
     for address in ["198.51.100.1", "2001:db8:7::1"] {
@@ -173,7 +173,7 @@ fn private_addresses_are_excluded_unless_enabled_and_public_ones_are_not() {
         (left_alone, decided(&stage, "treated", Some("cubic")))
     };
     wait_until("each is counted with its reason", || counts() == ([8, 2, 4], 4));
-    // The explanation matches the decision, for seen and unseen addresses.
+    // The explanation matches the decision, also for unseen addresses.
     let decision = |address: &str| query_json(&stage, &["explain", address])["explained"][0]["decision"].clone();
     for (address, expected) in [
         ("10.9.8.1", "private"),

@@ -16,8 +16,7 @@
 //! | queue | mean queueing delay while cruising, in minimum round-trip times |
 //!
 //! A path that loses packets at random needs a gain of at least 1 / (1 - base): below that a probe delivers less than
-//! the bandwidth, and BBR's estimate falls. So random loss raises the minimum gain, and of all losses only those of
-//! the probe lower the gain.
+//! the bandwidth, and BBR's estimate falls. So random loss raises the minimum gain.
 //!
 //! bpf/cc/bbr_tuned/auto_gain.h implements the same arithmetic for the kernel.
 
@@ -207,8 +206,7 @@ mod tests {
         is(gain(0, 10, 0), 1.3);
         is(gain(0, 0, 256), 1.25);
         is(gain(0, 50, 0), 1.0625);
-        // On a path that loses 15 % at random, 1.25 x 0.85 is about 1.06; a gain below 1 / 0.85 would lower the
-        // bandwidth.
+        // On a path that loses 15 % at random, the minimum gain is about 1.0625 / 0.85.
         is(gain(15, 50, 0), 1.25);
         is(gain(15, 0, 0), 1.5);
         is(gain(80, 0, 0), 1.9);

@@ -5,8 +5,7 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets};
 
-/// The initial window (RFC 6928). Takes the place of `gain` times the BDP before the first RTT sample. Before the pipe
-/// is full, cwnd grows at least until this number of packets is delivered.
+/// The initial window (RFC 6928). Used in place of the BDP before the first RTT sample.
 pub(super) const INITIAL_CWND: Packets = Packets(10);
 
 /// Below this pacing rate the minimum burst is one packet; otherwise it is two.
@@ -15,7 +14,6 @@ const SLOW_PACING_BPS: u64 = 1_200_000;
 /// Maximum burst: the payload of a 64 KiB packet of segmentation offload.
 const MAX_BURST: Bytes = Bytes(65_215);
 
-/// Maximum burst in packets.
 const MAX_BURST_PACKETS: u64 = 127;
 
 impl Bbr {
@@ -27,7 +25,7 @@ impl Bbr {
 
     /// Returns `target` plus headroom for three bursts: one may wait in the host's queue, one may be in flight and one
     /// may be held back by a receiver's offload. The result is rounded up to an even number, for delayed ACKs. Two
-    /// packets are added when probing, so that a BDP below 8 packets can be probed at all.
+    /// packets are added when probing, so that a small BDP can be probed at all.
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
         let even = with_bursts.saturating_add(with_bursts % 2);
@@ -49,7 +47,6 @@ impl Bbr {
     }
 }
 
-/// Returns the minimum number of packets in a burst.
 pub(super) fn min_burst(window: &Window) -> Packets {
     Packets(if window.pacing_rate.0 < SLOW_PACING_BPS { 1 } else { 2 })
 }

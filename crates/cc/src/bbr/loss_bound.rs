@@ -1,10 +1,9 @@
 //! Bounds the packets in flight after losses.
 //!
-//! Linux's BBR responds to losses only by recovery and the policer detection. With `loss_threshold` below 1, a round
-//! trip that loses a larger share of its packets bounds cwnd to `loss_beta` times the maximum number of packets that
-//! were in flight, or times the previous bound if that is less. A probe raises the bound by a quarter of the
-//! acknowledged packets; other phases leave headroom below it. The round trip after a reduction does not count: its
-//! lost packets were sent before.
+//! A round trip that loses more than the share `loss_threshold` of its packets bounds cwnd to `loss_beta` times the
+//! maximum number of packets that were in flight, or times the previous bound if that is less. A probe raises the
+//! bound; other phases leave headroom below it. The round trip after a reduction does not count: its lost packets were
+//! sent before.
 
 use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
 use crate::{Ack, Conn};
@@ -19,15 +18,13 @@ const GROWTH: u64 = (1 << BOUND_SHIFT) / 4;
 /// Maximum of the bound, in packets.
 const MAX_BOUND: u64 = 1 << 32;
 
-/// The bound of packets in flight.
 #[derive(Debug)]
 pub(super) struct LossBound {
     response: LossResponse,
-    /// The bound in units of 2^-8 packets; `None` before the first round trip whose losses exceed the threshold.
+    /// The bound in units of 2^-8 packets; `None` before a round trip's losses first exceed the threshold.
     bound: Option<u64>,
     /// Maximum number of packets in flight during the round.
     peak: Packets,
-    /// `lost` at the start of the round.
     start_lost: Packets,
     start_delivered: Packets,
     /// Whether the round still includes losses of packets sent before the reduction.
@@ -75,7 +72,7 @@ impl LossBound {
         Packets((bound * share) >> 8 >> BOUND_SHIFT).max(MIN_CWND)
     }
 
-    /// Returns the bound in packets; `None` before the first round trip whose losses exceed the threshold.
+    /// Returns the bound in packets, if there is one.
     pub fn packets(&self) -> Option<Packets> {
         self.bound.map(|bound| Packets(bound >> BOUND_SHIFT))
     }

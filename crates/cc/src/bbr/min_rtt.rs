@@ -4,12 +4,11 @@ use crate::Conn;
 use crate::jiffies::Jiffies;
 use thalweg_units::Span;
 
-/// The smallest round-trip time, and the progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     /// The minimum in whole microseconds; `None` before the first sample.
     pub rtt: Option<Span>,
-    /// Time of the sample, or of its latest confirmation by ProbeRTT or by a CPU rule.
+    /// Time of the sample, or of its latest confirmation.
     pub(super) seen_at: Jiffies,
     /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub(super) done_at: Option<Jiffies>,
@@ -32,7 +31,6 @@ impl MinRtt {
     }
 }
 
-/// Rounds `span` down to whole microseconds.
 pub(super) fn whole_micros(span: Span) -> Span {
     Span::from_micros(span.as_micros())
 }

@@ -2,8 +2,7 @@
 //!
 //! The delivery rate is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path. The
 //! maximum of the former and the minimum of the latter, measured at different times, yield the bandwidth-delay product
-//! (BDP): the data that fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in flight,
-//! at most two.
+//! (BDP): the data that fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in flight.
 //!
 //! ```text
 //!             |
@@ -23,51 +22,30 @@
 //!                          for 200 ms
 //! ```
 //!
-//! | file | contents |
-//! | --- | --- |
-//! | `round` | counting of round trips |
-//! | `startup` | detection of a full pipe |
-//! | `probe_bw` | cycle of pacing gains |
-//! | `probe_rtt` | measurement of the round-trip time without queues |
-//! | `policer` | detection of a policer |
-//! | `inflight` | target for the data in flight |
-//! | `loss_bound` | bound on the data in flight after losses |
-//! | `auto_gain` | probing gain as a function of losses and queueing (`bbr_auto`) |
-//! | `window` | cwnd |
-//! | `settings` | parameters, with Linux's values as defaults |
-//! | `wrapped` | interface for an algorithm that wraps BBR |
-//! | `crate::aggregation` | estimate of ACK aggregation |
-//! | `crate::pacing` | pacing rate |
-//! | `crate::fixed_point` | fixed-point arithmetic |
-//!
 //! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14
 //! (2016); draft-cardwell-iccrg-bbr-congestion-control-00 (2017); behaviour of Linux 6.x (`tcp_bbr`).
 //!
-//! Deviations from the draft, all of them Linux's: pacing 1 % below the bandwidth, detection of policers, headroom in
-//! cwnd for ACK aggregation, prediction of the data in flight at the next departure, and integer arithmetic.
+//! Linux's deviations from the draft: pacing 1 % below the bandwidth, detection of policers, headroom in cwnd for ACK
+//! aggregation, prediction of the data in flight at the next departure, and integer arithmetic.
 //!
 //! Deviations from Linux:
-//! - Arithmetic does not wrap. Linux's does in the comparison of a policer's rates above 11 Gbit/s, and for bandwidths
-//!   above 3 Tbit/s.
-//! - A measured bandwidth is at least a packet per 17 s (0.7 kbit/s). Linux rounds to 0 there, and sends unpaced.
-//! - A random phase is drawn with a bias of less than 2^-29.
-//! - There is no administrator's limit to cwnd or the pacing rate.
+//! - Arithmetic does not wrap at high rates.
+//! - A measured bandwidth is at least a packet per 17 s. Linux rounds to 0 there, and sends unpaced.
+//! - A random phase is drawn with a small bias.
+//! - cwnd and the pacing rate have no limit that an administrator sets.
 //!
-//! Two consequences of Linux's behaviour, observed in measurements:
-//! - If ProbeRTT coincides with an outage after which only a part of the data in flight arrives, and late, recovery
-//!   takes one to two times as long as the outage lasted. The late ACKs raise the smoothed round-trip time to the
-//!   length of the outage. More than the 4 packets that cwnd allows count as in flight, so nothing is sent. The losses
-//!   are detected by the tail loss probe, two smoothed round-trip times later.
+//! Two consequences of Linux's behaviour:
+//! - If ProbeRTT coincides with an outage, the late ACKs raise the smoothed round-trip time to about the length of the
+//!   outage. More packets count as in flight than cwnd allows, so nothing is sent until the tail loss probe, two
+//!   smoothed round-trip times later.
 //! - The policer detection treats two rates within 4 kbit/s as equal at any speed. An overload that delivers almost
-//!   nothing in two intervals is mistaken for a policer, and limits BBR to a few kbit/s for 48 rounds, which are long
-//!   at that rate.
+//!   nothing in two intervals is mistaken for a policer, and limits BBR to that rate for 48 rounds.
 //!
-//! Parameters: see `settings`. With the defaults, BBR behaves as in Linux, apart from these deviations.
+//! Parameters: see `settings`.
 //!
-//! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `bw_bps` (payload, the policer's if in use),
-//! `min_rtt_us` (0 before the first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far),
-//! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest ACK aggregation), and
-//! `inflight_bound_packets` (once losses bound cwnd, which they do only with `loss_threshold` below 1).
+//! Reported, among other values: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `bw_bps` (payload; the policer's
+//! rate if in use), `min_rtt_us` (0 before the first sample), `lt_bw_in_use` (whether the policer's rate is used), and
+//! `inflight_bound_packets` (once losses bound cwnd).
 
 mod auto_gain;
 mod inflight;
@@ -99,7 +77,6 @@ use state::Mode;
 use thalweg_units::Packets;
 
 impl Bbr {
-    /// Updates rounds, policer, bandwidth and ACK aggregation from a sample of the delivery rate.
     fn update_bandwidth(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
         self.round.is_start = false;
         let Some(sample) = ack.rate else { return };
@@ -111,7 +88,7 @@ impl Bbr {
         }
         self.look_for_policer(conn, ack.lost > Packets::ZERO, sample.is_app_limited, rng);
         let bw = Bandwidth::of(sample.delivered, interval);
-        // An application-limited sample may be lower than the bandwidth, but never higher.
+        // An application-limited sample may be lower than the bandwidth, but not higher.
         if !sample.is_app_limited || bw >= self.max_bw.max() {
             self.max_bw.update(self.max_bw_clock.ticks, bw);
         }
@@ -141,7 +118,6 @@ impl Bbr {
         }
     }
 
-    /// Advances the cycle of ProbeBW when the phase is complete.
     fn update_cycle(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
         if self.mode == Mode::ProbeBw && self.is_phase_over(conn, ack, window) {
             self.cycle.advance(conn.delivered_at, rng);
@@ -150,7 +126,7 @@ impl Bbr {
 
     fn is_phase_over(&self, conn: &Conn, ack: &Ack, window: &Window) -> bool {
         let is_full_length = self.cycle.is_full_length(conn.delivered_at, self.min_rtt.rtt);
-        // The gain in force, which is 1 while a policer's rate is used.
+        // 1 while a policer's rate is used.
         let gain = self.pacing_gain;
         if gain == Gain::UNIT || self.cycle.is_cruising_at(gain) {
             return is_full_length;
@@ -248,7 +224,7 @@ impl Controller for Bbr {
         }
         self.recovery.prior_state = CaState::Loss;
         self.full_pipe.forget_baseline();
-        // A timeout lasts at least a round trip.
+        // A timeout counts as a round, since it lasts at least a round trip.
         self.round.is_start = true;
         self.look_for_policer(conn, true, false, rng);
     }
@@ -297,7 +273,6 @@ impl Controller for Bbr {
         take("round", self.round.count as f64);
         take("lt_bw_in_use", truth(self.policer.bandwidth().is_some()));
         take("extra_acked_packets", self.aggregation.largest().0 as f64);
-        // Reported only once losses have bounded cwnd.
         if let Some(bound) = self.loss_bound.packets() {
             take("inflight_bound_packets", bound.0 as f64);
         }

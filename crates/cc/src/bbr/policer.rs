@@ -1,9 +1,9 @@
 //! Detects a policer that limits the rate.
 //!
 //! A token-bucket policer lets a burst pass and then drops the packets that exceed its rate. BBR would lose packets at
-//! each probe. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose at least about one
-//! packet per five delivered, and their rates differ by at most an eighth or 4 kbit/s, the mean of both rates counts as
-//! the policer's: BBR sends at it for 48 rounds of ProbeBW without probing ("long-term bandwidth").
+//! each probe. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about one packet per
+//! five delivered or more, and their rates are about equal, the mean of both rates counts as the policer's: BBR sends
+//! at it for 48 rounds of ProbeBW without probing ("long-term bandwidth").
 //!
 //! ```text
 //!            loss            loss, 4 rounds on, 1/5 lost        the same again, same rate
@@ -23,7 +23,7 @@ const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 /// 256 times the minimum ratio of lost to delivered packets in a policed interval: 19.5 %.
 const LOSS_256THS: u64 = 50;
 
-/// Rates that differ by at most this count as equal at any speed: 4 kbit/s of payload.
+/// Rates that differ by at most this count as equal: 4 kbit/s of payload.
 const SAME_RATE_BPS: u64 = 4_000;
 
 /// Rounds of ProbeBW for which the policer's rate is kept.
@@ -32,18 +32,14 @@ const HOLD_ROUNDS: u32 = 48;
 /// Maximum interval: 2^32 microseconds.
 const MAX_INTERVAL_MS: u64 = 4_294_967;
 
-/// Result of an update of the policer detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// Nothing changed.
     Nothing,
-    /// A policer was found: its rate is used from now on.
     Found,
-    /// The period for which the policer's rate is used has ended.
+    /// The policer's rate has been used for [`HOLD_ROUNDS`].
     HeldLongEnough,
 }
 
-/// The policer detection.
 #[derive(Debug, Default)]
 pub(super) struct Policer {
     /// Whether to use `bw` in place of the maximum.
@@ -60,7 +56,6 @@ pub(super) struct Policer {
     start_lost: Packets,
 }
 
-/// Inputs of the policer detection from an ACK or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Whether packets were deemed lost.
@@ -79,7 +74,7 @@ impl Policer {
         self.is_in_use.then_some(self.bw)
     }
 
-    /// Resets the detection; an interval begins with the next loss.
+    /// Resets the detection.
     pub fn reset(&mut self, conn: &Conn) {
         *self = Policer::default();
         self.begin_interval(conn);

@@ -18,7 +18,7 @@ use crate::fixed_point::Gain;
 use rand_core::Rng;
 use thalweg_units::{Span, Time};
 
-/// Window of Linux's bandwidth filter in rounds: a cycle of 8 phases and 2 more.
+/// Window of Linux's bandwidth filter in rounds: a cycle of 8 phases, and 2 more.
 pub(super) const BANDWIDTH_ROUNDS: u64 = 10;
 
 /// The probing phase, the draining phase, and the first cruising phase.
@@ -47,8 +47,7 @@ pub(super) struct Probing {
 }
 
 impl Probing {
-    /// Returns `value` with jitter: uniform from `value` less its share to `value` plus its share. Without jitter, no
-    /// random number is drawn.
+    /// Returns `value` with jitter: uniform from `value` less its share to `value` plus its share.
     fn jittered(&self, value: u64, rng: &mut dyn Rng) -> u64 {
         if self.jitter == Gain::ZERO {
             return value;
@@ -67,7 +66,6 @@ fn below(limit: u64, rng: &mut dyn Rng) -> u64 {
     (u64::from(rng.next_u32()) * limit) >> 32
 }
 
-/// The cycle of pacing gains.
 #[derive(Debug)]
 pub(super) struct Cycle {
     probing: Probing,
@@ -98,8 +96,7 @@ impl Cycle {
         }
     }
 
-    /// Sets the gain of the probing phase. The drain's gain follows it if it was configured as 2 minus the probing
-    /// gain.
+    /// Sets the gain of the probing phase. The drain's gain follows it if it was 2 minus the probing gain.
     pub fn set_probe_gain(&mut self, gain: Gain) {
         if self.does_drain_follow {
             self.probing.drain = gain.complement();
@@ -124,7 +121,7 @@ impl Cycle {
     }
 
     /// Starts the cycle at a random phase other than the draining one. With [`Clock::Time`] it starts in the cruising
-    /// phase, and the next probe is due after a random part of the interval between probes.
+    /// phase, and the next probe is due after a random part of the interval.
     pub fn enter(&mut self, now: Time, rng: &mut dyn Rng) {
         self.phases = phases(self.probing.clock);
         if let Clock::Time(interval) = self.probing.clock {
@@ -170,8 +167,8 @@ fn phases(clock: Clock) -> u64 {
     }
 }
 
-/// The clock of the bandwidth's maximum filter, whose window is 10 ticks. In Linux it ticks once a round. If probes are
-/// further apart it ticks less often, so that the window includes a probe.
+/// The clock of the bandwidth's maximum filter. In Linux it ticks once a round. If probes are further apart it ticks
+/// less often, so that the window includes a probe.
 #[derive(Debug)]
 pub(super) struct BandwidthClock {
     /// Ticks so far.

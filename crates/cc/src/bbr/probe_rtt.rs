@@ -1,9 +1,7 @@
 //! ProbeRTT: measures the round-trip time without queues.
 //!
-//! The estimate is the minimum of the last 10 s. If no sample has been lower for that long, ProbeRTT lowers cwnd to 4
-//! packets for at least 200 ms and one round, so that the queue drains and the round-trip time without a queue can be
-//! measured. The two times and the number of packets are configurable. Flows that share a bottleneck synchronize their
-//! ProbeRTT phases.
+//! If no sample has been lower than the estimate for 10 s, ProbeRTT lowers cwnd to 4 packets for at least 200 ms and
+//! one round (Linux's values), so that the queue drains and the round-trip time without a queue can be measured.
 
 use super::min_rtt::whole_micros;
 use super::state::{Bbr, Mode};

@@ -3,7 +3,6 @@
 use crate::CaState;
 use thalweg_units::Packets;
 
-/// State of cwnd during loss recovery.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The state of recovery at the latest ACK that delivered packets, or `Loss` after a timeout since then.
@@ -14,7 +13,6 @@ pub(super) struct Recovery {
     pub prior_cwnd: Packets,
 }
 
-/// Whether loss recovery is in progress.
 pub(super) fn is_recovering(state: CaState) -> bool {
     matches!(state, CaState::Recovery | CaState::Loss)
 }

@@ -1,12 +1,11 @@
 //! Counts round trips.
 //!
 //! Rounds are counted in packets, not in time: a round ends when a packet is acknowledged that was sent after the
-//! previous round had ended. So a round lasts one round trip, including queueing.
+//! previous round had ended.
 
 use crate::{Conn, RateSample};
 use thalweg_units::Packets;
 
-/// The count of round trips.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Rounds so far.

@@ -1,21 +1,19 @@
 //! Parameters of BBR, and Linux's values.
 //!
-//! With the default parameters, BBR is bit-for-bit identical to Linux's, except for the deviations that the module
-//! `bbr` lists. Gains are stored in Linux's 256ths.
+//! The defaults are Linux's. Gains are stored in Linux's 256ths.
 
 use super::probe_bw::{Clock, Probing};
 use crate::Param;
 use crate::fixed_point::Gain;
 use thalweg_units::{Packets, Span};
 
-/// Minimum of cwnd, except after losses and with a lower `probe_rtt_cwnd`: enough to trigger ACKs from a receiver that
-/// delays them.
+/// Minimum of cwnd, except after losses and in ProbeRTT: enough to trigger ACKs from a receiver that delays them.
 pub(super) const MIN_CWND: Packets = Packets(4);
 
 /// The loss threshold is in units of 1 / 2^THRESHOLD_SHIFT.
 pub(super) const THRESHOLD_SHIFT: u32 = 16;
 
-/// Minimum pacing gain of a phase: below it, a slow path would wait for seconds before it sends the next packet.
+/// Minimum pacing gain of draining: below it, a slow path would wait too long before it sends the next packet.
 const MIN_GAIN: f64 = 0.1;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -140,7 +138,6 @@ pub(crate) struct Settings {
     pub(super) is_policer_detected: bool,
 }
 
-/// The response to losses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossResponse {
     /// Share of lost packets above which a round trip sets the bound, in units of 2^-16.
@@ -151,7 +148,6 @@ pub(super) struct LossResponse {
     pub headroom: Gain,
 }
 
-/// Timing and window of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
     /// Time for which a minimum of the round-trip time is valid.
@@ -205,7 +201,6 @@ pub struct Word {
 /// Number of units in a gain or share of 1.
 pub(super) const GAIN: u32 = 256;
 
-/// Creates a word. The ranges of all parameters fit in 32 bits.
 pub(super) fn word(param: &'static str, value: u64, scale: u32) -> Word {
     Word { param, value: u32::try_from(value).expect("the ranges of parameters keep to 32 bits"), scale }
 }

@@ -1,15 +1,14 @@
 //! Detects whether the pipe is full.
 //!
 //! Startup increases its rate while the bandwidth grows by a quarter per round. After three rounds without that growth,
-//! the pipe counts as full: one round for the queue to fill, and two more in case the growth of the receive window,
-//! another flow or a burst of ACKs hid the bandwidth. Application-limited rounds do not count.
+//! the pipe counts as full: the growth of the receive window or other traffic may hide bandwidth for a round or two.
+//! Application-limited rounds do not count.
 
 use crate::fixed_point::{Bandwidth, Gain};
 
 /// Rounds without growth after which the pipe counts as full.
 const ROUNDS: u32 = 3;
 
-/// Detects when the bandwidth stops growing.
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
     /// Whether the pipe has been full. Stays set for the rest of the connection.

@@ -14,7 +14,6 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
 use crate::pacing::Pacing;
 
-/// BBR's mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]

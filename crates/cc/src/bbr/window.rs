@@ -1,10 +1,9 @@
 //! The congestion window.
 //!
 //! cwnd grows by the number of acknowledged packets towards its target, cwnd_gain times the BDP, with headroom for
-//! bursts and for aggregated ACKs, and falls by the number of lost ones. Once the pipe is full, the target is also its
-//! upper bound. In the first round of recovery cwnd is at least the packets in flight plus those just delivered, so
-//! that one packet is sent per delivered packet (packet conservation). Then cwnd grows again, and after recovery its
-//! earlier value is restored, unless losses are configured to bound cwnd.
+//! bursts and for aggregated ACKs. Once the pipe is full, the target is also its upper bound. In the first round of
+//! recovery one packet is sent per delivered packet (packet conservation). After recovery, the earlier value of cwnd is
+//! restored.
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;
@@ -22,7 +21,6 @@ impl Bbr {
         self.recovery.prior_cwnd = kept.max(window.cwnd);
     }
 
-    /// Sets cwnd after an ACK.
     pub(super) fn set_cwnd(&mut self, conn: &Conn, ack: &Ack, bw: Bandwidth, gain: Gain, window: &mut Window) {
         if ack.acked > Packets::ZERO {
             let cwnd = self.through_recovery(conn, ack, window.cwnd);

@@ -11,11 +11,10 @@ impl Wrapped for Bbr {
     const STARTUP_GAIN: u32 = Gain::STARTUP.raw() as u32;
     const EXPECTED_PERCENT: u64 = 100;
     // A sender that stalls for a share s of the time delivers 1 - s of its pacing rate. A probe at 1.25 times the
-    // bandwidth, every eight rounds, still reaches the bandwidth if s is at most 1 - 1/1.25, a fifth.
+    // bandwidth still reaches the bandwidth if s is at most 1 - 1/1.25, a fifth.
     const MISSED_RATIO: u64 = 5;
     // Linux shortens the wait after a late burst by the delay, up to half of the burst's own length
-    // (tcp_update_skb_after_send()). A burst is the data of 2^-10 s, so delays of up to about 500 us are compensated;
-    // BBR's probing compensates for the rest.
+    // (tcp_update_skb_after_send()). A burst is the data of 2^-10 s, so delays of up to about 500 us are compensated.
     const MISSED_US: u64 = 500;
 
     fn model(&self) -> Model {

@@ -12,7 +12,7 @@ impl Bbr3 {
         if !sample.is_observation() {
             return;
         }
-        // An application-limited sample may be lower than the bandwidth, but never higher (5.5.4).
+        // An application-limited sample may be lower than the bandwidth, but not higher (5.5.4).
         if !sample.is_app_limited || sample.bw >= self.max_bw.max() {
             self.max_bw.update(sample.bw);
         }
@@ -42,12 +42,11 @@ impl Bbr3 {
         lost.0 > 0 && inflight_at_send.0 > 0 && lost.0 > (inflight_at_send.0 * LOSS_THRESHOLD) >> 8
     }
 
-    /// Whether the sample shows too many packets in flight, from losses or from ECN marks.
+    /// Whether the sample shows too many packets in flight.
     pub(super) fn is_sample_too_high(&self, sample: &Sample) -> bool {
         Bbr3::is_loss_too_high(sample.lost, sample.inflight_at_send) || self.are_marks_too_many(sample)
     }
 
-    /// Whether the state machine is in ProbeBW.
     pub(super) fn is_in_probe_bw(&self) -> bool {
         self.mode == Mode::ProbeBw
     }

@@ -2,7 +2,6 @@
 
 use thalweg_units::{Packets, Span, Time};
 
-/// A phase of ProbeBW.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     #[default]
@@ -12,7 +11,6 @@ pub(super) enum Phase {
     Refill,
 }
 
-/// The cycle of phases.
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
     pub phase: Phase,

@@ -2,8 +2,8 @@
 //!
 //! Linux responds to marks on routes that are configured to mark at a shallow threshold, for connections with a minimum
 //! round-trip time of up to 5 ms. Each round with marks outside of a probe reduces the bound of the packets in flight
-//! by a third of the smoothed fraction of marked packets. If half of the packets are marked, Startup ends after two
-//! rounds; if more are, a probe ends immediately. The draft does not cover ECN (3.7).
+//! by a third of the smoothed fraction of marked packets. If at least half of the packets are marked in two consecutive
+//! rounds, Startup ends; if more than half are, a probe ends. The draft does not cover ECN (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;
@@ -26,8 +26,8 @@ const REPROBE: u64 = UNIT / 2;
 const STARTUP_ROUNDS: u32 = 2;
 
 impl Bbr3 {
-    /// Updates the fraction of marked packets at the start of a round. Ends Startup after two consecutive rounds with
-    /// too many marks.
+    /// Updates the fraction of marked packets at the start of a round. Ends Startup after consecutive rounds with too
+    /// many marks.
     pub(super) fn update_mark_fraction(&mut self, conn: &Conn, window: &Window) {
         if !self.ecn.is_low {
             return;

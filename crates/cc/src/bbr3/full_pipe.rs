@@ -2,7 +2,6 @@
 
 use crate::fixed_point::Bandwidth;
 
-/// Detects when the bandwidth stops growing.
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
     /// Whether the pipe has ever been full.

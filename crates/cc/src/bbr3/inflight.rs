@@ -13,7 +13,6 @@ const MAX_BURST: Bytes = Bytes(65_215);
 const BURST_BY_RTT: u64 = 1 << 16;
 const RTT_SHIFT: u32 = 9;
 
-/// Minimum number of packets in a burst.
 const MIN_BURST: u64 = 2;
 
 impl Bbr3 {

@@ -1,8 +1,8 @@
 //! The long-term bound of packets in flight (5.3.3.9, 5.5.10.2).
 //!
 //! A probe that loses more than 2 % sets the bound to the number of packets in flight when the loss exceeded that
-//! threshold, and to at least 70 % of the BDP. Later probes raise it: by one packet in the first round, then by 2, 4,
-//! 8. In every phase, a larger number of packets in flight without excessive loss raises it too.
+//! threshold, and to at least 70 % of the BDP or of cwnd, whichever is lower. Later probes raise it with a slope that
+//! doubles each round. A larger number of packets in flight without excessive loss raises it in every phase.
 
 use super::bounds::{BETA, LOSS_THRESHOLD};
 use super::cycle::{AckPhase, Phase};
@@ -60,7 +60,7 @@ impl Bbr3 {
         false
     }
 
-    /// Handles a segment that was deemed lost: checks whether the loss rate is too high (HandleLostPacket).
+    /// Checks whether the loss rate of a segment that was deemed lost is too high (HandleLostPacket).
     pub(super) fn judge_lost_segment(
         &mut self,
         conn: &Conn,
@@ -132,7 +132,7 @@ impl Bbr3 {
         self.cycle.acked_per_increment = Some(Packets((window.cwnd.0 / growth).max(1)));
     }
 
-    /// Returns the bound less the headroom for other flows (InflightWithHeadroom); `None` if there is no bound.
+    /// Returns the bound less the headroom for other flows (InflightWithHeadroom); `None` without a bound.
     pub(super) fn long_term_with_headroom(&self) -> Option<Packets> {
         let bound = self.long_term?;
         let headroom = Packets(((bound.0 * HEADROOM) >> 8).max(1));

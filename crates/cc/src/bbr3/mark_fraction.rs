@@ -2,12 +2,11 @@
 
 use thalweg_units::Packets;
 
-/// State of the response to ECN marks.
 #[derive(Debug)]
 pub(super) struct MarkFraction {
     /// Whether the marks come from a queue with a shallow threshold.
     pub is_low: bool,
-    /// Whether BBR responds to marks.
+    /// Whether BBR responds to marks: the minimum round-trip time has been short enough.
     pub is_eligible: bool,
     /// The smoothed fraction, in 256ths.
     pub fraction: u64,

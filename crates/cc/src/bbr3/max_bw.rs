@@ -1,7 +1,6 @@
 //! The maximum bandwidth of the last two probes (5.5.2 to 5.5.6).
 //!
-//! This is the maximum of all samples since the end of the second-to-last probe. The window advances one round after a
-//! probe has ended, when its samples have arrived, unless the sender is application-limited.
+//! The window advances one round after a probe has ended, when its samples have arrived.
 
 use crate::fixed_point::Bandwidth;
 

@@ -11,7 +11,6 @@ const WINDOW_SECONDS: u64 = 10;
 /// Time without a smaller round-trip time after which ProbeRTT begins (2.16.2, ProbeRTTInterval).
 const INTERVAL_SECONDS: u64 = 5;
 
-/// The smallest round-trip time, and the progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     /// The minimum of the last 10 s, in whole microseconds; `None` before the first sample.

@@ -4,7 +4,7 @@
 //! The long-term model describes the capacity of the path: the highest bandwidth of the last two probes, the smallest
 //! round-trip time, and the number of packets in flight at which a probe caused too much loss. The short-term model
 //! describes its current state: after a loss outside of a probe, the bounds of the rate and of the packets in flight
-//! fall by 30 % per round trip, but not below what was delivered. The next probe resets the short-term model.
+//! fall by 30 % per round trip, but not below what was delivered. The next probe resets it.
 //!
 //! ```text
 //!             |
@@ -24,42 +24,17 @@
 //!   +------ PROBE_RTT <-------+    every 5 s without a smaller round-trip time: half a BDP for 200 ms
 //! ```
 //!
-//! | file | contents |
-//! | --- | --- |
-//! | `round` | counting of round trips |
-//! | `max_bw` | highest bandwidth of the last two probes |
-//! | `signals`, `congestion` | delivery and losses of the latest round, and the response to them |
-//! | `startup`, `full_pipe` | detection of a full pipe, and Drain |
-//! | `probe_bw`, `cycle` | phases of ProbeBW |
-//! | `long_term` | packets that can be in flight without excessive loss |
-//! | `short_term`, `bounds` | bounds on rate and packets in flight after losses outside of a probe |
-//! | `probe_rtt`, `min_rtt` | measurement of the round-trip time without queues |
-//! | `ecn`, `mark_fraction` | response to ECN marks with a shallow threshold |
-//! | `inflight` | target for the data in flight |
-//! | `window`, `recovery` | cwnd, and its value before a loss |
-//! | `wrapped` | interface for a CPU rule that wraps BBR |
-//! | `sample` | rate sample of an ACK |
-//! | `variant` | differences between the draft and Linux |
-//! | `crate::aggregation` | estimate of ACK aggregation |
-//! | `crate::pacing` | pacing rate |
-//! | `crate::fixed_point` | fixed-point arithmetic |
-//!
 //! Sources: draft-ietf-ccwg-bbr-06 (6 July 2026), whose sections are given in parentheses; behaviour of the kernel that
-//! Google publishes with BBRv3 (its branch `v3`; the same on Linux 6.12 with the patch that distributions use).
+//! Google publishes with BBRv3 (its branch `v3`).
 //!
 //! Deviations from that kernel:
 //! - Arithmetic does not wrap.
-//! - A burst is sized by the connection's own rule ([`min_burst`](crate::Controller::min_burst)); the two differ only
-//!   where the smallest round-trip time of the last 10 s is below 8 ms and above that of the last 5 minutes.
+//! - A burst is sized by the connection's own rule ([`min_burst`](crate::Controller::min_burst)).
 //! - Flows are not rehashed onto other paths (PLB).
 //!
-//! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, which Linux
-//! assumes if the route has the feature `ecn_low`), `cpu_rule` (a rule for senders that share a CPU: see `bbr_cpu`).
-//!
-//! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3
-//! Refill), `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the
-//! first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far), `inflight_longterm_packets` and
-//! `inflight_shortterm_packets` (0: no bound), `extra_acked_packets` (the largest ACK aggregation).
+//! Reported, among other values: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down,
+//! 2 Cruise, 3 Refill), `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0
+//! before the first), `inflight_longterm_packets` and `inflight_shortterm_packets` (0: no bound).
 
 mod bounds;
 mod congestion;
@@ -132,9 +107,8 @@ impl Bbr3 {
         self.update_min_rtt(conn, sample, window, rng);
     }
 
-    /// Implements Linux's shortcut: if the sender is application-limited and there is no sign of congestion, only the
-    /// passage of time can change the state. Returns whether the model is up to date, and whether rate and cwnd are
-    /// too.
+    /// Implements Linux's shortcut: if the sender is application-limited without congestion, only the passage of time
+    /// can change the state. Returns whether the model is up to date, and whether rate and cwnd are too.
     fn update_by_time_only(
         &mut self,
         conn: &Conn,

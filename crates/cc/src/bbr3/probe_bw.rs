@@ -30,7 +30,6 @@ const RANDOM_WAIT_US: u64 = 1_000_000;
 /// A probe starts a random number of rounds early, from 0 to this minus 1.
 const RANDOM_ROUNDS: u64 = 2;
 
-/// Returns a random number below `limit`.
 fn below(limit: u64, rng: &mut dyn Rng) -> u64 {
     (u64::from(rng.next_u32()) * limit) >> 32
 }

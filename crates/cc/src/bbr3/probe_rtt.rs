@@ -1,8 +1,7 @@
 //! ProbeRTT: measures the round-trip time without queues (5.3.4, 5.5.7).
 //!
-//! The estimate is the minimum of the last 10 s. If no smaller sample has arrived for 5 s, ProbeRTT lowers the data in
-//! flight to half a BDP for at least 200 ms and one round, so that the queue drains and the round-trip time without a
-//! queue can be measured. Flows that share a bottleneck synchronize their ProbeRTT phases.
+//! If no smaller sample has arrived for 5 s, ProbeRTT lowers the data in flight to half a BDP for at least 200 ms and
+//! one round, so that the queue drains and the round-trip time without a queue can be measured.
 
 use super::cycle::AckPhase;
 use super::sample::Sample;

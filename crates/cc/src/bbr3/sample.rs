@@ -4,7 +4,6 @@ use crate::Ack;
 use crate::fixed_point::Bandwidth;
 use thalweg_units::{Packets, Span};
 
-/// An ACK and its rate sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// Bandwidth of the sample; zero if it is not valid.

@@ -2,7 +2,7 @@
 //!
 //! Startup doubles the rate while the bandwidth grows by at least a quarter per round. The pipe is deemed full after
 //! three rounds without such growth, or after a round of recovery in which six ACKs detected losses and more than 2 %
-//! were lost; ECN marks can have the same effect (`ecn`). Phase Up of ProbeBW uses the same detection of growth.
+//! were lost; ECN marks can have the same effect (`ecn`). Phase Up uses the same detection of growth.
 
 use super::sample::Sample;
 use super::state::{Bbr3, Mode};

@@ -29,7 +29,6 @@ pub(super) const CWND_GAIN: Gain = Gain::hundredths(200);
 const UP_GAIN: Gain = Gain::hundredths(125);
 const UP_CWND_GAIN: Gain = Gain::hundredths(225);
 
-/// BBR's mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Startup,
@@ -53,8 +52,7 @@ pub(crate) struct Bbr3 {
     pub(super) cycle: Cycle,
     pub(super) min_rtt: MinRtt,
     pub(super) short_term: ShortTerm,
-    /// Long-term bound of packets in flight; `None` before Startup or a probe has caused too much loss or too many
-    /// marks (2.9.2, inflight_longterm).
+    /// Long-term bound of packets in flight; `None` before too much loss or too many marks (2.9.2, inflight_longterm).
     pub(super) long_term: Option<Packets>,
     pub(super) ecn: MarkFraction,
     pub(super) recovery: Recovery,

@@ -1,9 +1,8 @@
 //! The differences between the draft and Linux.
 //!
-//! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; the other differences are
-//! listed here. Both variants have these features of Linux: the shortcut while the sender is application-limited, a
-//! response to rate samples with too much loss in addition to that to each [`LostSegment`](crate::LostSegment), and
-//! the response to ECN (off by default).
+//! Both variants have these features of Linux: integer arithmetic in packets and 256ths, the shortcut while the sender
+//! is application-limited, a response to rate samples with too much loss in addition to that to each
+//! [`LostSegment`](crate::LostSegment), and the response to ECN (off by default).
 
 use crate::fixed_point::Gain;
 

@@ -1,9 +1,8 @@
 //! The congestion window (5.6.4).
 //!
 //! cwnd grows by the number of acknowledged packets towards its target: cwnd_gain times the BDP, with headroom for
-//! bursts and for aggregated ACKs. Once the pipe is full, the target is also its upper bound; the bounds of the model
-//! always are. Losses lower cwnd only through the latter; a timeout lowers it to the packets in flight plus one, and
-//! its earlier value is restored after recovery.
+//! bursts and for aggregated ACKs. Once the pipe is full, the target is also its upper bound. Losses lower cwnd through
+//! the bounds of the model.
 
 use super::cycle::Phase;
 use super::recovery::Undo;

@@ -9,11 +9,11 @@ use thalweg_units::Span;
 impl Wrapped for Bbr3 {
     const NAME_WITH_RULE: &'static str = "bbr3";
     const STARTUP_GAIN: u32 = STARTUP_GAIN.raw() as u32;
+    // Below the pacing gain of phase Down (0.91 in Linux), so that this phase alone does not trigger the rule.
     const EXPECTED_PERCENT: u64 = 84;
     // BBRv3 probes only every 2 to 3 s, and the capacity lost to a stall between probes is not recovered.
     const MISSED_RATIO: u64 = 20;
-    // For the same reason, the capacity that late bursts miss stays lost. Timers alone are late by tens of
-    // microseconds.
+    // For the same reason, the capacity that late bursts miss stays lost.
     const MISSED_US: u64 = 100;
 
     fn model(&self) -> Model {

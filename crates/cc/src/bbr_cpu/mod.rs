@@ -2,21 +2,10 @@
 //! rule on top.
 //!
 //! On each ACK, BBR runs first, with a rate sample whose interval the rule may have extended. Then the rule evaluates
-//! BBR's result and the events since the previous ACK. It may raise the pacing rate, raise or bound cwnd, end or
-//! prolong Startup, or postpone ProbeRTT. On ACKs and at the start of a transmission, BBR receives its own pacing
-//! rate, not the one that a rule has set.
+//! BBR's result and the events since the previous ACK, and may change the former. On ACKs and at the start of a
+//! transmission, BBR receives its own pacing rate, not the one that a rule has set.
 //!
-//! | file | contents |
-//! | --- | --- |
-//! | `rule` | inputs and outputs of a rule, and its selection |
-//! | `schedule` | rule that catches up with the pacing schedule, as far as the path has capacity |
-//! | `paper` | rule of the paper that describes the problem |
-//!
-//! The same rules in C, for the kernel's BBR and the eBPF program `bbr3`, are in bpf/cc/cpu_rules; tests with
-//! tests/vectors/bbr_cpu.json verify that both agree.
-//!
-//! Parameters: those of BBR, and for version 1 `rule` (0 `paper`, 1 `schedule`), for version 3 `cpu_rule` (1 `paper`, 2
-//! `schedule`).
+//! The same rules in C are in bpf/cc/cpu_rules; tests/vectors/bbr_cpu.json tests both.
 //!
 //! Reported in addition to BBR's values: `boosted_acks` (number of ACKs at which the rate was raised) and, by the rule
 //! `schedule`, `owed_bytes` (bytes by which the sender is behind the pacing schedule), `stall_us` (the longest recent
@@ -79,7 +68,7 @@ impl<B: Wrapped> BbrCpu<B> {
         }
     }
 
-    /// Returns the ACK with the rate sample that BBR is to use.
+    /// Returns the ACK with the corrected rate sample.
     fn corrected(&self, conn: &Conn, ack: &Ack) -> Ack {
         let mut ack = *ack;
         let min_rtt_us = self.bbr.model().min_rtt_us;
@@ -152,7 +141,6 @@ impl<B: Wrapped> BbrCpu<B> {
     }
 }
 
-/// A rule and its per-connection state.
 #[derive(Clone, Debug)]
 enum Rule {
     Paper(Paper),
@@ -168,7 +156,6 @@ impl Rule {
         }
     }
 
-    /// Evaluates the rule for an ACK that BBR has handled.
     fn step(&mut self, input: &Input) -> Output {
         match self {
             Rule::Paper(paper) => paper.step(input),

@@ -1,6 +1,6 @@
 //! The rule of the paper that described the problem: in ProbeBW, paces with the gain of Startup while less than a BDP
 //! is in flight, except while the application limits the rate and until three RTTs after ProbeRTT. For version 3: less
-//! than 84 % of a BDP, and less than the short-term bound.
+//! than a share of the BDP, and less than the short-term bound.
 //!
 //! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
 //! under CPU Contention", arXiv:2601.05665v1.
@@ -10,7 +10,7 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 /// The packets in flight are smoothed; a new value has weight 1/4.
 const SMOOTHING: u64 = 4;
 
-/// Number of smoothed RTTs after ProbeRTT in which BBR intends to have few packets in flight.
+/// Number of smoothed RTTs after ProbeRTT in which few packets in flight are expected.
 const ROUNDS_AFTER_PROBE_RTT: u64 = 3;
 
 /// BBR paces at 99 % of the bandwidth.

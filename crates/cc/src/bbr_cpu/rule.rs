@@ -1,7 +1,4 @@
-//! The inputs and outputs of a rule.
-//!
-//! They equal those in bpf/cc/cpu_rules/rule.h, for the kernel's BBR and the eBPF program `bbr3`; tests with
-//! tests/vectors/bbr_cpu.json verify that both agree.
+//! The inputs and outputs of a rule, as in bpf/cc/cpu_rules/rule.h.
 
 /// BBR's bandwidths are in packets per microsecond, times 2 to this power.
 pub(super) const BW_SHIFT: u32 = 24;
@@ -22,7 +19,7 @@ pub(super) struct Input {
     pub departure_us: u64,
     /// Bytes sent since the start of the connection, including retransmissions.
     pub bytes_sent: u64,
-    /// Bytes sent since the start, including all retransmissions, less the bytes acknowledged cumulatively.
+    /// Bytes sent, including retransmissions, less the bytes acknowledged cumulatively.
     pub inflight_bytes: u64,
     /// Payload of a full-sized segment.
     pub mss: u64,
@@ -79,7 +76,7 @@ pub(super) struct Output {
     pub is_startup_over: bool,
     /// New value of BBR's count of round trips without growth.
     pub full_bw_count: Option<u32>,
-    /// Whether the minimum round-trip time has just been confirmed, so that the time until the next ProbeRTT restarts.
+    /// Whether the minimum round-trip time was confirmed, so that the time until the next ProbeRTT restarts.
     pub is_min_rtt_fresh: bool,
     /// Whether this ACK counts as boosted: the sender was short of CPU.
     pub is_boosted: bool,

@@ -1,9 +1,9 @@
 //! The rule `schedule`: accounts for the data that pacing owes, and for the part of it that the path can take at once.
 //!
 //! Pacing is a schedule: at every moment it determines how much data may have left. A sender that is off CPU falls
-//! behind the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries,
-//! and mistakes that rate for the path's bandwidth. This rule accounts for what pacing owes, and sends it as soon as
-//! the sender is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
+//! behind the schedule, and BBR does not catch up: it delivers less than the path carries, and mistakes that rate for
+//! the path's bandwidth. This rule sends what pacing owes as soon as the sender is on CPU again.
+//! docs/concepts/bbr-cpu.md derives the formulas.
 //!
 //! Amounts of data derived from a time are in byte-microseconds (bytes times 10^6).
 
@@ -19,12 +19,11 @@ const STALL_US: u64 = 1000;
 /// BBR's allowance for aggregated ACKs.
 const FULL_STALL_US: u64 = 50_000;
 
-/// The cost of stalls is averaged over about a second or more: a virtual machine with a dedicated CPU also has stalls,
-/// which occur in bursts.
+/// The cost of stalls is averaged over this time or more, since short bursts of stalls also occur on a dedicated CPU.
 const LATELY_US: u64 = 1 << 20;
 
-/// Added to the time over which the cost of stalls is averaged: the first milliseconds of a connection need much CPU,
-/// and its packets are late even without a stall.
+/// Added to the time over which the cost of stalls is averaged: the first packets of a connection are late even without
+/// a stall.
 const DOUBT_US: u64 = 30_000;
 
 /// Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
@@ -55,17 +54,15 @@ const LOSS_RATIO: u64 = 50;
 const LOSS_EXCESS: u64 = 10;
 
 /// Congestion reduces the window to the first percentage. One round trip later it grows by a quarter of the delivered
-/// packets up to the second percentage, and then by 1/256 of them, slowly, as CUBIC does near the window of the last
-/// congestion.
+/// packets up to the second percentage, and then by 1/256 of them.
 const CAP_KEPT_PERCENT: u64 = 70;
 const CAP_KNOWN_PERCENT: u64 = 90;
 const CAP_SHIFT: u32 = 8;
 const CAP_BACK_SHIFT: u32 = 2;
 
-/// Stalls empty the path. An RTT that exceeds the minimum by at most 1/N confirms that the minimum is still valid.
+/// Stalls empty the path. An RTT that exceeds the minimum by at most 1/N confirms the minimum.
 const MIN_RTT_RATIO: u64 = 8;
 
-/// BBR's smallest window in packets.
 const MIN_CWND: u64 = 4;
 
 /// The state of loss recovery after a timeout.
@@ -146,8 +143,8 @@ impl Schedule {
 
     /// Returns the corrected interval of a rate sample of `delivered` packets in `interval_us`.
     ///
-    /// ACKs that wait for the CPU are handled at the same moment. A sample that begins between them counts the
-    /// remaining ones as delivered in no time. Therefore, no sample may be faster than the ACK rate between stalls.
+    /// ACKs that wait for the CPU are handled at the same moment, so a sample that begins between them is too fast.
+    /// Therefore, samples are limited to the ACK rate between stalls.
     pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         let most = self.bw.max(self.bw_before);
         if most < MIN_BW || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
@@ -184,8 +181,7 @@ impl Schedule {
         output.snd_cwnd = cwnd;
         let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT && (is_kept_full || self.has_room(input));
         let own = input.pacing_rate_bytes_per_s;
-        // A burst is the data of 2^-10 s at the pacing rate, so the next burst includes the debt unless stalls are
-        // long.
+        // The next burst includes the debt, unless stalls are long.
         let rate = if is_boosted {
             let within_us = (self.stall_us / BURST_RATIO).clamp(BURST_US, MAX_BURST_US);
             own.saturating_add(self.owed.unsigned_abs() / within_us).min(input.max_pacing_rate_bytes_per_s)
@@ -319,10 +315,9 @@ impl Schedule {
         true
     }
 
-    /// Returns the corrected count of round trips without growth; `None`: unchanged. Startup ends after three of them.
-    /// The rate is measured from stall to stall, and several round trips can pass between two stalls: only one of these
-    /// is to count. So the count is held at one until every counted round trip had a stall of its own. The effect of a
-    /// higher rate is visible after a round trip and a stall.
+    /// Returns the corrected count of round trips without growth; `None`: unchanged. The rate is measured from stall to
+    /// stall, and several round trips can pass between two stalls: only one of these is to count. So the count is held
+    /// at one until every counted round trip had a stall of its own.
     fn startup_count(&mut self, input: &Input) -> Option<u32> {
         if input.full_bw_count == 0 {
             self.flat_stalls = 0;
@@ -342,9 +337,8 @@ impl Schedule {
         is_held.then_some(1)
     }
 
-    /// Returns the window for a sender with stalls, if it exceeds BBR's. BBR's window covers a round trip and at most
-    /// 100 ms of aggregated ACKs. With stalls it must cover a round trip and a stall: twice that in Startup, to grow,
-    /// and a quarter more in ProbeBW, to probe. It opens as in slow start.
+    /// Returns the window for a sender with stalls, if it exceeds BBR's. With stalls the window must cover a round trip
+    /// and a stall: twice that in Startup, to grow, and a quarter more in ProbeBW, to probe. It opens as in slow start.
     fn opened(&self, input: &Input) -> Option<u64> {
         let needed = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
         let wanted = match input.mode {
@@ -352,13 +346,13 @@ impl Schedule {
             mode::PROBE_BW => needed + needed / 4,
             _ => return None,
         };
-        // BBR may already have increased it by that much.
+        // Relative to cwnd before this ACK, which BBR may already have increased by `acked`.
         let cwnd = wanted.min(input.prior_cwnd + input.acked);
         (self.stall_us > 0 && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
     /// Returns whether less is in flight than the data of a round trip and the last stall at BBR's rate, plus BBR's
-    /// headroom of three bursts. If that much is in flight, the debt results from an overestimated bandwidth.
+    /// headroom of three bursts. If more is in flight, the debt results from an overestimated bandwidth.
     fn has_room(&self, input: &Input) -> bool {
         let rate = input.pacing_rate_bytes_per_s;
         let headroom = 3 * (rate >> 10).max(2 * input.mss);
@@ -383,7 +377,7 @@ impl Schedule {
         (Some(cwnd.min(cap)), is_kept_full)
     }
 
-    /// Reports the observable values of the state to `take`.
+    /// Passes the values that the rule reports to `take`.
     pub fn report(&self, mss: Bytes, take: &mut dyn FnMut(&'static str, f64)) {
         let stall_bw = Bandwidth::from_raw(self.bw.max(self.bw_before));
         take("owed_bytes", self.owed.max(0) as f64 / US_PER_S as f64);

@@ -1,4 +1,4 @@
-//! Verifies that the rules in Rust match the shared vectors. crates/agent tests the rules in C with the same file.
+//! Verifies that the rules match the vectors that the rules in C are tested with.
 
 use super::rule::Input;
 use super::{Paper, Rule, Schedule};

@@ -1,7 +1,7 @@
 //! Cube roots of integers, as Linux rounds them.
 //!
-//! Performs one step of Newton's method from an initial guess that the leading bits select. The result is off by 0.2 %
-//! on average. CUBIC's K has the same error, and every decision depends on K, so the guesses are Linux's.
+//! Performs one step of Newton's method from an initial guess that the leading bits select. Every decision of CUBIC
+//! depends on the rounding of K, so the guesses are Linux's.
 
 /// Initial guesses of the cube root for the numbers 8 to 63, in 64ths. They are slightly high, so that one step
 /// suffices. Source: behaviour of Linux's `tcp_cubic`.
@@ -12,8 +12,7 @@ const GUESS_64THS: [u64; 56] = [
     254, 255, 256, 258, 260, 261, 262, 264,
 ];
 
-/// Returns the cube root of `a`, off by at most 1 %. `a` is at least 2^31; the smallest value that CUBIC passes is 2^40
-/// / 410.
+/// Returns the cube root of `a`, off by at most 1 %. `a` is at least 2^31.
 pub(super) fn cube_root(a: u64) -> u64 {
     assert!(a >= 1 << 31, "the cube root of {a} is too coarse to be of use");
     let bits = u64::from(a.ilog2()) + 1;

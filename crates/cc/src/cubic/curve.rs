@@ -29,7 +29,6 @@ const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 /// While cwnd does not change, a result is reused for 1/N s, in whole ticks.
 const REFRESHES_PER_SECOND: u64 = 32;
 
-/// CUBIC's curve.
 #[derive(Debug, Default)]
 pub(super) struct Curve {
     /// The window at the last congestion, reduced by fast convergence; zero before the first congestion and after a
@@ -59,7 +58,7 @@ struct Epoch {
 
 impl Curve {
     /// Returns the number of acknowledged segments per increment of cwnd, after `acked` more were acknowledged. The
-    /// curve is evaluated one smallest round-trip time (`delay_min`) ahead, since the effect is delayed by that much.
+    /// curve is evaluated one smallest round-trip time (`delay_min`) ahead, since growth takes effect that much later.
     pub fn acks_per_step(&mut self, conn: &Conn, cwnd: Packets, acked: Packets, delay_min: Span) -> Packets {
         let (now, hz, cwnd) = (conn.jiffies, conn.hz, cwnd.0);
         if let Some(epoch) = &mut self.epoch {
@@ -154,8 +153,8 @@ impl Epoch {
         if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) }
     }
 
-    /// Updates Reno's window with the acknowledged segments. If it exceeds cwnd, returns the segments per step with
-    /// which cwnd reaches it in a round trip; otherwise [`u64::MAX`].
+    /// Updates Reno's window. If it exceeds cwnd, returns the segments per step with which cwnd reaches it in a round
+    /// trip; otherwise [`u64::MAX`].
     fn acks_per_step_of_reno(&mut self, cwnd: u64) -> u64 {
         let per_step = cwnd.saturating_mul(RENO_WINDOWS_8THS) / 8;
         if self.acked > per_step {

@@ -5,13 +5,13 @@
 //!
 //! - **ACK train**: closely spaced ACKs have lasted for half of the smallest round-trip time. Segments sent back to
 //!   back are acknowledged over a time that corresponds to the capacity of the pipe.
-//! - **Delay**: the smallest round-trip time of the round's first eight samples is above the smallest ever by an eighth
-//!   (at least 4 ms, at most 16 ms), which indicates that a queue builds.
+//! - **Delay**: the smallest round-trip time of the round's first eight samples is above the smallest so far by an
+//!   eighth (at least 4 ms, at most 16 ms), which indicates that a queue builds.
 //!
-//! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when the first
-//! segment sent after its start is acknowledged; the delay is compared on every ACK after the eighth; the train's
-//! threshold grows by the time for which segmentation offload may hold data back, up to 1 ms, and is doubled if the
-//! connection is paced. This is not HyStart++ (RFC 9406), which Linux does not have.
+//! Deviations from the paper are Linux's (6.14): a round ends when the first segment sent after its start is
+//! acknowledged; the delay is compared on each ACK after the eighth; the train's threshold grows by the time for which
+//! segmentation offload may hold data back, and is doubled if the connection is paced. This is not HyStart++ (RFC
+//! 9406).
 
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Rate, Span, Time};
@@ -19,7 +19,7 @@ use thalweg_units::{Bytes, Rate, Span, Time};
 /// Minimum cwnd of HyStart: with a smaller window a round has too few samples.
 const LOW_WINDOW: u64 = 16;
 
-/// Minimum number of round-trip times before the delay is evaluated.
+/// Minimum number of samples in a round before the delay is evaluated.
 const MIN_SAMPLES: u32 = 8;
 
 /// Limits of the delay increase that ends slow start.
@@ -29,7 +29,7 @@ const MAX_DELAY_INCREASE: Span = Span::from_millis(16);
 /// Maximum gap between ACKs of the same train.
 const TRAIN_GAP: Span = Span::from_millis(2);
 
-/// Four bursts of the largest size that segmentation offload makes (64 KiB less space for headers).
+/// Four bursts of the largest size that segmentation offload builds (64 KiB less space for headers).
 const OFFLOAD: Bytes = Bytes(4 * 65_215);
 
 /// Maximum time that offload adds to the train's threshold.

@@ -12,19 +12,13 @@
 //!             0            K
 //! ```
 //!
-//! | file | contents |
-//! | --- | --- |
-//! | `curve` | growth of cwnd in congestion avoidance |
-//! | `hystart` | end of slow start before losses occur (HyStart) |
-//! | `cube_root` | integer cube root, for K |
-//!
 //! `beta_ecn` is the milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have. Reno's window still
 //! grows by the alpha that belongs to 0.7.
 //!
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); behaviour of Linux 6.x (`tcp_cubic`).
 //!
-//! Deviations from RFC 9438, all of them Linux's:
-//! - beta is 717/1024 and C is 410/1024, in integers; K is computed with a cube root that is off by 0.2 % on average.
+//! Linux's deviations from RFC 9438:
+//! - beta is 717/1024 and C is 410/1024, in integers; the cube root for K is inexact.
 //! - Growth is limited to one segment per two acknowledged ones, instead of a target of at most 1.5 cwnd per round
 //!   trip; the effect is the same.
 //! - Reno's window always grows by alpha = 8/15, and not by 1 above W_max.
@@ -33,8 +27,7 @@
 //! - A timeout resets W_max and the smallest round-trip time.
 //! - Slow start is ended by HyStart, not by HyStart++.
 //!
-//! Deviations from Linux:
-//! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
+//! Deviation from Linux: 64-bit arithmetic saturates where Linux's wraps.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `k_s` (K; 0 outside an epoch of the
 //! curve), `reno_cwnd_packets` (Reno's window; 0 outside an epoch), `delay_min_us` (smallest round-trip

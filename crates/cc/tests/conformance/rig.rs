@@ -1,12 +1,11 @@
 //! A connection without a path: the caller decides which packets are sent, acknowledged and lost; the accounting and
-//! the order of events are those of Linux. The window is checked after every event.
+//! the order of events are those of Linux. The window is checked after events.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// Maximum number of packets in flight.
 const MAX_INFLIGHT: u64 = 1_000_000;
 
 /// Limits of Illinois's growth, as in Linux: segments per acknowledged segment at a window of one segment, and segments
@@ -14,7 +13,6 @@ const MAX_INFLIGHT: u64 = 1_000_000;
 const ILLINOIS_GROWTH: u64 = 10;
 const ILLINOIS_SAVED: u64 = 34;
 
-/// An event.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// Fills the window; then an ACK arrives that delivers up to `acked` packets and detects up to `lost` losses.
@@ -29,11 +27,9 @@ pub enum Op {
     },
     /// The application sends up to this number of packets and stops.
     SendOnly(Packets),
-    /// Time passes.
     Wait(Span),
     /// All losses are repaired: recovery ends.
     Recovered,
-    /// The retransmission timer expires.
     Timeout,
     /// The latest reduction turns out to be spurious.
     Undo,
@@ -43,7 +39,6 @@ pub enum Op {
     Pause(Span),
 }
 
-/// Initial state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub cwnd: Packets,
@@ -122,7 +117,6 @@ impl Rig {
         rig
     }
 
-    /// Applies `op`.
     pub fn apply(&mut self, op: Op) -> Trace {
         match op {
             Op::Ack { .. } => {
@@ -150,7 +144,6 @@ impl Rig {
         self.send(Packets::MAX);
     }
 
-    /// Applies the ACK `op` to the packets in flight.
     pub fn receive(&mut self, op: Op) {
         let Op::Ack { acked, rtt, lost, is_delayed, sample } = op else { panic!("{op:?} is no ACK") };
         self.now += rtt;
@@ -269,8 +262,7 @@ impl Rig {
         let conn = self.conn();
         self.controller.on_ack(&conn, ack, &mut self.window, &mut self.rng);
         let floor = if governs { Packets(4).max(self.inflight).max(self.largest) } else { before };
-        // Illinois may add more, since segments acknowledged earlier had not raised cwnd, and a step requires fewer
-        // segments now.
+        // Illinois may add more, since segments acknowledged earlier had not raised cwnd.
         let is_illinois = self.controller.name() == "illinois";
         let (fastest, saved) = if is_illinois { (ILLINOIS_GROWTH, ILLINOIS_SAVED) } else { (1, 1) };
         let most = floor + Packets(ack.acked.0 * fastest + saved);

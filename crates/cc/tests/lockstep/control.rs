@@ -1,5 +1,4 @@
-//! Negative controls: a controller with one modification deviates from the kernel at the call where the
-//! modification first matters.
+//! Negative controls: a modified controller deviates from the kernel where the modification first matters.
 
 use crate::recording::{self, Call};
 use crate::replay::{Deviation, replay};
@@ -8,8 +7,7 @@ use std::collections::BTreeMap;
 use thalweg_cc::{Ack, CaState, Conn, Controller, Window, build};
 use thalweg_units::{Packets, Span};
 
-/// Returns the first decision of a modified controller that differs from the kernel's in the named recording.
-/// Differences of the unmodified controller are excluded.
+/// Returns the first decision of a modified controller that differs from the kernel's, except for known deviations.
 fn first_deviation(name: &str, controller: &mut dyn Controller) -> Deviation {
     let recording = recording::named(name);
     let outcome = replay(&recording, controller);
@@ -114,7 +112,6 @@ enum Change {
     TakesLossesForMarks,
 }
 
-/// DCTCP with a modification.
 #[derive(Debug)]
 struct ChangedDctcp {
     inner: Box<dyn Controller>,

@@ -1,4 +1,4 @@
-//! Checks that each of these events occurs in a recording, because a replay covers only recorded events.
+//! Checks that the recordings contain these events, because a replay covers only recorded events.
 
 use crate::recording::{self, Call, Recording};
 

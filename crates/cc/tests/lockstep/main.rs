@@ -11,7 +11,7 @@ mod table;
 use std::collections::BTreeMap;
 use thalweg_cc::build;
 
-/// Maximum total size of the recordings, in bytes: every checkout contains them.
+/// Maximum total size of the recordings in bytes, since every checkout contains them.
 const MAX_BYTES: u64 = 2_000_000;
 
 #[test]

@@ -12,7 +12,6 @@ const FORMAT: &str = "1";
 /// Values by name; `None` for a value that is absent.
 pub type Values<'text> = BTreeMap<&'text str, Option<u64>>;
 
-/// A recording.
 #[derive(Debug)]
 pub struct Recording {
     /// The file name without its extensions.
@@ -31,14 +30,13 @@ impl Recording {
     }
 }
 
-/// A call.
 #[derive(Debug)]
 pub struct Call<'text> {
     /// Line of the call in the text, from 1.
     pub line: usize,
     /// Name of the called function in the kernel.
     pub name: &'text str,
-    /// The inputs of the controller, including the state left by earlier calls.
+    /// The values before the call, including those left by earlier calls.
     pub given: Values<'text>,
     /// The values after the call.
     pub produced: Values<'text>,
@@ -50,19 +48,16 @@ impl Call<'_> {
         *self.given.get(name).unwrap_or_else(|| panic!("line {}: {name} is missing", self.line))
     }
 
-    /// Returns an input value.
     pub fn given(&self, name: &str) -> u64 {
         self.optional(name).unwrap_or_else(|| panic!("line {}: {name} has no value", self.line))
     }
 
-    /// Returns a value after the call.
     pub fn produced(&self, name: &str) -> u64 {
         let value = self.produced.get(name).copied().flatten();
         value.unwrap_or_else(|| panic!("line {}: {name} has no value after the call", self.line))
     }
 
-    /// Whether the call reports a loss: fast recovery begins (TCP_CA_Recovery), or the retransmission timer has expired
-    /// (CA_EVENT_LOSS). Linux uses the same number for both.
+    /// Whether the call reports a loss: TCP_CA_Recovery or CA_EVENT_LOSS, which have the same number.
     pub fn is_loss(&self) -> bool {
         matches!(self.name, "set_state" | "cwnd_event") && self.given("arg") == 3
     }
@@ -73,7 +68,6 @@ impl Call<'_> {
     }
 }
 
-/// Returns the folder of the recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lockstep/recordings")
 }
@@ -89,7 +83,6 @@ pub fn all() -> Vec<Recording> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// Returns the recording with this name.
 pub fn named(name: &str) -> Recording {
     read(&folder().join(format!("{name}.txt.gz")))
 }

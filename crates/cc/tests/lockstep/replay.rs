@@ -1,12 +1,10 @@
 //! Replays the inputs of the kernel's controller to this crate's controller and compares the results.
 //!
-//! The controller's state is never set to the kernel's during a connection. Neither is the window: it is changed only
-//! where the kernel's connection has changed its own between two calls (recovery, a pause), in the same way. So a wrong
-//! decision remains visible as long as it has consequences.
+//! The controller's state is not set to the kernel's during a connection. The window is changed only where the kernel's
+//! connection has changed its own between two calls. So a wrong decision is visible as long as it has consequences.
 //!
-//! Only the random phase in which BBR enters ProbeBW is taken from the recording. If the controller draws a random
-//! number, it receives the one that selects the kernel's phase. If only one of the two draws, the phases differ from
-//! then on.
+//! The random phase in which BBR enters ProbeBW is taken from the recording: if the controller draws a random number,
+//! it receives the one that selects the kernel's phase.
 
 use crate::recording::{Call, Recording};
 use std::collections::BTreeMap;
@@ -32,13 +30,10 @@ const LOSS: u64 = 3;
 pub struct Deviation {
     /// Line of the call in the recording.
     pub line: usize,
-    /// Name of the call.
     pub call: String,
     /// Number of this ACK or of the latest one, from 1; 0 before the first.
     pub ack: usize,
-    /// The name of the differing value.
     pub name: String,
-    /// The kernel's value.
     pub kernel: u64,
     /// This crate's value.
     pub ours: u64,
@@ -51,7 +46,6 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// The result of a replay.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Number of replayed ACKs.
@@ -62,11 +56,9 @@ pub struct Outcome {
     pub compared: usize,
     /// Number of ACKs with any difference.
     pub unequal_acks: usize,
-    /// All differences.
     pub deviations: Vec<Deviation>,
 }
 
-/// Replays a recording.
 pub fn replay(recording: &Recording, controller: &mut dyn Controller) -> Outcome {
     let hz = Hz(recording.header["hz"].parse().unwrap());
     let mut replay = Replay { controller, window: None, left: BTreeMap::new(), outcome: Outcome::default() };
@@ -110,7 +102,6 @@ impl Replay<'_> {
                 let ssthresh = self.controller.ssthresh(&conn, &window);
                 self.compare(call, "result", ssthresh_word(ssthresh));
                 self.compare_window(call, &conn, &window);
-                // The connection adopts the returned value.
                 window.ssthresh = ssthresh;
                 self.left.insert("ssthresh", call.produced("result"));
             }
@@ -124,7 +115,6 @@ impl Replay<'_> {
                 let cwnd = self.controller.undo(&conn, Packets(call.given("prior_cwnd")), &window);
                 self.compare(call, "result", cwnd.0);
                 self.compare_window(call, &conn, &window);
-                // The connection adopts the returned value.
                 window.cwnd = cwnd;
                 self.left.insert("cwnd", call.produced("result"));
             }
@@ -278,8 +268,8 @@ fn ca_state(number: u64) -> CaState {
     }
 }
 
-/// Source of the random number that makes BBR start in a given phase of ProbeBW: the k-th seventh of the range, k from
-/// 0 to 6, selects phase (8 - k) mod 8.
+/// Source of the random number that makes BBR start in a given phase of ProbeBW: the k-th seventh of the range (k from
+/// 0 to 6) selects phase (8 - k) mod 8.
 #[derive(Debug)]
 struct Phase(Option<u64>);
 
@@ -289,7 +279,7 @@ impl rand_core::TryRng for Phase {
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
         let phase = self.0.expect("only BBR asks for random numbers");
         let steps_down = (8 - phase) % 8;
-        // No random number selects the drain, so the phases will differ.
+        // The drain cannot be selected: the phases will then differ.
         Ok(((steps_down.min(6) << 32).div_ceil(7)) as u32)
     }
 

@@ -12,7 +12,6 @@ const PAGE: &str = "crates/cc/tests/lockstep/results.md";
 /// The first columns of the table, which identify it.
 const HEAD: &str = "| recording | ACKs | equal |";
 
-/// Returns the row of a recording.
 pub fn row(recording: &Recording, outcome: &Outcome) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for deviation in &outcome.deviations {

@@ -1,15 +1,15 @@
 //! Tests of BIC on an ideal path, against Xu, Harfoush and Rhee, "Binary Increase Congestion Control" (2004), with
 //! Linux's constants.
 //!
-//! Growth is multiplied by the average number of segments per ACK. The average starts at 2; with one ACK per packet,
-//! integer rounding keeps it at 31/16.
+//! Growth is multiplied by the average number of segments per ACK ([`PER_ACK`]).
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
-/// The average number of segments per ACK, after a round trip.
+/// The average number of segments per ACK after a round trip: with one ACK per packet, it starts at 2, and integer
+/// rounding keeps it at 31/16.
 const PER_ACK: f64 = 31.0 / 16.0;
 
 /// Returns a path without a bottleneck.

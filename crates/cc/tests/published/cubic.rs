@@ -10,7 +10,7 @@ const NO_HYSTART: &[(&str, f64)] = &[("hystart", 0.0)];
 /// C of RFC 9438, in segments per second cubed.
 const C: f64 = 0.4;
 
-/// Returns a path without a bottleneck on which the cubic function exceeds Reno's window from 100 segments on.
+/// Returns a path without a bottleneck.
 fn open_path(lose: &[u64]) -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.extend(lose);
@@ -53,7 +53,7 @@ fn cwnd_follows_the_cubic_function_of_time() {
     let start = epoch(&pipe, pipe.reductions()[0].1);
     let (w_max, k) = (start.value("w_max_packets"), start.value("k_s"));
     assert!(k > 5.0, "a curve that lasts: {k}");
-    // Times around the plateau, and up to well beyond it, where cwnd has grown by half.
+    // Times before, at and beyond the plateau.
     for seconds in [0.3 * k, 0.6 * k, 0.9 * k, 1.0 * k, 1.2 * k, 1.5 * k, 2.0 * k] {
         let row = pipe.row_at(later(start, seconds));
         let expected = C * (seconds - k).powi(3) + w_max;
@@ -66,7 +66,7 @@ fn cwnd_follows_the_cubic_function_of_time() {
 
 #[test]
 fn fast_convergence_lowers_w_max_if_the_window_did_not_recover() {
-    // The second loss occurs one second after the first, long before cwnd returns to W_max.
+    // The second loss occurs long before cwnd returns to W_max.
     let mut pipe = Pipe::new(open_path(&[400, 3_000]), "cubic", NO_HYSTART);
     pipe.run_until(at("4s"));
     let [(first, _), (before, after)] = pipe.reductions()[..] else { panic!("two losses") };
@@ -78,8 +78,7 @@ fn fast_convergence_lowers_w_max_if_the_window_did_not_recover() {
 
 #[test]
 fn a_short_path_grows_no_slower_than_reno_would() {
-    // With 25 segments and 5 ms, the cubic function needs seconds for the growth that Reno reaches in a fraction of a
-    // second.
+    // The cubic function alone grows much more slowly than Reno here.
     let mut path = Path::new("100Gbps", "5ms", 1_000_000);
     path.lose.insert(34);
     let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
@@ -178,8 +177,7 @@ fn the_delay_that_ends_slow_start_is_an_eighth_and_between_4_and_16_ms() {
 
 #[test]
 fn hystart_is_inactive_below_a_window_of_sixteen() {
-    // With ACKs 1.9 ms apart, the fourth of a round arrives more than half of the round-trip time after the first. cwnd
-    // is then 13 in the first round, and 23 in the second.
+    // With ACKs 1.9 ms apart, the train of the first round is long enough while cwnd is still below 16.
     let mut pipe = Pipe::new(Path::new("6.1Mbps", "8ms", 1000), "cubic", &[]);
     pipe.run_until(at("1s"));
     let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");

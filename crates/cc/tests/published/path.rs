@@ -8,7 +8,6 @@ use thalweg_units::{MSS, Packets, Probability, Rate, Span, Time};
 pub struct Path {
     pub rate: Rate,
     pub rtt: Span,
-    /// Buffer of the bottleneck.
     pub buffer: Packets,
     /// Token bucket: drops packets that exceed a rate by more than this number of packets.
     pub policer: Option<(Rate, Packets)>,
@@ -50,7 +49,6 @@ impl Path {
     }
 }
 
-/// The state of the path.
 #[derive(Debug)]
 pub struct Network {
     pub path: Path,

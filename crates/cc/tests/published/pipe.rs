@@ -1,9 +1,8 @@
 //! A sender on an ideal path.
 //!
 //! It is simpler than TCP: every packet is acknowledged immediately unless the [`Path`] delays ACKs, and the receive
-//! window is never a limit. A packet counts as lost when one that was sent at least three packets later has arrived. If
-//! no packet is left that can arrive or be sent, the timer expires a second after the last transmission. At a loss,
-//! cwnd falls to ssthresh in one step unless the controller governs recovery.
+//! window is never a limit. A packet counts as lost when one that was sent at least three packets later has arrived. At
+//! a loss, cwnd falls to ssthresh in one step unless the controller governs recovery.
 
 use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -151,7 +150,6 @@ impl Pipe {
         pipe
     }
 
-    /// Runs the sender until `end`.
     pub fn run_until(&mut self, end: Time) -> &mut Pipe {
         while self.step_before(end) {}
         self
@@ -187,7 +185,6 @@ impl Pipe {
         self.transmissions
     }
 
-    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.now
     }

@@ -54,7 +54,6 @@ fn slow_start_ends_without_a_loss_when_a_queue_builds_up() {
     let largest = pipe.rows.iter().map(|row| row.cwnd.0).max().expect("rows");
     let last = pipe.rows.last().expect("rows");
     assert_eq!(last.lost, Packets(0));
-    // cwnd doubles once more while the window that shows the queue is in flight.
     assert!((largest as f64) < 3.0 * pipe_bdp(), "cwnd rose to {largest}");
     let tolerant = [("gamma", 1000.0)];
     let mut pipe = Pipe::new(bottleneck(), "vegas", &tolerant);

@@ -17,7 +17,7 @@ pub struct KernelEngine;
 const RESULT_VERSION: u32 = 3;
 
 /// Keys, besides [`SIM_ONLY`] and those with [`SCARCE_CPU`], that the simulator honours and this engine does not: a
-/// flow cannot set parameters of the kernel's algorithms. (All hosts also share the machine's CPUs.)
+/// flow cannot set parameters of the kernel's algorithms.
 const NOT_HONOURED: &[&str] = &["flow.cc_params"];
 
 /// Keys that only engines with a real kernel honour, partly value by value.
@@ -165,7 +165,6 @@ const OF_LINKS: &[&str] = &[
 /// Keys for conditions of the path and for ECN that do not belong to a direction.
 const OF_PATHS: &[&str] = &["path.steps.rtt", "path.preset", "flow.ecn"];
 
-/// Returns the keys of [`OF_PATHS`], and those of [`OF_LINKS`] and [`QUEUES`] for both directions.
 fn of_real_paths() -> Vec<&'static str> {
     let mut keys = OF_PATHS.to_vec();
     for link in ["path", "path.reverse"] {
@@ -183,8 +182,7 @@ fn of_real_paths() -> Vec<&'static str> {
 const SIM_ONLY: &[&str] =
     &["path.offloads", "path.reverse.offloads", "host.*.offloads", "host.*.interrupt_coalescing", "host.*.preset"];
 
-/// Prefix of the keys for a host with scarce CPU: only the simulator honours all of them, and other engines list the
-/// ones that they honour.
+/// Prefix of the keys for a host with scarce CPU, which [`honours`] excludes.
 const SCARCE_CPU: &str = "host.*.cpu";
 
 /// Returns the keys that the simulator honours, without [`SIM_ONLY`], `not_honoured` and scarce CPUs, plus those of
@@ -205,7 +203,6 @@ pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&
     keys
 }
 
-/// Returns the description of a congestion control of a real kernel.
 pub(super) fn controller(name: String) -> Controller {
     let about = match name.as_str() {
         "reno" => "NewReno, as in this kernel.",
@@ -219,12 +216,11 @@ pub(super) fn controller(name: String) -> Controller {
     Controller { about: about.to_owned(), name, params: Vec::new() }
 }
 
-/// Returns the failure of an experiment on an engine that cannot run.
 pub(super) fn cannot_run(why: &str) -> thalweg_lab::Error {
     thalweg_lab::Error::new("engine-unavailable", why, "")
 }
 
-/// Returns the path of this program, which also runs the hosts.
+/// Returns the path of this program.
 pub(super) fn this_program() -> Result<PathBuf, thalweg_lab::Error> {
     std::env::current_exe().map_err(|error| {
         let message = format!("the path of thalweg-engine cannot be found: {error}");

@@ -1,4 +1,4 @@
-//! The simulator. It has no requirements on the machine, and the same experiment always produces the same tables.
+//! The simulator. It has no requirements on the machine, and the same experiment produces the same tables.
 
 use crate::engine::{Controller, Engine, Failure, Job, Outcome, Performance, Records};
 use std::collections::BTreeMap;

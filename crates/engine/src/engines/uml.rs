@@ -14,9 +14,8 @@ pub struct UmlEngine;
 /// rows.
 const RESULT_VERSION: u32 = 5;
 
-/// Keys that the simulator honours and this engine does not, besides those that no real kernel honours. A flow cannot
-/// set parameters of the kernel's algorithms. The path consists of queue disciplines, which have rates and no single
-/// delivery opportunities, do not delay packets inside hosts, do not record packets, and do not thin acknowledgements.
+/// Keys that the simulator honours and this engine does not, besides those that no real kernel honours. The path
+/// consists of queue disciplines, which have rates and no single delivery opportunities.
 const NOT_HONOURED: &[&str] = &[
     "flow.cc_params",
     "path.trace=mahimahi",

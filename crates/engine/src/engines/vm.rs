@@ -17,9 +17,8 @@ pub struct VmEngine;
 /// rows.
 const RESULT_VERSION: u32 = 2;
 
-/// Keys that only engines with a real kernel honour, partly value by value, and keys of features that only guests have:
-/// scarce CPUs (without packet costs, which are real, and without jitter and credit, which Linux does not support), the
-/// user's own congestion controls, and co-tenants.
+/// Keys that only engines with a real kernel honour, partly value by value, and keys of features that only guests have.
+/// Packet costs are real, and Linux does not support jitter and credit of a CPU.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",

@@ -5,7 +5,6 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Exit code of an interrupted process.
 const INTERRUPTED: i32 = 130;
 
 /// Makes SIGINT and SIGTERM set `flag`; if it is already set, they end the process.

@@ -113,7 +113,6 @@ impl Engine for Doubtful {
     }
 }
 
-/// The bytes written to stdout.
 #[derive(Clone, Default)]
 struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
@@ -147,7 +146,6 @@ fn open_with(directory: &Path, repetitions: u32, change: impl Fn(&mut Experiment
     RunDirectory::open(directory, RunFile::new(plan, "0.1.0", "1", Host::default(), None)).unwrap()
 }
 
-/// Runs on one thread, and returns the outcome and the events.
 fn run_all(
     directory: &RunDirectory,
     interrupted: &AtomicBool,

@@ -88,7 +88,7 @@ impl<'a> Work<'a> {
         while !self.must_stop() {
             let Some(&index) = self.pending.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
             if let Err(halt) = self.do_one(index) {
-                // The first reason is kept; another thread's usually has the same cause.
+                // The first reason is kept.
                 let _ = self.halt.set(halt);
             }
         }

@@ -51,20 +51,17 @@ fn a_killed_run_resumes_and_yields_the_results_of_an_uninterrupted_one() {
     assert!(starts > EXPERIMENTS, "experiments that were killed were started again");
 }
 
-/// Returns the endless plan, with samples that soon fill a row group.
 fn endless_plan_with_rows() -> Value {
     let mut plan = endless_plan();
     plan["experiments"][0]["sample_interval_ns"] = 1_000.into();
     plan
 }
 
-/// Returns the names of the files in the tables of a run directory.
 fn table_files(run: &Path) -> Vec<String> {
     let files = ["samples", "state", "queue", "flows"].map(|table| fs::read_dir(run.join(table)).unwrap());
     files.into_iter().flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Waits until rows of a running experiment are on the disk.
 fn wait_for_rows(run: &Path) {
     let written = || -> u64 {
         fs::read_dir(run.join("samples")).unwrap().map(|entry| entry.unwrap().metadata().map_or(0, |it| it.len())).sum()

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
-/// Changes a plan, runs it, and returns the error.
 fn refused(change: impl FnOnce(&mut Value)) -> Value {
     let mut plan = plan(2);
     change(&mut plan);
@@ -26,7 +25,6 @@ fn refused_text(plan: &str) -> Value {
     error.clone()
 }
 
-/// Returns the key of the plan that an error names, without the file name.
 fn key(error: &Value) -> &str {
     error["place"].as_str().unwrap().split_once("plan.json").unwrap().1.trim_start_matches(": ")
 }
@@ -187,7 +185,6 @@ fn merging_a_directory_that_is_not_a_run_directory_is_rejected() {
     assert!(!bench.path("out").exists());
 }
 
-/// Returns the output and the exit code of the engine under this limit of open files.
 fn with_open_files(limit: u32, arguments: &[&str]) -> Output {
     let bench = Bench::with(&plan(2));
     let script = format!("ulimit -n {limit}; exec \"$@\"");

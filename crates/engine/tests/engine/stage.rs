@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Timeout of each wait.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns whether the engine can run here. In CI it must.
@@ -32,7 +31,6 @@ pub fn not_tested(what: &str, why: &str) -> bool {
     false
 }
 
-/// Returns whether a program is installed.
 pub fn has(program: &str) -> bool {
     let lookup = Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}")]).output();
     lookup.unwrap().status.success()
@@ -53,7 +51,6 @@ pub fn experiment() -> Value {
     experiment
 }
 
-/// Returns an unlimited flow.
 pub fn flow(name: &str, cc: &str) -> Value {
     let mut flow = common::experiment()["flows"][0].clone();
     flow["name"] = json!(name);
@@ -63,7 +60,6 @@ pub fn flow(name: &str, cc: &str) -> Value {
     flow
 }
 
-/// Returns a flow between two programs on a separate port.
 pub fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Value {
     let mut flow = flow(name, "cubic");
     flow["program"] = json!({
@@ -73,21 +69,18 @@ pub fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Valu
     flow
 }
 
-/// Returns a bench with these experiments for the engine `kernel`.
 pub fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);
     plan["engine"] = json!("kernel");
     Bench::with(&plan)
 }
 
-/// Results of a plan with one experiment.
 pub struct Outcome {
     pub bench: Bench,
     pub events: Vec<Value>,
 }
 
 impl Outcome {
-    /// Runs one experiment into `run`, and expects success.
     pub fn of(experiment: Value) -> Outcome {
         let bench = bench([experiment]);
         let output = bench.run("run", &[]).output().unwrap();
@@ -100,23 +93,19 @@ impl Outcome {
         Outcome { bench, events }
     }
 
-    /// Returns the events of this name.
     pub fn events(&self, name: &str) -> Vec<&Value> {
         self.events.iter().filter(|event| event["event"] == name).collect()
     }
 
-    /// Returns the rows of a table.
     pub fn rows(&self, table: &str) -> Vec<BTreeMap<String, Field>> {
         rows(&self.bench.path("run"), table)
     }
 
-    /// Returns the rows of a flow.
     pub fn flow(&self, name: &str) -> Vec<BTreeMap<String, Field>> {
         self.rows("flows").into_iter().filter(|row| row["flow"] == text(name)).collect()
     }
 }
 
-/// Returns the rows of a table of a run directory.
 pub fn rows(run: &Path, table: &str) -> Vec<BTreeMap<String, Field>> {
     let mut rows = Vec::new();
     for entry in fs::read_dir(run.join(table)).unwrap() {
@@ -142,7 +131,6 @@ pub fn number(field: &Field) -> f64 {
     }
 }
 
-/// Returns the bytes acknowledged on all connections of a flow.
 pub fn acked_bytes(rows: &[BTreeMap<String, Field>]) -> f64 {
     rows.iter().map(|row| number(&row["acked_bytes"])).sum()
 }
@@ -159,7 +147,6 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Returns the child processes of `pid`, with their command lines.
 pub fn children(pid: u32) -> BTreeMap<u32, String> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -172,7 +159,6 @@ pub fn children(pid: u32) -> BTreeMap<u32, String> {
     pids.filter_map(of).collect()
 }
 
-/// Waits until `pid` has `count` running hosts and returns their processes.
 pub fn hosts(pid: u32, count: usize) -> Vec<u32> {
     wait_for("hosts", || {
         let hosts: Vec<u32> = children(pid)
@@ -184,12 +170,10 @@ pub fn hosts(pid: u32, count: usize) -> Vec<u32> {
     })
 }
 
-/// Returns the network namespaces of these processes, in the form `net:[4026532008]`.
 pub fn namespaces(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
     pids.into_iter().filter_map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok()).collect()
 }
 
-/// Waits until these processes have exited, and no process is in these namespaces.
 pub fn wait_until_gone(pids: &[u32], namespaces: &BTreeSet<PathBuf>) {
     wait_for("processes are gone", || {
         pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}/ns/net")).exists() || is_zombie(*pid)).then_some(())

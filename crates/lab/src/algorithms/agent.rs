@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// File name of the agent.
 pub(crate) const AGENT: &str = "thalweg-agent";
-/// Environment variable that overrides the path of the agent.
 const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
-/// Returns the path of the agent: from `THALWEG_AGENT`, whether or not that file exists; else beside the engine; else
-/// in the search path. `None` if it is missing.
+/// Returns the path of the agent, or `None` if it is missing. A path in `THALWEG_AGENT` is not checked.
 pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
     let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let beside = engine.with_file_name(AGENT);

@@ -1,8 +1,5 @@
-//! The algorithms that are built into the agent, on this machine's kernel: the reason why one is missing, and the
-//! command that adds it.
-//!
-//! The agent itself reports missing kernel features in more detail, but it requires root. This module checks what any
-//! user can see.
+//! The algorithms that are built into the agent: the reason why this machine's kernel lacks one, and the command that
+//! adds it. The checks do not require root.
 
 use super::agent::{AGENT, agent};
 use crate::error::Error;
@@ -35,26 +32,24 @@ const FLOOR: (u32, u32) = (6, 1);
 /// The kernel's own BBR, which all built-in algorithms except `bbr3` call.
 const BBR: &str = "bbr";
 
-/// Hint for a kernel that cannot load the algorithm.
 const ELSEWHERE: &str = "or run it in a guest: --engine vm";
 
 /// Properties of a machine that any user can see.
 #[derive(Clone, Debug)]
 struct Machine {
-    /// The kernel's release.
     release: String,
     /// Whether the kernel has type information (BTF).
     has_types: bool,
     /// Whether the kernel compiles eBPF to machine code (JIT); true if that is unknown.
     has_jit: bool,
-    /// Whether the kernel has BBR, built in or as a module; true if that is unknown.
+    /// True if that is unknown.
     may_have_bbr: bool,
     /// Command that calls the agent; `None` if the agent is missing.
     agent: Option<String>,
 }
 
-/// Returns the reason why the algorithm `name` is not available on this machine's kernel; `None` if it is. `engine` is
-/// the path of this program.
+/// Returns the reason why this machine's kernel lacks the algorithm `name`; `None` if it has it. `engine` is the path
+/// of this program.
 pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     let algorithms = probe::algorithms();
     if algorithms.iter().any(|algorithm| algorithm == name) {
@@ -72,10 +67,8 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     Some(explain(name, &machine))
 }
 
-/// Returns the shell command that calls the agent.
 fn call_of_agent(engine: &Path) -> Option<String> {
     let place = agent(engine)?;
-    // The name alone suffices if the agent is in the search path.
     let is_on_path = probe::tool(AGENT).is_some_and(|path| path == place);
     Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })
 }

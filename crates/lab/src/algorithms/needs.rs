@@ -1,8 +1,5 @@
 //! Sources of the congestion controls of a guest: its kernel, modules and eBPF objects of the user, and the built-in
 //! algorithms of the agent.
-//!
-//! eBPF is loaded in the guest by `thalweg-agent`, which is part of the guest's initial file system if this machine has
-//! it.
 
 use super::built_in::is_built_in;
 use super::settings::settings;
@@ -57,8 +54,8 @@ impl Algorithm {
 /// Returns the algorithms that the flows of a guest require, and the files for them.
 ///
 /// # Errors
-/// `bad-cc`: a file has changed or cannot be read, or two flows use one name with different files or parameters; those
-/// of [`algorithm_of`].
+/// `bad-cc`: a file has changed or cannot be read, or flows use one name for different algorithms; those of
+/// [`algorithm_of`].
 pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
     let mut needed: BTreeMap<&str, (Algorithm, Option<&str>)> = BTreeMap::new();
     let mut files = Vec::new();
@@ -83,10 +80,10 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
     Ok((needed.into_values().map(|(algorithm, _)| algorithm).collect(), files))
 }
 
-/// Determines the source of a flow's algorithm, with the checks that do not depend on the guest's kernel.
+/// Determines the source of a flow's algorithm.
 ///
 /// # Errors
-/// The same as [`settings`].
+/// Those of [`settings`].
 pub(crate) fn algorithm_of(flow: &Flow) -> Result<Algorithm, Error> {
     let name = flow.cc.clone();
     let settings = settings(flow)?;

@@ -14,8 +14,7 @@ fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     }
 }
 
-/// Returns the simulator's algorithm that has the same parameters as `cc`, for `bbr_tuned` and `bbr_auto`; `None` for
-/// other algorithms.
+/// Returns the simulator's algorithm against which the parameters of `cc` are checked, if any.
 fn simulated(cc: &str) -> Option<&'static str> {
     match cc {
         BBR_TUNED => Some("bbr"),
@@ -24,11 +23,10 @@ fn simulated(cc: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the parameters that a flow sets, each as `PARAM=VALUE`. Only built-in algorithms of the agent accept any.
+/// Returns the parameters that a flow sets, each as `PARAM=VALUE`.
 ///
 /// # Errors
-/// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: a value is invalid, or `bbr_tuned` or
-/// `bbr_auto` has no such parameter.
+/// `not-honoured` or `invalid-experiment`, if a parameter does not exist or has an invalid value.
 pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
     if let Some(simulated) = simulated(&flow.cc).filter(|_| flow.cc_file.is_none()) {
         return of_bbr(simulated, flow);

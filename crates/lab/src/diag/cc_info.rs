@@ -1,6 +1,4 @@
 //! State that a congestion control exports (`union tcp_cc_info`, include/uapi/linux/inet_diag.h of the kernel).
-//!
-//! Few algorithms export any: BBR, DCTCP, and, in the structure of Vegas, also Vegas, YeAH, Illinois, Westwood and NV.
 
 use super::bytes::{u16_at, u32_at};
 use super::sys;
@@ -46,16 +44,16 @@ pub enum CcInfo {
         is_enabled: bool,
         /// Whether the latest received packet was marked.
         ce_state: u16,
-        /// Moving average of the share of marked bytes, in 1/1024.
+        /// Moving average of the share of marked segments, in 1/1024.
         alpha: u32,
         /// Marked bytes in this round.
         marked_bytes: u32,
-        /// Acknowledged bytes in this round.
+        /// Delivered bytes in this round.
         total_bytes: u32,
     },
 }
 
-/// Every key that [`CcInfo::report`] passes.
+/// Keys that [`CcInfo::report`] passes.
 pub(super) const KEYS: &[&str] = &[
     "bw_bps",
     "min_rtt_us",
@@ -93,7 +91,7 @@ pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
 }
 
 impl CcInfo {
-    /// Passes every value with its key to `take`; BBR's keys have the same meaning as in the simulator.
+    /// Passes the values with their keys to `take`. Gains and DCTCP's alpha are converted to ratios.
     pub fn report(&self, take: &mut dyn FnMut(&'static str, f64)) {
         match *self {
             CcInfo::None => {}
@@ -119,7 +117,7 @@ impl CcInfo {
         }
     }
 
-    /// Parses `struct tcp_bbr_info`; `None` if it is too short. Later versions of BBR append fields.
+    /// Parses `struct tcp_bbr_info`; `None` if it is too short.
     pub(super) fn parse_bbr(bytes: &[u8]) -> Option<CcInfo> {
         let (low, high) = (u64::from(u32_at(bytes, 0)?), u64::from(u32_at(bytes, 4)?));
         Some(CcInfo::Bbr {

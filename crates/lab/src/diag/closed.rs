@@ -12,10 +12,8 @@ use std::os::fd::OwnedFd;
 /// Bit mask of the groups of IPv4 and IPv6: SKNLGRP_INET_TCP_DESTROY is 1, SKNLGRP_INET6_TCP_DESTROY 3.
 const GROUPS: u32 = 1 | 1 << 2;
 
-/// Requested size of the receive buffer in bytes: space for about 2000 reports between two calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Buffer size of a datagram in bytes; a report has several hundred bytes.
 const DATAGRAM_BYTES: usize = 1 << 12;
 
 const HEADER: usize = 16;

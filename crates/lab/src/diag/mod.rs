@@ -7,8 +7,6 @@
 //!  one connection                    tcp_info       getsockopt(TCP_INFO) (tcp(7))
 //!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
 //! ```
-//!
-//! Not included: values that only eBPF or kernel tracing provides, such as the round-trip time of each ACK.
 
 mod bytes;
 mod cc_info;
@@ -32,7 +30,7 @@ pub use watch::watch_qdiscs;
 
 use crate::error::Error;
 
-/// Parses any bytes as a kernel datagram, and as each structure that a datagram may contain.
+/// Parses arbitrary bytes as a kernel datagram and as parts of one, for fuzzing.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let mut parse = |body: &[u8]| {
         let _ = (sampler::Socket::parse(body), survey::Connection::parse(body), qdiscs::QdiscMessage::parse(body));
@@ -42,7 +40,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = (parse(bytes), tcp_info::TcpInfo::parse(bytes), netlink::attributes(bytes).count());
 }
 
-/// Sequence number of the request to which a fuzzed datagram is the answer.
+/// Sequence number of the answers in a fuzzed datagram; others are skipped.
 const FUZZED_SEQUENCE: u32 = 1;
 
 /// Names of the values that congestion controls export.

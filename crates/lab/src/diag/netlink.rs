@@ -1,7 +1,6 @@
 //! Dumps over netlink: one request, several answers (netlink(7); include/uapi/linux/netlink.h of the kernel).
 //!
-//! All input is parsed as untrusted bytes: a message that is shorter than its length field, or has an invalid length,
-//! is an error.
+//! Input is parsed as untrusted bytes.
 
 use super::bytes::{i32_at, u16_at, u32_at};
 use super::sys;
@@ -17,11 +16,10 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Netlink {
     socket: OwnedFd,
-    /// The request with its header.
     request: Vec<u8>,
     /// Sequence number of the latest request, which its answers repeat.
     sequence: u32,
-    /// The end of a dump is a separate datagram: with two buffers, one call usually receives the entire dump.
+    /// The end of a dump is a separate datagram: with two buffers, one call can receive a short dump and its end.
     buffers: [Box<[u8]>; 2],
 }
 
@@ -30,17 +28,17 @@ pub(super) struct Netlink {
 pub(super) enum Consistency {
     /// The kernel detected no change during the dump.
     Whole,
-    /// A change occurred during the dump: an answer may be missing or repeated.
+    /// An answer may be missing or repeated.
     Interrupted,
 }
 
 /// Reason why bytes cannot be parsed.
 pub(super) type Malformed = &'static str;
 
-/// Buffer size of a datagram in bytes; the kernel's dump datagrams have at most 32 KiB.
+/// Buffer size of a datagram in bytes; the kernel's dump datagrams usually have at most 32 KiB.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Timeout for an answer. The kernel usually answers before send(2) returns, but an answer may be lost.
+/// Timeout for an answer, which may be lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NLMSG_HEADER: usize = 16;
@@ -71,12 +69,12 @@ impl Netlink {
         Ok(Netlink { socket, request, sequence: 0, buffers: [(); 2].map(|()| vec![0; BUFFER_BYTES].into()) })
     }
 
-    /// Returns the socket, which also serves ioctl(2) requests about interfaces.
+    /// Returns the socket.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Sends a request, and passes the body of every answer. After an error, a new socket is needed.
+    /// Sends the request, and passes the body of each answer. After an error, a new socket is needed.
     ///
     /// # Errors
     /// The result of `refused` for the kernel's error code; or an answer is malformed, and `about` names the subject.
@@ -115,7 +113,6 @@ impl Netlink {
     }
 }
 
-/// Progress of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     More,
@@ -123,10 +120,9 @@ pub(super) enum Progress {
     Refused(Errno),
 }
 
-/// Largest errno value of the kernel.
 const MAX_ERRNO: i32 = 4095;
 
-/// Passes the body of every answer in a datagram; skips answers to earlier requests.
+/// Passes the body of each answer in a datagram; skips answers to earlier requests.
 pub(super) fn read_datagram(
     mut bytes: &[u8],
     sequence: u32,

@@ -1,14 +1,7 @@
 //! Counters of queue disciplines (rtnetlink(7), tc(8); include/uapi/linux/{gen_stats,pkt_sched}.h of the kernel).
 //!
-//! One dump covers all queue disciplines of the namespace. 32-bit counters wrap around; they are extended from dump to
-//! dump.
-//!
-//! The kernel counts Ethernet frames, 14 bytes more than the IP packet, or the size from a size table (`stab overhead`,
-//! tc-stab(8)) of the queue discipline or one above it. This module converts to bytes of IP packets, as used everywhere
-//! else.
-//!
-//! Drops at the limit and drops by decision of a queue discipline are counted separately, except for cake, dualpi2 and
-//! kinds that this module does not know. Classes are not included.
+//! The kernel counts Ethernet frames, 14 bytes more than the IP packet, plus the overhead of a size table (`stab
+//! overhead`, tc-stab(8)) of the queue discipline or one above it. This module converts to bytes of IP packets.
 
 use super::bytes::{i32_at, u32_at, u64_at};
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -23,7 +16,6 @@ pub(super) struct Counters {
     followed: Vec<Followed>,
 }
 
-/// Counters of a queue discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub sent_bytes: u64,
@@ -44,7 +36,6 @@ impl Count {
     }
 }
 
-/// A queue discipline whose counters are read.
 #[derive(Debug)]
 struct Followed {
     interface: String,
@@ -57,14 +48,12 @@ struct Followed {
     count: Count,
 }
 
-/// Key of a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     interface: u32,
     handle: u32,
 }
 
-/// The kernel's message about a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QdiscMessage {
     key: Key,
@@ -85,11 +74,10 @@ pub(super) struct QdiscMessage {
 struct Own {
     /// Packets marked with ECN.
     marks: u32,
-    /// Packets dropped at the limit; `None` if the kernel counts all drops together.
+    /// Packets dropped at the limit; `None` if the kernel does not distinguish them.
     limit_drops: Option<u32>,
 }
 
-// Constants of the kernel, as in netlink.rs, which has those common to all messages.
 const RTM_GETQDISC: u16 = 38;
 /// Length of `struct tcmsg` in bytes; attributes follow it.
 const TCMSG: usize = 20;
@@ -112,7 +100,7 @@ const ETHERNET: i64 = 14;
 /// Bits of a handle that identify the queue discipline; the others identify a class.
 const MAJOR: u32 = 0xffff_0000;
 
-/// Maximum number of dumps if queue disciplines are added or removed during a dump.
+/// Maximum number of dumps per read, if they are interrupted.
 const ATTEMPTS: usize = 5;
 
 impl Counters {
@@ -144,7 +132,7 @@ impl Counters {
     /// Reads all counters.
     ///
     /// # Errors
-    /// If the kernel refuses, its answer is malformed, or a queue discipline no longer exists.
+    /// As for [`Counters::open`].
     pub fn read(&mut self) -> Result<(), Error> {
         let mut followed = std::mem::take(&mut self.followed);
         let mut attempts = 0;
@@ -158,7 +146,7 @@ impl Counters {
                 }
             });
             attempts += 1;
-            // The last attempt is accepted if it includes all followed queue disciplines.
+            // An interrupted last attempt is accepted if it includes all followed queue disciplines.
             if !matches!(dumped, Ok(Consistency::Interrupted)) || attempts == ATTEMPTS {
                 break dumped;
             }
@@ -223,7 +211,7 @@ fn overhead(messages: &[QdiscMessage], mut key: Key) -> i32 {
 }
 
 impl Count {
-    /// Updates the counters from a kernel message. 32-bit counters are extended when they wrap around.
+    /// Updates the counters. 32-bit counters are extended when they wrap around.
     pub(super) fn follow(&mut self, message: &QdiscMessage, overhead_bytes: i64) {
         let payload = |bytes: u64, packets: u64| {
             let overhead = i128::from(packets) * i128::from(overhead_bytes);
@@ -283,7 +271,7 @@ impl QdiscMessage {
         Ok(message)
     }
 
-    /// Reads the counters that all kinds have; returns cake's marks, which are in the same attribute.
+    /// Reads the common counters; returns the marks of cake, which are in the same attribute.
     fn read_statistics(&mut self, nested: &[u8]) -> Result<u32, Malformed> {
         let cut = "the counters of a queue discipline are truncated";
         let mut packets = None;
@@ -310,7 +298,7 @@ impl QdiscMessage {
 }
 
 impl Own {
-    /// Reads the statistics of one kind (`struct tc_codel_xstats` and so on); `drops` is the total number of its drops.
+    /// Reads the statistics of one kind, such as `struct tc_codel_xstats`.
     fn read(kind: &[u8], own: &[u8], drops: u32) -> Own {
         let at = |offset| u32_at(own, offset);
         let sum =
@@ -331,8 +319,7 @@ impl Own {
     }
 }
 
-/// Returns the number of packets that cake has marked, in all tins. The result is meaningless for other disciplines,
-/// which use this attribute differently.
+/// Returns the number of packets that cake has marked. The result is meaningless for other disciplines.
 fn cake_marks(statistics: &[u8]) -> u32 {
     let of_kind = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);
     let tins = of_kind(statistics, TCA_CAKE_STATS_TIN_STATS).flat_map(|(_, tins)| attributes(tins).flatten());

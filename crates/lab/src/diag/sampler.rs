@@ -1,11 +1,10 @@
 //! Samples the connections of a network namespace with one request to the kernel (sock_diag(7)).
 //!
-//! A dump covers the connections with a few system calls, whereas getsockopt(2) takes one call per connection. The
-//! kernel does not lock its connection table during a dump: if other connections open or close at the same time, a
-//! connection may be missing or repeated.
+//! A dump needs fewer system calls than getsockopt(2) on each connection. The kernel does not lock its entire
+//! connection table during a dump: if other connections open or close at the same time, a connection may be missing or
+//! repeated.
 //!
-//! Not included: the other version of IP, and sockets that cannot send data (listening, still connecting, FIN-WAIT-2,
-//! TIME-WAIT). A connection that is reset during the dump is also skipped, because its counters are already zero.
+//! Connections that are reset during the dump are skipped, because their counters are already zero.
 
 use super::bytes::u16_be_at;
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -48,14 +47,14 @@ pub(super) const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_DCTCPINFO: u16 = 9;
 const INET_DIAG_BBRINFO: u16 = 16;
 
-/// Requested attributes: bit `n - 1` requests attribute `n`. The attribute of Vegas also requests those of DCTCP and
-/// BBR.
+/// Requested attributes: bit `n - 1` requests attribute `n`. The bit of Vegas also requests the attributes of DCTCP and
+/// BBR, whose numbers exceed this byte.
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1) | 1 << (INET_DIAG_CONG - 1);
 
-/// Bit mask of the requested states: ESTABLISHED 1, FIN-WAIT-1 4, CLOSE-WAIT 8, LAST-ACK 9, CLOSING 11.
+/// Bit mask of ESTABLISHED, FIN-WAIT-1, CLOSE-WAIT, LAST-ACK and CLOSING.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// Encodes `struct inet_diag_req_v2`: 8 bytes, then addresses and ports, where zeros match all.
+/// Encodes `struct inet_diag_req_v2`. Its zero addresses and ports match all connections.
 pub(super) fn request(family: u8, states: u32) -> [u8; 56] {
     let mut request = [0; 56];
     request[..3].copy_from_slice(&[family, IPPROTO_TCP, EXTENSIONS]);
@@ -74,8 +73,8 @@ impl Sampler {
         Ok(Sampler { netlink, interrupted: 0 })
     }
 
-    /// Passes the TCP connections that may still send data or wait for acknowledgements. Each is a snapshot, but they
-    /// are not taken at the same moment.
+    /// Passes the TCP connections that may still send data or wait for acknowledgements. Their snapshots are not taken
+    /// at the same moment.
     ///
     /// # Errors
     /// If the kernel refuses, or its answer is malformed; a new sampler is then needed.
@@ -87,12 +86,12 @@ impl Sampler {
             }
             Ok(())
         })?;
-        // Each answer is valid in isolation, and another request would repeat most of them.
+        // An interrupted dump is not repeated, because its answers are valid.
         self.interrupted += u64::from(consistency == Consistency::Interrupted);
         Ok(())
     }
 
-    /// Returns the number of dumps that the kernel marked inconsistent because connections opened or closed meanwhile.
+    /// Returns the number of dumps that the kernel marked as inconsistent.
     pub fn interrupted(&self) -> u64 {
         self.interrupted
     }

@@ -1,7 +1,7 @@
-//! Lists the connections of a network namespace with their addresses and algorithms, for sessions and the inspection of
-//! a running machine. Experiments know their connections, and use the cheaper [`super::Sampler`].
+//! Lists the connections of a network namespace with their addresses and algorithms. [`super::Sampler`] is cheaper, but
+//! identifies connections only by their ports.
 //!
-//! IPv4-mapped addresses of IPv6 sockets are shown in the kernel's form (`::ffff:192.0.2.1`).
+//! IPv4-mapped addresses of IPv6 sockets keep the kernel's form (`::ffff:192.0.2.1`).
 
 use super::bytes::{u16_be_at, u64_at};
 use super::netlink::{Malformed, Netlink, attributes};
@@ -35,10 +35,9 @@ pub struct Connection {
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// Bit mask of all states except LISTEN, SYN-SENT, SYN-RECEIVED, TIME-WAIT and CLOSE.
+/// Bit mask of ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK and CLOSING.
 const OPENED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// Bit mask of ESTABLISHED.
 const ESTABLISHED: u32 = 1 << 1;
 
 impl Survey {
@@ -64,8 +63,8 @@ impl Survey {
         Ok(Survey { families })
     }
 
-    /// Passes the connections, except reset ones and orphans in FIN-WAIT-2. Each is a snapshot, but they are not taken
-    /// at the same moment.
+    /// Passes the connections, except reset ones and orphans in FIN-WAIT-2. Their snapshots are not taken at the same
+    /// moment.
     ///
     /// # Errors
     /// If the kernel refuses, or its answer is malformed; a new survey is then needed.
@@ -86,8 +85,7 @@ impl Survey {
     }
 }
 
-/// Returns whether the kernel keeps only the addresses of a connection, because the program has closed it and the peer
-/// has not (an orphan in FIN-WAIT-2).
+/// Returns whether the kernel keeps only the addresses of a connection, which is an orphan in FIN-WAIT-2.
 pub(super) fn is_remnant(body: &[u8]) -> bool {
     let attributes = body.get(INET_DIAG_MSG..).map(attributes);
     attributes.is_some_and(|mut all| all.all(|attribute| attribute.is_ok_and(|(kind, _)| kind != INET_DIAG_INFO)))

@@ -1,15 +1,14 @@
 //! Parses `struct tcp_info`, the kernel's state of a connection.
 //!
-//! The structure only grows at its end: older kernels return a shorter one, and unknown fields at the end of a longer
-//! one are ignored (tcp(7); include/uapi/linux/tcp.h of the kernel). Every kernel from 5.4 on has the fields up to byte
-//! 232; `tcpi_total_rto` was added in 6.7.
+//! The structure grows at its end: older kernels return a shorter one, and unknown fields at the end of a longer one
+//! are ignored (tcp(7); include/uapi/linux/tcp.h of the kernel).
 //!
-//! Some counters of the kernel differ from the columns of `samples` and `flows`:
+//! Peculiarities of the kernel's counters:
 //! - `tcpi_bytes_acked` counts sequence numbers. It therefore includes the SYN of the side that opened the connection,
-//!   and the FIN once it is acknowledged. The SYN is always subtracted, the FIN in FIN-WAIT-2 and TIME-WAIT. The side
-//!   that accepted the connection counts no SYN, so its number is one byte too low.
+//!   and the FIN once it is acknowledged. The parser subtracts the SYN, and in FIN-WAIT-2 and TIME-WAIT the FIN. The
+//!   side that accepted the connection counts no SYN, so its result is one byte too low.
 //! - `tcpi_total_retrans` and `tcpi_total_rto` include those of the SYN.
-//! - `tcpi_pacing_rate` is computed for every connection, including unpaced ones. See [`paces`].
+//! - `tcpi_pacing_rate` is also set for unpaced connections. See [`paces`].
 //! - `tcpi_total_rto` has 16 bits and wraps to 0 after 65535.
 
 use super::bytes::{u8_at, u16_at, u32_at, u64_at};
@@ -22,7 +21,7 @@ use std::os::fd::BorrowedFd;
 pub struct TcpInfo {
     /// TCP state as the kernel numbers it: 1 is established.
     pub state: u8,
-    /// Whether a segment was received, as on every connection that is open.
+    /// Whether a segment was received.
     pub has_received: bool,
     /// State of loss recovery as the kernel numbers it: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
     pub ca_state: u8,
@@ -42,9 +41,9 @@ pub struct TcpInfo {
     pub is_app_limited: bool,
     /// Smoothed round-trip time.
     pub srtt_us: Option<u64>,
-    /// Smallest round-trip time in the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s by default).
+    /// Smallest round-trip time in the kernel's window (`net.ipv4.tcp_min_rtt_wlen`).
     pub min_rtt_us: Option<u64>,
-    /// Acknowledged payload bytes; exact for the side that opened the connection, until the connection is closed.
+    /// Acknowledged payload bytes; one too low for the side that accepted the connection.
     pub acked_bytes: u64,
     /// Payload bytes sent, including retransmissions.
     pub bytes_sent: u64,
@@ -62,7 +61,7 @@ pub struct TcpInfo {
     pub rwnd_limited_us: u64,
     /// Part of the busy time in which the send buffer was the limit.
     pub sndbuf_limited_us: u64,
-    /// Retransmission timeouts, including those of the SYN; `None` on kernels older than 6.7.
+    /// Retransmission timeouts, including those of the SYN; `None` if the kernel does not report them (before 6.7).
     pub timeouts: Option<u64>,
 }
 
@@ -89,8 +88,8 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 /// Returns whether the kernel paces connections with this congestion control.
 ///
 /// It does if the algorithm requests it (`sk_pacing_status`), which the kernel does not export. Of the kernel's own
-/// algorithms, only BBR requests it; algorithms from other sources are assumed to. The queue discipline fq on the
-/// sender, which paces every connection, is ignored.
+/// algorithms, only BBR requests it; algorithms from other sources are assumed to. Pacing by the queue discipline fq is
+/// ignored.
 pub(super) fn paces(cc: &[u8]) -> bool {
     const WITHOUT: [&[u8]; 16] = [
         b"bic",
@@ -113,7 +112,6 @@ pub(super) fn paces(cc: &[u8]) -> bool {
     !WITHOUT.contains(&cc) && cc != b"yeah"
 }
 
-/// Returns the bytes before the first zero.
 pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -121,21 +119,20 @@ pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
 /// Length up to `tcpi_snd_wnd` in bytes (kernel 5.4).
 const SHORTEST: usize = 232;
 
-/// Buffer size in bytes, which also fits future structures.
+/// Buffer size in bytes, with space for future fields.
 const LONGEST: usize = 512;
 
-/// Offset in bytes of the bit field after the window scales, and the mask of its first bit: whether the application
-/// limited the delivery rate. The position of the first bit depends on the byte order of the processor.
+/// Offset in bytes and mask of `tcpi_delivery_rate_app_limited`. The position of a bit field depends on the byte order
+/// of the processor.
 const APP_LIMITED: (usize, u8) = (7, if cfg!(target_endian = "little") { 0x01 } else { 0x80 });
 
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
 
-/// TCP states in which the FIN has been acknowledged.
+// In these states, the FIN has been acknowledged.
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 
-/// State of a closed connection.
 const CLOSED: u8 = 7;
 
 impl TcpInfo {

@@ -6,7 +6,6 @@ use super::survey::is_remnant;
 use super::{CcInfo, Socket, TcpInfo, state_key};
 use proptest::prelude::*;
 
-/// Encodes an attribute: length, type, content, padding.
 fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::from(u16::try_from(4 + content.len()).expect("it is short").to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -15,7 +14,6 @@ fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes a message with its header.
 fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::from(u32::try_from(16 + body.len()).expect("it is short").to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -165,7 +163,6 @@ fn every_reported_key_is_declared() {
     assert_eq!(state_key("warp_factor"), None);
 }
 
-/// Encodes a message about a queue discipline.
 fn qdisc(kind: &[u8], packets: u32, drops: u32, own: &[u8]) -> Vec<u8> {
     let basic = structure(16, &[(0, 1514 * packets), (8, packets)]);
     let queue = structure(20, &[(0, 2), (4, 2 * 1514), (8, drops)]);
@@ -302,7 +299,6 @@ proptest! {
     }
 }
 
-/// If the program has closed a connection but its peer has not, the kernel keeps only the addresses.
 #[test]
 fn a_connection_without_counters_is_a_remnant() {
     let mut body = structure(72, &[]);

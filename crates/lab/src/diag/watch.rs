@@ -1,11 +1,10 @@
 //! The router of experiments in which the kernel's queue disciplines carry the packets.
 //!
-//! It does not touch packets. It reads the counters of the queue disciplines at the experiment's interval, and runs the
-//! scheduled commands that change the queue disciplines.
+//! It reads the counters of the queue disciplines at the experiment's interval, and runs the scheduled commands that
+//! change the queue disciplines.
 //!
-//! The kernel reports no sojourn times. The capacity of a link is computed from the plan, not from the times at which
-//! commands took effect. The netem that produces random losses must have no queue below it, because netem counts the
-//! drops of its child as its own.
+//! The capacity of a link is computed from the plan, not from the times at which commands took effect. The netem that
+//! produces random losses must have no queue below it, because netem counts the drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
@@ -22,15 +21,14 @@ use thalweg_plan::plan::{self, Capacity, Experiment};
 use thalweg_trace::QueueCounters;
 use thalweg_units::{Span, Time};
 
-/// Tolerated lateness of a change of the path. A later change would be visible in the results: samples are 10 ms apart
-/// by default.
+/// Tolerated lateness of a change of the path: the default sampling interval.
 const LATE: Span = Span(10_000_000);
 
 /// Runs the router until the command `stop`.
 ///
 /// # Errors
-/// If a link of the plan is invalid, a queue discipline does not exist, the kernel does not report its counters, a
-/// scheduled command fails, the host cannot wait, or an unexpected command arrives.
+/// If a link of the plan is invalid, the counters of a queue discipline cannot be read, a scheduled command fails, or
+/// an unexpected command arrives.
 pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) -> Result<HostReport, Error> {
     let mut watcher = Watcher::open(experiment, watch)?;
     let clock = stage.wait_for_start()?;
@@ -104,20 +102,18 @@ fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// State of the router.
 struct Watcher {
     counters: Counters,
     directions: Vec<Direction>,
     /// Scheduled commands that have not run yet, in order of time.
     changes: VecDeque<Change>,
     rows: Vec<QueueReport>,
-    /// CPU time of this thread: reading counters, waiting, and starting commands.
+    /// CPU time of this thread.
     sampling: Span,
     /// Maximum lateness of commands; `None` if no command has run.
     lateness: Option<Span>,
 }
 
-/// One direction of the path.
 struct Direction {
     is_forward: bool,
     /// Index of the counters of the queue.
@@ -135,9 +131,8 @@ struct Policer {
     place: usize,
     /// Whether the queue is the policer's child, so that the policer's drops include those of the queue.
     has_queue: bool,
-    /// Whether the policer is also the queue, because it is the innermost discipline.
+    /// Whether the policer is also the queue.
     is_queue: bool,
-    /// Number of packets dropped so far.
     dropped: u64,
 }
 
@@ -145,12 +140,11 @@ impl Policer {
     /// Updates the drops from the counters of the policer's discipline and of the queue.
     fn follow(&mut self, total: u64, queue: u64) {
         let below = if self.has_queue { queue } else { 0 };
-        // Some disciplines report a drop to their parent only when they next have packets.
+        // `total` may lag: a discipline such as codel defers the report of drops to its parent while it is empty.
         self.dropped = self.dropped.max(total.saturating_sub(below));
     }
 }
 
-/// A scheduled command.
 struct Change {
     at: Time,
     words: Vec<String>,
@@ -191,7 +185,6 @@ impl Watcher {
         })
     }
 
-    /// Reads all counters, and creates a row for each direction; returns the time.
     fn sample(&mut self, clock: &Clock) -> Result<Time, Error> {
         self.counters.read()?;
         let now = clock.now();
@@ -210,7 +203,6 @@ impl Watcher {
                 backlog_packets: queue.backlog_packets,
                 dropped_packets: queue.dropped_packets,
                 early_drops: queue.early_drops(),
-                // Without a policer the count is 0.
                 policed_packets: Some(direction.policer.as_ref().map_or(0, |policer| policer.dropped)),
                 lost_packets: loss.dropped_packets,
                 marked_packets: queue.marked_packets,
@@ -224,7 +216,6 @@ impl Watcher {
         Ok(now)
     }
 
-    /// Runs the next command.
     fn change(&mut self, clock: &Clock) -> Result<(), Error> {
         let Some(change) = self.changes.pop_front() else { return Ok(()) };
         let line = change.words.join(" ");
@@ -263,7 +254,7 @@ impl Watcher {
 }
 
 /// Returns a link of the plan that carries no packets, with these rates if its capacity is a profile; `None` for a
-/// capacity from a trace, which no queue discipline supports.
+/// capacity from a trace.
 fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>>, Error> {
     let capacity = match &plan.capacity {
         Capacity::Trace { .. } => return Ok(None),

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct Connection {
     /// Inode number of the network namespace.
     pub netns: u64,
-    /// Name of the container, unit or process in that namespace; `None` if unknown.
+    /// Name for that namespace, such as a container or unit in it; `None` if unknown.
     pub netns_name: Option<String>,
     /// Local address and port.
     pub local: String,
@@ -25,9 +25,9 @@ pub struct Connection {
     pub remote: String,
     /// Congestion control.
     pub algorithm: String,
-    /// Acknowledged bits per second over the sampled time.
+    /// Acknowledged bits per second.
     pub goodput_bps: f64,
-    /// BBR's bandwidth estimate; `None` if the algorithm is not BBR.
+    /// BBR's bandwidth estimate; `None` if the algorithm does not export one.
     pub bw_bps: Option<u64>,
     /// Smoothed round-trip time.
     pub srtt_us: Option<u64>,
@@ -35,8 +35,8 @@ pub struct Connection {
     pub min_rtt_us: Option<u64>,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Share of samples with less than one BDP in flight, among those in PROBE_BW that the application did not limit;
-    /// `None` with fewer than 10 of these.
+    /// Percentage of samples with less than one BDP in flight, among those in PROBE_BW that the application did not
+    /// limit; `None` if these are too few.
     pub short_percent: Option<f64>,
     /// The verdict on the connection.
     pub verdict: Verdict,
@@ -54,8 +54,7 @@ pub enum Verdict {
     Cured,
     /// The algorithm is not BBR.
     NotBbr,
-    /// The application, the receiver or the send buffer limits the connection for most of the time, or too few samples
-    /// were in PROBE_BW.
+    /// Something else limits the connection for most of the time, or too few samples were in PROBE_BW.
     HeldBack,
 }
 
@@ -67,18 +66,16 @@ const AWAY_PERCENT: f64 = 20.0;
 const SOME_AWAY_PERCENT: f64 = 5.0;
 const SHORT_PERCENT: f64 = 50.0;
 
-/// Minimum number of samples in PROBE_BW that the application did not limit; with fewer, a connection that BBR paces
-/// counts as [`Verdict::HeldBack`], unless it uses `bbr_cpu`.
+/// Minimum number of samples in PROBE_BW that the application did not limit.
 const LOOKS: u64 = 10;
 
-/// Minimum share of time with data to send, below which the connection is not limited by the network; also the maximum
-/// share of this busy time in which the receive window or the send buffer may be the limit.
+/// Minimum share of time with data to send; also the maximum share of this busy time in which the receive window or the
+/// send buffer may be the limit.
 const BUSY_SHARE: f64 = 0.5;
 
 /// BBR's cwnd gain in PROBE_BW, in units of 1/256. No other mode of the kernel's BBR uses this value.
 const PROBE_BW_CWND_GAIN: u32 = 512;
 
-/// All sampled connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     at: Duration,
@@ -86,7 +83,6 @@ pub(super) struct Connections {
     by_socket: BTreeMap<(u64, u64), Observed>,
 }
 
-/// A connection over several samples.
 #[derive(Debug)]
 struct Observed {
     first: (Duration, Surveyed),
@@ -149,8 +145,7 @@ impl Connections {
 
 impl Observed {
     /// Checks whether less than one BDP is in flight, smoothed over samples: the rule of the paper, with values that
-    /// are visible from user space. Skips connections without BBR or outside of PROBE_BW, and application-limited
-    /// samples.
+    /// are visible from user space.
     fn look(&mut self) {
         let info = &self.last.1.socket.info;
         let CcInfo::Bbr { bw_bps, min_rtt_us, cwnd_gain, .. } = self.last.1.socket.cc else { return };
@@ -205,8 +200,8 @@ impl Observed {
         if away_percent >= AWAY_PERCENT || is_explained { Verdict::ShortOfCpu } else { Verdict::Fine }
     }
 
-    /// Returns whether the connection was mostly idle, or mostly limited by the receive window or the send buffer while
-    /// busy.
+    /// Returns whether the connection was mostly idle, or its busy time mostly limited by the receive window or the
+    /// send buffer.
     fn is_held_back(&self) -> bool {
         let (before, after) = (&self.first.1.socket.info, &self.last.1.socket.info);
         let busy_us = after.busy_us.saturating_sub(before.busy_us) as f64;
@@ -241,7 +236,7 @@ mod tests {
         is_realtime: false,
     };
 
-    /// Returns a connection in PROBE_BW that was sampled every 20 ms for a second, with this number of bytes in flight.
+    /// Returns a connection in PROBE_BW with this number of bytes in flight.
     fn seen(algorithm: &str, inflight_bytes: u64, change: impl Fn(u64, &mut TcpInfo)) -> Connections {
         let mut connections = Connections::default();
         for look in 0..=50 {

@@ -2,7 +2,7 @@
 //!
 //! It reads three incomplete sources: the hypervisor's steal counter (not all hypervisors report one, and it may not
 //! include time withheld by a quota), the time for which tasks waited for other tasks (pressure, which does not include
-//! the hypervisor), and timers on every allowed CPU that should fire each millisecond.
+//! the hypervisor), and periodic timers on the allowed CPUs.
 
 use crate::net::{holder::FIFO_PRIORITY, set_fifo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 pub struct Machine {
     /// CPUs that this process may use.
     pub cpus: usize,
-    /// Share of busy time that the hypervisor reports as stolen; `None` if it reports no stolen time, as always with a
-    /// hypervisor or a kernel without this counter.
+    /// Share of busy time that the hypervisor reports as stolen; `None` if it reports no stolen time.
     pub steal_percent: Option<f64>,
     /// Share of time in which a task waited for a CPU; `None` if the kernel does not report it.
     pub pressure_percent: Option<f64>,
@@ -33,8 +32,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the off-CPU share, an estimate of the share of time in which the hypervisor runs other guests: the
-    /// larger of the stolen share and, if the timer threads have priority, the stalled share.
+    /// Returns the off-CPU share, an estimate of the share of time in which the hypervisor runs other guests.
     pub fn away_percent(&self) -> f64 {
         // Delays by other tasks of this machine do not indicate activity of the hypervisor.
         let stalled = if self.is_realtime { self.stalled_percent } else { 0.0 };
@@ -42,13 +40,11 @@ impl Machine {
     }
 }
 
-/// Interval of the timer threads.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Minimum delay of a tick that counts as a stall. Shorter delays are attributed to interrupts.
 const STALL: Duration = Duration::from_millis(2);
 
-/// A measurement in progress.
 pub(super) struct Watch {
     start: Instant,
     times: Option<Times>,
@@ -57,7 +53,6 @@ pub(super) struct Watch {
     clocks: Vec<JoinHandle<Beats>>,
 }
 
-/// Results of a timer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beats {
     stalled: Duration,
@@ -99,7 +94,6 @@ impl Watch {
     }
 }
 
-/// Runs the timer on one CPU until the measurement ends.
 fn run_clock(cpu: usize, is_over: &AtomicBool) -> Beats {
     let mut only = CpuSet::new();
     only.set(cpu);
@@ -130,7 +124,6 @@ impl Times {
         Times::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Parses the line `cpu  user nice system idle iowait irq softirq steal ...`.
     fn parse(stat: &str) -> Option<Times> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let numbers: Vec<u64> = line.split_whitespace().map_while(|number| number.parse().ok()).collect();
@@ -142,13 +135,13 @@ impl Times {
         Times { busy: self.busy.saturating_sub(before.busy), steal: self.steal.saturating_sub(before.steal) }
     }
 
-    /// Returns the stolen share of busy time.
+    /// Returns the stolen share of busy time; `None` without stolen time.
     fn steal_percent(self) -> Option<f64> {
         (self.steal > 0).then(|| 100.0 * self.steal as f64 / (self.busy + self.steal) as f64)
     }
 }
 
-/// Returns the total time since boot in which a task waited for a CPU.
+/// Returns the total time since boot in which some task waited for a CPU.
 fn pressure_us() -> Option<u64> {
     parse_pressure(&fs::read_to_string("/proc/pressure/cpu").ok()?)
 }

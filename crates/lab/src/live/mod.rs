@@ -1,12 +1,11 @@
-//! Observes a running machine for some seconds: whether it gets its CPUs, and whether its BBR connections are slower
-//! because it does not.
+//! Observes a running machine: whether it gets its CPUs, and whether its BBR connections are slower because it does
+//! not.
 //!
-//! BBR paces, so it never catches up on what it could not send while its machine was off CPU. Its probing gain of 1.25
-//! compensates down to a CPU share of 1/1.25 = 80 %. A lower share costs bandwidth, and increasingly so
-//! (docs/concepts/cpu-contention.md).
+//! BBR paces, so it does not catch up on what it could not send while its machine was off CPU. Its probing gain of 1.25
+//! compensates down to a CPU share of 1/1.25 = 80 %; a lower share costs bandwidth (docs/concepts/cpu-contention.md).
 //!
-//! It reads kernel interfaces that all users may read, and changes nothing. It covers the connections of all network
-//! namespaces that exist at the start and that this process may enter.
+//! The observation covers the network namespaces that exist at the start and that this process may enter. It does not
+//! require root.
 
 mod connections;
 mod machine;
@@ -23,7 +22,7 @@ use namespaces::Surveys;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// The results.
+/// The results of an observation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Live {
     /// Duration of the observation.
@@ -46,7 +45,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Observes this machine and its connections for `window`.
 ///
 /// # Errors
-/// If the kernel does not list the connections of this network namespace, or stops listing those of another one.
+/// If the kernel does not list the connections of a network namespace.
 pub fn look(window: Duration) -> Result<Live, Error> {
     let mut surveys = Surveys::open()?;
     let mut connections = Connections::default();

@@ -11,7 +11,7 @@ use std::io;
 pub struct Namespace {
     /// Inode number of the namespace, as `lsns` shows it.
     pub netns: u64,
-    /// Name of the container, unit or process in the namespace; `None` if unknown.
+    /// Name for the namespace, such as a container or unit in it; `None` if unknown.
     pub name: Option<String>,
     /// Whether it is the namespace of this process.
     pub own: bool,
@@ -36,7 +36,7 @@ pub(super) struct Surveys {
 }
 
 impl Surveys {
-    /// Prepares to sample.
+    /// Opens a survey in each namespace.
     ///
     /// # Errors
     /// If the kernel does not support sock_diag.
@@ -57,7 +57,7 @@ impl Surveys {
         Ok(Surveys { open, missed })
     }
 
-    /// Passes every established connection with the number of its network namespace.
+    /// Passes the established connections, each with the number of its network namespace.
     ///
     /// # Errors
     /// If the kernel refuses, or its answer is malformed.
@@ -67,8 +67,7 @@ impl Surveys {
             .try_for_each(|(namespace, survey)| survey.dump(&mut |connection| each(namespace.netns, connection)))
     }
 
-    /// Returns the namespaces that were sampled, and those that were not. `established_in` counts the established
-    /// connections of a namespace.
+    /// Returns the namespaces that were sampled, and those that were not.
     pub fn end(self, established_in: impl Fn(u64) -> usize) -> (Vec<Namespace>, Missed) {
         let ended = |(namespace, _): (Namespace, Survey)| Namespace {
             established: established_in(namespace.netns),

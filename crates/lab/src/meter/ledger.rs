@@ -45,15 +45,15 @@ pub struct FlowSample {
     pub key: FlowKey,
     /// Time of the sample.
     pub at: Time,
-    /// Payload bytes that left the path since the start, as in [`FlowCount`].
+    /// Payload bytes that left the path since the start; for TCP, each byte once.
     pub delivered_bytes: u64,
-    /// Packets with payload since the start, as in [`FlowCount`].
+    /// Packets with payload that entered the path since the start.
     pub data_packets: u64,
-    /// Retransmitted segments since the start, as in [`FlowCount`].
+    /// Retransmitted segments since the start; `None` for UDP.
     pub retransmits: Option<u64>,
     /// Payload bits per second that were delivered since the previous sample.
     pub delivery_rate_bps: u64,
-    /// Mean one-way delay of the packets that left the path since the previous sample; `None` if there were no packets.
+    /// Mean one-way delay of the packets that left the path since the previous sample; `None` without packets.
     pub delay_us: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ struct Entry {
     at: Time,
 }
 
-/// Counters of all flows, and the packets on the path.
+/// Counters of the flows, and the packets on the path.
 #[derive(Debug)]
 pub(super) struct Ledger {
     flows: Vec<Flow>,
@@ -118,7 +118,7 @@ impl Ledger {
         let number = count.entered_packets;
         count.entered_packets += segment.packets;
         count.max_payload_bytes = count.max_payload_bytes.max(segment.payload_bytes.div_ceil(segment.packets));
-        if segment.key.protocol == Protocol::Tcp && segment.is_syn_or_fin {
+        if segment.key.protocol == Protocol::Tcp && segment.is_syn_or_fin && segment.payload_bytes == 0 {
             flow.entered.start(segment.sequence);
         }
         if segment.payload_bytes > 0 {
@@ -149,7 +149,7 @@ impl Ledger {
         let count = &mut flow.count;
         count.delivered_packets += segment.packets;
         count.delivered_ip_bytes += segment.ip_bytes;
-        if segment.key.protocol == Protocol::Tcp && segment.is_syn_or_fin {
+        if segment.key.protocol == Protocol::Tcp && segment.is_syn_or_fin && segment.payload_bytes == 0 {
             flow.delivered.start(segment.sequence);
         }
         if segment.payload_bytes > 0 {
@@ -168,8 +168,8 @@ impl Ledger {
         }
     }
 
-    /// Takes the samples that are due by `now`; every 10 s, also counts packets that have been on the path for longer
-    /// than that as lost.
+    /// Takes the samples that are due by `now`; periodically also removes packets that have been on the path for too
+    /// long.
     pub fn advance(&mut self, now: Time) {
         while self.interval > Span::ZERO && self.next_sample <= now {
             let at = self.next_sample;
@@ -183,7 +183,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the counters of every flow, in order of appearance.
+    /// Returns the counters of the flows, in order of appearance.
     pub fn counts(&self) -> Vec<FlowCount> {
         let mut counts: Vec<FlowCount> = self.flows.iter().map(|flow| flow.count.clone()).collect();
         for entry in self.on_path.values().chain(self.alike.values().flatten()) {
@@ -194,7 +194,7 @@ impl Ledger {
         counts
     }
 
-    /// Returns the samples taken so far in order of time, and removes them from the ledger.
+    /// Removes and returns the samples taken so far, in order of time.
     pub fn take_samples(&mut self) -> Vec<FlowSample> {
         std::mem::take(&mut self.samples)
     }
@@ -222,7 +222,6 @@ impl Ledger {
         Some(entry)
     }
 
-    /// Counts packets that have been on the path for too long as lost, and drops them.
     fn sweep(&mut self, now: Time) {
         let flows = &mut self.flows;
         let mut stays = |entry: &Entry| {
@@ -304,7 +303,6 @@ mod tests {
         for number in [0, 2] {
             ledger.leave(at_ms(5), &packets[number]);
         }
-        // No later packet left the path, so the last packet does not count as lost.
         let count = ledger.counts().remove(0);
         assert_eq!((count.entered_packets, count.delivered_packets, count.lost_packets), (4, 2, 1));
         assert_eq!((count.delivered_bytes, count.retransmits), (2000, Some(0)));
@@ -317,6 +315,16 @@ mod tests {
         let samples = ledger.take_samples();
         assert_eq!((samples.len(), samples[0].at, samples[0].delivery_rate_bps), (2, at_ms(10), 1_600_000));
         assert_eq!((samples[0].delay_us, samples[1].delay_us), (Some(5000.0), None));
+    }
+
+    #[test]
+    fn the_bytes_of_a_single_packet_with_fin_are_counted_once() {
+        let mut ledger = Ledger::new(Span::ZERO);
+        let last = ParsedPacket { is_syn_or_fin: true, ..packet(0, 0) };
+        ledger.enter(at_ms(0), &last);
+        ledger.leave(at_ms(5), &last);
+        let count = ledger.counts().remove(0);
+        assert_eq!((count.delivered_bytes, count.retransmits), (1000, Some(0)));
     }
 
     #[test]

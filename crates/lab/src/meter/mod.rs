@@ -8,12 +8,8 @@
 //!
 //! A tap is an AF_PACKET socket on a host's interface. Packets that the host sends enter the path there, after the
 //! host's own queue discipline; packets that arrive have left the path. A packet is identified at the other end by a
-//! hash of header fields and the first bytes of its payload, so that a packet that entered and never left is a loss on
-//! the path. The meter needs no support by the sending programs, and works with hosts in namespaces and in guests, and
-//! in virtual time.
-//!
-//! It copies the first bytes of every packet on the interfaces of the path. With [`Settings::only`] it measures only
-//! the flows of some addresses.
+//! hash of header fields and the first bytes of its payload; one that entered and does not leave is a loss on the path.
+//! The meter needs no support by the sending programs.
 //!
 //! ```no_run
 //! # use thalweg_lab::clock::Clock;
@@ -57,7 +53,7 @@ use std::time::Duration;
 use tap::Tap;
 use thalweg_units::{Span, Time};
 
-/// Interval between two scans of the rings, in which less than a tenth of a ring is filled at 1.2 Gbit/s.
+/// Interval between two scans of the rings, which must not fill up meanwhile.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Minimum age of packets that a running meter reads from the rings, so that the entry of a packet is read before its
@@ -94,12 +90,11 @@ impl Taps {
 /// Results of a meter.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Counters of every flow and direction, in order of appearance.
+    /// Counters of the flows, one entry per direction, in order of appearance.
     pub flows: Vec<FlowCount>,
     /// Samples, in order of time.
     pub samples: Vec<FlowSample>,
-    /// Packets that the meter missed because it did not get enough CPU time. If there are any, losses and bytes are
-    /// wrong.
+    /// Packets that the meter missed because a ring was full. If there are any, losses and bytes are wrong.
     pub missed_packets: u64,
 }
 
@@ -140,12 +135,12 @@ impl Meter {
         Ok(Meter { state, worker: Some(worker) })
     }
 
-    /// Returns the counters as of a few tens of milliseconds ago.
+    /// Returns the counters as of the latest scan of the rings.
     pub fn rows(&self) -> Vec<FlowCount> {
         self.state.ledger.lock().unwrap_or_else(PoisonError::into_inner).counts()
     }
 
-    /// Reads the remaining packets, and returns all results.
+    /// Reads the remaining packets, and returns the results.
     pub fn stop(mut self) -> Report {
         let missed_packets = self.join();
         let mut ledger = self.state.ledger.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,7 +188,7 @@ impl Reader {
         }
     }
 
-    /// Records the packets of all rings in the order of their timestamps.
+    /// Records the packets of the rings in the order of their timestamps.
     fn read_until(&mut self, until_ns: u64, ledger: &mut Ledger) {
         loop {
             let heads = self.taps.iter().enumerate().filter_map(|(index, tap)| {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Protocol numbers.
+/// IP protocol numbers.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// IPv6 extension headers that are skipped: hop-by-hop options, routing, destination options (RFC 8200, section 4).
@@ -50,7 +50,6 @@ impl FlowKey {
     }
 }
 
-/// The fields of a packet that the meter needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ParsedPacket {
     pub key: FlowKey,
@@ -64,13 +63,12 @@ pub(super) struct ParsedPacket {
     pub sequence: u32,
     /// Whether a TCP segment has SYN or FIN set, which consume a sequence number.
     pub is_syn_or_fin: bool,
-    /// Hash that is equal at both ends of the path, and usually differs between packets; identical ones share it.
+    /// Hash that is equal at both ends of the path, and differs between most packets.
     pub identity: u64,
 }
 
 /// Parses the beginning of an IP packet. `segment_bytes` is the payload of each packet into which the interface will
-/// segment it, or zero if it is one packet. Returns `None` for fragments, for protocols other than TCP and UDP, and if
-/// a required header field is missing or inconsistent.
+/// segment it, or zero if it is one packet. Returns `None` for malformed packets, fragments and other protocols.
 pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     let (head, transport) = match ip.first()? >> 4 {
         4 => version_4(ip)?,
@@ -163,7 +161,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Computes the 64-bit FNV-1a hash of bytes.
+/// Computes a 64-bit FNV-1a hash.
 fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -172,7 +170,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
 pub(super) mod tests {
     use super::*;
 
-    /// Returns a TCP segment over IPv4 from 10.0.0.1:443 to 10.0.0.2:5000.
+    /// Returns a TCP segment over IPv4.
     pub fn segment(sequence: u32, id: u16, payload: &[u8]) -> Vec<u8> {
         let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         ip[2..4].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());

@@ -10,11 +10,10 @@ pub(super) struct Stream {
     holes: Vec<(u64, u64)>,
 }
 
-/// Position of the first byte.
 const FIRST: u64 = 1 << 32;
 
 impl Stream {
-    /// Starts the stream after a SYN or FIN with this sequence number, if it has not started.
+    /// Starts the stream after a SYN or FIN without payload with this sequence number, if it has not started.
     pub fn start(&mut self, syn: u32) {
         self.end.get_or_insert((FIRST, syn.wrapping_add(1)));
     }

@@ -10,10 +10,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Size of a ring's frame in bytes: the kernel's headers (less than 100 bytes), and those of Ethernet, IP and TCP.
+/// Size of a ring's frame in bytes: space for the kernel's headers, and those of Ethernet, IP and TCP.
 const FRAME: usize = 256;
 const BLOCK: usize = 1 << 18;
-/// Number of blocks of a ring. They have 32,768 frames, 8 MiB: a third of a second at 1.2 Gbit/s.
 const BLOCKS: usize = 32;
 const ETHERNET_HEADER: usize = 14;
 
@@ -26,7 +25,6 @@ pub struct TapPoint {
     pub interface: String,
 }
 
-/// A packet in the ring.
 pub(super) struct TapFrame<'a> {
     /// Timestamp from CLOCK_REALTIME.
     pub realtime_ns: u64,
@@ -38,7 +36,6 @@ pub(super) struct TapFrame<'a> {
     pub ip: &'a [u8],
 }
 
-/// An open tap.
 #[derive(Debug)]
 pub(super) struct Tap {
     socket: OwnedFd,
@@ -49,8 +46,7 @@ impl Tap {
     /// Opens a tap in the namespace of its interface.
     ///
     /// # Errors
-    /// `no-packet-socket`: the namespace cannot be entered, the interface does not exist, or the kernel refuses the
-    /// socket.
+    /// `no-packet-socket`: the interface cannot be tapped.
     pub fn open(point: &TapPoint) -> Result<Tap, Error> {
         let opened = match &point.namespace {
             None => open(&point.interface),

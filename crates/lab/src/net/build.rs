@@ -12,7 +12,6 @@ use thalweg_plan::plan::Experiment;
 /// Command that brings up the loopback interface of a namespace.
 pub(crate) const LOOPBACK: &str = "ip link set lo up";
 
-/// Name of the bridge in the namespace of a guest.
 const BRIDGE: &str = "bridge";
 
 /// An interface of the router, and the host at its other end.
@@ -66,8 +65,8 @@ pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a 
         ("mkdir /run/netns", Act::MakeFolder(c"/run/netns".into())),
     ];
     if sysctl::file("net.ipv4.tcp_child_ehash_entries").exists() {
-        // A dump of connections scans the entire socket table. The table of the machine has some hundred thousand
-        // buckets, which takes half a millisecond. From Linux 6.1 on, a namespace can have its own smaller table.
+        // A dump of connections scans the entire socket table, which can be large. From Linux 6.1 on, a namespace can
+        // have its own smaller table.
         let file = c"/proc/sys/net/ipv4/tcp_child_ehash_entries".into();
         acts.push(("sysctl -qw net.ipv4.tcp_child_ehash_entries=4096", Act::Write(file, b"4096".to_vec())));
     }
@@ -76,8 +75,8 @@ pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a 
     shell.run_all(None, &names.map(|name| format!("ip netns add {name}")).collect::<Vec<_>>())
 }
 
-/// Adds the commands that create the link between the router and a host. With netem, the router's end gets a fixed
-/// address and neighbour: no address resolution takes place during an experiment, so no answer can be lost.
+/// Adds the commands that create the link between the router and a host. With netem, the router's end gets an address
+/// and a permanent neighbour, so that an experiment does not depend on address resolution.
 fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     let Wire { interface, place, seat } = wire;
     let (host, router) = (place.address, places::gateway(place.address));
@@ -99,7 +98,6 @@ fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     }
 }
 
-/// Returns the commands for the host's end of its link.
 fn host_commands(place: &Place) -> Vec<String> {
     be_silent(HOST_INTERFACE).into_iter().chain(inside(place)).collect()
 }
@@ -126,8 +124,7 @@ fn with_prefix(address: IpAddr) -> String {
     }
 }
 
-/// Returns the commands for the end of a link that continues into a guest: a bridge to the guest's network card,
-/// without spanning tree.
+/// Returns the commands for the end of a link that continues into a guest: a bridge to the guest's network card.
 fn bridge() -> Vec<String> {
     let mut commands = vec![
         LOOPBACK.to_owned(),

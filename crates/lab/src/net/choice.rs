@@ -7,12 +7,11 @@ use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 
 /// Selects the kind of link for an experiment on this machine, and returns it with the reason as text.
 ///
-/// The default is the relay: it behaves like the simulator and runs on any kernel. Queue disciplines are used if packet
-/// sockets are not permitted, and for `cake`, which the relay lacks.
+/// The default is the relay, which behaves like the simulator. Queue disciplines are used if packet sockets are not
+/// permitted, and for `cake`, which the relay lacks.
 ///
 /// # Errors
-/// If this machine does not support the link (`no-packet-sockets`, `no-qdisc`), or the experiment requests a feature
-/// that netem (`not-on-netem`) or the relay (`not-on-relay`) does not support; those of [`probe::qdiscs`].
+/// If this machine does not support the link, or the link does not support a feature of the experiment.
 pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     let netem = || netem::check(experiment, traces, &probe::qdiscs()?);
     if [&experiment.forward, &experiment.reverse].into_iter().any(|link| matches!(link.queue, Queue::Cake { .. })) {
@@ -30,12 +29,10 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
     choose(experiment.engine.link, Able { relay: probe::packet_sockets, netem })
 }
 
-/// Selects the kind of link for an experiment in virtual time, on a kernel with the `available` queue disciplines, and
-/// returns it with the reason as text.
+/// Like [`choose_link`], for an experiment in virtual time on a kernel with the `available` queue disciplines.
 ///
 /// # Errors
-/// If the experiment requests the relay (`not-in-virtual-time`), a feature that netem does not support
-/// (`not-on-netem`), or a queue discipline that the kernel lacks (`no-qdisc`).
+/// If the experiment requests the relay, or a feature that netem or the kernel does not support.
 pub fn choose_link_in_virtual_time(
     experiment: &Experiment,
     traces: &Traces,

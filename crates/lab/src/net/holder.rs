@@ -5,13 +5,13 @@
 //!                        └ its /run/netns/{router,receiver,sender,…}             named namespaces that only it sees
 //! ```
 //!
-//! The holder exits at the end of its standard input. Namespaces end with their last process, so nothing of the network
-//! remains after the engine, for any reason, and the processes in the network have exited. Commands enter the
-//! namespaces before they start, as with `nsenter`. `ip -n` and `ip netns exec` are not used: they mount `/sys` again,
-//! which an unprivileged user may not do everywhere.
+//! The holder exits at the end of its standard input. Namespaces end with their last process, so the network ends when
+//! the engine and the processes in the network have exited, for any reason. Commands enter the namespaces before they
+//! start, as with `nsenter`. `ip -n` and `ip netns exec` are not used: they mount `/sys` again, which an unprivileged
+//! user may not do everywhere.
 //!
-//! Root does not need a user namespace. It is avoided, because a process that is root only in a user namespace may not
-//! use SCHED_FIFO. If root may not create namespaces (as in containers), a user namespace is tried.
+//! For root, a user namespace is tried only if root may not create namespaces otherwise (as in containers): a process
+//! that is root only in a user namespace may not use SCHED_FIFO.
 //!
 //! Source: unshare(1), nsenter(1), namespaces(7), user_namespaces(7), ip-netns(8).
 
@@ -30,11 +30,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for creating or ending namespaces. Both take milliseconds; the rest is a margin for busy and nested
-/// machines.
+/// Timeout for creating or ending namespaces, with a margin for busy and nested machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Priority under SCHED_FIFO. The kernel has threads with higher and with lower priorities.
+/// Priority under SCHED_FIFO.
 pub(crate) const FIFO_PRIORITY: i32 = 50;
 
 /// A process that keeps namespaces alive; dropping it ends them.
@@ -48,7 +47,7 @@ impl Holder {
     /// Creates a network namespace and a mount namespace with root rights in them.
     ///
     /// # Errors
-    /// `no-namespaces` or `no-tool`, with the required change of this machine; or the code of an exhausted resource.
+    /// `no-namespaces`, `no-tool`, or the code of an exhausted resource.
     pub fn start() -> Result<Holder, Error> {
         if geteuid().is_root() {
             if let Ok(holder) = Holder::start_with(&["--net", "--mount"], false) {
@@ -198,8 +197,7 @@ impl Drop for Holder {
 }
 
 /// Prepares a command of the engine: in a separate process group, so that only the engine handles the terminal's
-/// Ctrl-C, with the folders of system tools in its search path, which ordinary users of Debian lack, and in
-/// the locale C.
+/// Ctrl-C; with the folders of system tools in its search path, which ordinary users may lack; and in the locale C.
 pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
 }
@@ -207,7 +205,6 @@ pub(crate) fn alone(command: &mut Command) -> &mut Command {
 /// Waits for a process and returns its exit status; `None` if it is still running after `patience`, or the kernel
 /// refuses.
 pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    /// Interval between two checks.
     const PAUSE: Duration = Duration::from_millis(1);
     let until = Instant::now() + patience;
     loop {

@@ -34,7 +34,8 @@ pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error>
     }
 }
 
-/// Returns process ids and names. Processes of other users, which cannot be inspected, are not part of an experiment.
+/// Returns the ids and names of the processes in these namespaces. Omits processes that cannot be inspected, such as
+/// those of other users.
 pub(crate) fn processes(identities: &BTreeSet<u64>) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

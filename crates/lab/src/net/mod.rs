@@ -7,12 +7,11 @@
 //!                                                                       qdisc     queue disciplines of hosts
 //! ```
 //!
-//! Everything is inside separate namespaces, one per host; an unprivileged user may create them if user namespaces are
-//! permitted. Nothing outside of them is changed, two networks do not affect each other, and a network ends
-//! with the process that created it. Hosts are processes in these namespaces ([`Network::spawn`]), which apply their
-//! kernel settings themselves ([`Network::sysctls`]).
+//! The network consists of separate namespaces, one per host; an unprivileged user may create them if user namespaces
+//! are permitted. It ends with the process that created it. Hosts are processes in these namespaces
+//! ([`Network::spawn`]), which apply their kernel settings themselves ([`Network::sysctls`]).
 //!
-//! Every command that changes something is in [`Network::commands`], a script that creates the same network again.
+//! [`Network::commands`] is a script that creates the same network again.
 
 mod build;
 mod choice;
@@ -57,17 +56,15 @@ pub struct Network {
     receiver: Place,
     qdiscs: protocol::Qdiscs,
     sysctls: BTreeMap<String, BTreeMap<String, String>>,
-    /// Inodes of all network namespaces.
+    /// Inodes of the network namespaces.
     identities: BTreeSet<u64>,
 }
 
 impl Network {
-    /// Creates namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] also queue
-    /// disciplines, for links that do not refer to traces or profiles.
+    /// Creates the network of an experiment whose links do not refer to traces or profiles.
     ///
     /// # Errors
-    /// If the machine refuses an operation, or the experiment requests a feature that this kind of link does not
-    /// support.
+    /// If the machine refuses an operation, or the kind of link does not support a feature of the experiment.
     pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
         Network::build_with(experiment, &Traces::default(), link, TIMER_SLACK, Seat::Namespace)
     }
@@ -159,7 +156,7 @@ impl Network {
         &self.receiver
     }
 
-    /// Returns the router's interfaces: those towards the senders, and the one towards the receiver.
+    /// Returns the router's interfaces towards the senders and towards the receiver.
     pub fn relay_ports(&self) -> (Vec<protocol::Port>, protocol::Port) {
         let port = |place: &Place, interface| protocol::Port {
             interface,
@@ -172,8 +169,8 @@ impl Network {
         (senders.collect(), port(&self.receiver, places::RECEIVER_INTERFACE.to_owned()))
     }
 
-    /// Returns the counters that the router must read and the commands that it must run during the experiment, if its
-    /// links are queue disciplines. The commands must run in the router's namespace.
+    /// Returns the counters that the router must read, and the commands that it must run in its namespace during the
+    /// experiment.
     pub fn qdiscs(&self) -> protocol::Qdiscs {
         self.qdiscs.clone()
     }
@@ -184,8 +181,7 @@ impl Network {
     }
 
     /// Starts a process in a namespace, with pipes to its standard input, output and error, in a separate process
-    /// group, in the folder `/`. `is_realtime` sets priority 50 under SCHED_FIFO for it and its children. The log shows
-    /// the process as a comment, because it is not part of the network.
+    /// group, in the folder `/`. `is_realtime` selects SCHED_FIFO for it and its children.
     ///
     /// # Errors
     /// `no-tool`: the program does not exist. `no-process`: it cannot be started.
@@ -215,7 +211,7 @@ impl Network {
         self.shell.holder.program(namespace, program)
     }
 
-    /// Returns the inodes of all network namespaces.
+    /// Returns the inodes of the network namespaces.
     pub(crate) fn identities(&self) -> &BTreeSet<u64> {
         &self.identities
     }

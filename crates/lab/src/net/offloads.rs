@@ -1,12 +1,12 @@
-//! Turns off offloads: with them, a packet on the path may have up to 64 KiB and consist of many segments.
+//! Turns off offloads: with them, a packet on the path may consist of many segments.
 //!
 //! TSO and GSO create such packets at the sender, and UDP segmentation those of QUIC stacks; GRO merges received
-//! packets. Without offloads, a queue counts the same packets as in the simulator, and the meter sees each: before
+//! packets. Without offloads, a queue counts single packets as in the simulator, and the meter sees each: before
 //! Linux 6.2, packet sockets with an offload header drop packets that UDP segmentation will cut. Checksum offloads stay
-//! on: between namespaces no packet is damaged, and computing checksums would waste time.
+//! on, because packets are not damaged between namespaces.
 //!
 //! `ethtool` changes the offloads, because it knows which features of a new kernel belong to TSO. Their state is read
-//! with the ioctl that `ethtool` used before netlink: every kernel still supports it, and it needs no program.
+//! with an ioctl, which does not need to start a program.
 //!
 //! Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst, include/uapi/linux/ethtool.h.
 
@@ -16,7 +16,6 @@ use crate::net::sys::{Act, Answer};
 use std::ffi::CString;
 use std::io;
 
-/// A feature that must be off.
 struct Feature {
     /// Name in `ethtool -k`.
     name: &'static str,
@@ -57,7 +56,6 @@ pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result
     Ok(())
 }
 
-/// Returns the first feature that is not off.
 fn still_on(values: &[Answer]) -> Option<&'static str> {
     let is_off = |value: &Answer| value.as_deref() == Ok(&0u32.to_ne_bytes());
     FEATURES.iter().zip(values).find(|(_, value)| !is_off(value)).map(|(feature, _)| feature.name)

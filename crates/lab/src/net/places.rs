@@ -6,9 +6,8 @@
 //!  ...                                        ┘
 //! ```
 //!
-//! Flows of one scenario host with different extra RTTs need different reverse paths, so they get separate namespaces:
-//! the first is usually named like the host, the others have a number appended. The router has addresses only with
-//! queue disciplines; the relay needs no address.
+//! Flows of one scenario host with different extra RTTs need different reverse paths, so they get separate namespaces.
+//! The router has addresses only with queue disciplines.
 //!
 //! With IPv6, the addresses are `fd77:0:0:i::h`: fd77:0:0:1::2 instead of 10.77.1.2.
 //!
@@ -20,11 +19,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
-/// Namespace of the router, which carries packets between the others.
+/// Namespace of the router.
 pub(crate) const ROUTER: &str = "router";
 /// Namespace of the receiving host.
 pub(crate) const RECEIVER: &str = "receiver";
-/// Name of the interface of every host.
+/// Name of the interface of a host.
 pub(crate) const HOST_INTERFACE: &str = "eth0";
 /// The router's interface towards the receiver.
 pub(crate) const RECEIVER_INTERFACE: &str = "r0";
@@ -40,7 +39,7 @@ const GATEWAY: u8 = 1;
 /// A host of the network: a separate namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Name of the namespace: `sender`, `sender-2`, `receiver`.
+    /// Name of the namespace.
     pub name: String,
     /// Name of the host in the scenario.
     pub host: String,
@@ -48,7 +47,7 @@ pub struct Place {
     pub extra_rtt: Span,
     /// IP address.
     pub address: IpAddr,
-    /// Ethernet address of the host's interface `eth0`, which is in the guest if the host runs in one.
+    /// Ethernet address of the host's interface.
     pub mac: [u8; 6],
     /// Indices in the plan of the flows whose data the host sends.
     pub flows: Vec<usize>,
@@ -61,7 +60,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns whether this is the host `receiver`, at the far end of the path.
+    /// Returns whether this is the host at the far end of the path.
     pub fn is_receiver(&self) -> bool {
         self.name == RECEIVER
     }
@@ -77,7 +76,7 @@ impl Place {
 pub enum Seat {
     /// Directly in the namespaces.
     Namespace,
-    /// In guests that are connected to the namespaces: each namespace has a device [`GUEST_TAP`] for its guest.
+    /// In guests, each connected to the device [`GUEST_TAP`] of a namespace.
     Guest,
 }
 
@@ -129,7 +128,7 @@ pub(crate) fn cable_mac(mac: [u8; 6]) -> [u8; 6] {
     cable
 }
 
-/// Formats an Ethernet address for `ip`.
+/// Formats an Ethernet address.
 pub(crate) fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
@@ -198,8 +197,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     Ok((senders, receiver))
 }
 
-/// Returns an unused name for a namespace: the host's name with `-` for special characters, and with a number appended
-/// if it is already used.
+/// Returns an unused name for a namespace: the host's name with `-` for special characters, and a number if necessary.
 fn unused_name(host: &str, senders: &[Place], experiment: &Experiment) -> String {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let plain: String = host.chars().map(|c| if is_fine(c) { c } else { '-' }).collect();

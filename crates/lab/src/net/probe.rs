@@ -1,5 +1,5 @@
-//! Probes the features of this machine's kernel, and permissions. Features are not inferred from the kernel's version:
-//! most are tried in a temporary namespace.
+//! Probes the features of this machine's kernel, and permissions. Most features are tried in a temporary namespace
+//! rather than inferred from the kernel's version.
 
 use crate::error::Error;
 use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};
@@ -13,8 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Programs that networks need. `ethtool` and `tc` are included although some experiments need neither, so that one
-/// message lists everything to install before the first experiment.
+/// Programs that networks need; some experiments do not need `tc` and `ethtool`.
 const TOOLS: &[&str] = &["unshare", "cat", "ip", "tc", "ethtool"];
 
 /// Checks that the kernel supports IPv6.
@@ -59,12 +58,11 @@ const QDISCS: &[(&str, &str)] = &[
 /// The filter action that drops packets above a rate; it is listed among the supported queue disciplines.
 pub(crate) const POLICE: &str = "police";
 
-/// The kernel's marks of a module that was not built with it: built outside of its source tree, and unsigned although
-/// the kernel checks signatures.
+/// The kernel's taint flags of a module that was built outside of its source tree, or is unsigned.
 const FOREIGN: [char; 2] = ['O', 'E'];
 
-/// Length of the header of an ELF note: the lengths of its name and content, and its type, of four bytes each. Name and
-/// content follow, each padded to a multiple of four bytes.
+/// Length of the header of an ELF note in bytes: the lengths of its name and content, and its type. Name and content
+/// follow, each padded to a multiple of four bytes.
 const NOTE_HEADER_LEN: usize = 12;
 
 /// Type of the ELF note `GNU` that contains a build id.
@@ -89,8 +87,8 @@ pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Returns the release and the start of the build id, which changes with the code, of the kernel that this process runs
-/// on. Several builds can have the same release. Without a readable build id, returns the release only.
+/// Returns the release and the start of the build id of the kernel that this process runs on, because several builds
+/// can have the same release. Without a readable build id, returns the release only.
 pub fn version() -> String {
     let id = fs::read("/sys/kernel/notes").ok().and_then(|notes| build_id(&notes));
     id.map_or_else(release, |id| format!("{} {id}", release()))
@@ -112,7 +110,7 @@ fn build_id(notes: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns the list of all modules that can be loaded, `modules.dep`; `None` if it is missing.
+/// Returns the list of modules that can be loaded, `modules.dep`; `None` if it is missing.
 pub(crate) fn modules() -> Option<String> {
     fs::read_to_string(format!("/lib/modules/{}/modules.dep", release())).ok()
 }
@@ -149,7 +147,7 @@ fn own_modules_in(folder: &Path, algorithms: &[String]) -> Vec<(String, String)>
     .collect()
 }
 
-/// Returns the congestion controls that are built into the kernel or loaded, as listed in this network namespace.
+/// Returns the congestion controls that are built into the kernel or loaded.
 pub fn algorithms() -> Vec<String> {
     let names = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()
@@ -158,8 +156,8 @@ pub fn algorithms() -> Vec<String> {
 /// Checks that this machine permits the creation of namespaces, and has the required tools.
 ///
 /// # Errors
-/// `no-tool`: a program is missing. `no-namespaces`: they are not permitted. For both, the hint names the package or
-/// the setting. Or the code of an exhausted resource or of a failed command.
+/// `no-tool`: a program is missing. `no-namespaces`: they are not permitted. Or the code of an exhausted resource or of
+/// a failed command.
 pub fn namespaces() -> Result<(), Error> {
     let attempt = || {
         if let Some(missing) = TOOLS.iter().find(|name| !has_tool(name)) {
@@ -188,7 +186,7 @@ pub fn usable_algorithms() -> Result<Vec<String>, Error> {
     ALGORITHMS.get_or_init(find).clone()
 }
 
-/// Returns the queue disciplines among `QDISCS` that the kernel accepts, and the action [`POLICE`] if it does.
+/// Returns the queue disciplines among `QDISCS` that the kernel accepts; also [`POLICE`] if the kernel accepts it.
 ///
 /// # Errors
 /// The same as [`usable_algorithms`].
@@ -221,7 +219,7 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
 /// Checks that a namespace may have a tap device and a bridge, which connect a guest.
 ///
 /// # Errors
-/// `no-tap`, with the required change; or the reason why a namespace cannot be created.
+/// `no-tap`, or the reason why a namespace cannot be created.
 pub(crate) fn taps() -> Result<(), Error> {
     let mut shell = Shell::start()?;
     let try_all = ["ip tuntap add dev t0 mode tap", "ip link add b0 type bridge", "ip link set t0 master b0"];
@@ -259,7 +257,6 @@ mod tests {
         assert_eq!(algorithms_among(modules).collect::<Vec<_>>(), ["vegas", "bbr3"]);
     }
 
-    /// Returns an ELF note.
     fn note(kind: u32, name: &[u8], content: &[u8]) -> Vec<u8> {
         let sizes = [name.len(), content.len()].map(|len| u32::try_from(len).unwrap());
         let mut note: Vec<u8> = [sizes[0], sizes[1], kind].into_iter().flat_map(u32::to_ne_bytes).collect();

@@ -1,8 +1,7 @@
 //! Sets the queue discipline of a host's own interface, if the scenario names one. The host's packets pass it before
 //! they enter the path.
 //!
-//! The same command is used in namespaces and in guests. The parameters are the kernel's defaults. The handle of the
-//! queue discipline identifies its counters at the end of the experiment.
+//! The queue discipline has the kernel's default parameters.
 
 use crate::diag;
 use crate::error::Error;
@@ -12,13 +11,13 @@ use crate::net::shell::Shell;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::Experiment;
 
-/// Handle of the queue discipline.
+/// Handle of the queue discipline, which identifies its counters.
 const HANDLE: &str = "1:";
 
 /// Maximum length of a name in the kernel, in bytes.
 const MAX_NAME_BYTES: usize = 15;
 
-/// Queue disciplines that are commonly used on interfaces of hosts.
+/// Common queue disciplines of interfaces of hosts.
 const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "fq_pie", "codel", "cake", "sfq"];
 
 /// Returns whether a queue discipline can have this name: a single plain word of a command.

@@ -1,7 +1,7 @@
 //! Runs commands in the namespaces of a network, and records them as a script.
 //!
-//! The script contains every command that changes something, as it would be typed inside `unshare -Urnm bash` (as root:
-//! `unshare -nm bash`). Entering the holder's namespaces is omitted. Lines with `#` are comments.
+//! The script contains the commands as they would be typed inside `unshare -Urnm bash` (as root: `unshare -nm bash`),
+//! without entering the holder's namespaces.
 
 use crate::error::Error;
 use crate::net::holder::Holder;
@@ -11,7 +11,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-/// First lines of every script.
 const HEADER: &str = "\
 # The commands that created this network. They create it again for the time of a shell:
 # unshare -Urnm bash --rcfile THIS-FILE (as root: unshare -nm bash --rcfile THIS-FILE)
@@ -48,11 +47,11 @@ impl Shell {
         self.run_all(namespace, &[line.to_owned()])
     }
 
-    /// Runs several commands of `ip` and `tc`, in this order. Consecutive commands of one program are lines of a batch,
-    /// in one process: inside a guest, starting a program takes longer than running the command.
+    /// Runs several commands of `ip` and `tc`, in this order. Consecutive commands of one program form a batch, because
+    /// starting a program can take longer than running the command.
     ///
     /// # Errors
-    /// The same as [`Shell::run`], for the first command that fails; later commands do not run.
+    /// The same as [`Shell::run`]; commands after a failed one do not run.
     pub fn run_all(&mut self, namespace: Option<&str>, lines: &[String]) -> Result<(), Error> {
         for batch in lines.chunk_by(|one, next| program_of(one) == program_of(next)) {
             for line in batch {
@@ -88,7 +87,7 @@ impl Shell {
         Err(failed(namespace, line, &message))
     }
 
-    /// Performs the system calls of these commands; each is a line of the script.
+    /// Performs system calls; each has an equivalent command, which is recorded in the script.
     ///
     /// # Errors
     /// `command-failed`, with the command; or `no-process`.
@@ -176,7 +175,6 @@ pub(crate) fn failed(namespace: Option<&str>, line: &str, message: &str) -> Erro
     )
 }
 
-/// Returns the first word of a command.
 fn program_of(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
@@ -198,7 +196,6 @@ fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c))
 }
 
-/// Quotes a word for a shell.
 fn quote(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     if is_plain(&word) { word.into_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
@@ -226,7 +223,6 @@ mod tests {
         assert_eq!(error.code, "command-failed");
         assert!(error.message.starts_with("`ip link set no-such-link up` failed: "), "{error}");
         assert!(error.message.contains("no-such-link\"") && !error.message.contains("-:2"), "{error}");
-        // Commands after the failed one do not run.
         assert!(shell.run(None, "ip link set late up").is_err());
     }
 }

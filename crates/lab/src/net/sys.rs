@@ -1,8 +1,7 @@
 //! System calls in other namespaces, made by a child process that enters them between fork and exec.
 //!
-//! A process with several threads cannot enter a user namespace. A child can, because it has one thread until exec. A
-//! child itself makes a short sequence of system calls, and exits without exec: a program for each call would take much
-//! longer, especially in a guest.
+//! A process with several threads cannot enter a user namespace. A child can, because it has one thread until exec.
+//! [`act`] makes system calls in such a child without exec: starting a program for each call would take much longer.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -58,8 +57,7 @@ pub(crate) fn may_have_fifo(priority: i32) -> bool {
     std::thread::spawn(move || set_fifo(priority).is_ok()).join().unwrap_or(false)
 }
 
-/// Enters these namespaces in this order, and executes the acts one after another; each is tried even if an earlier one
-/// failed.
+/// Enters these namespaces in this order, and executes the acts in order, even if an earlier one failed.
 ///
 /// # Errors
 /// If the system refuses the child process, or the namespaces cannot be entered.
@@ -76,7 +74,6 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
             let mut answer = [0; ANSWER];
             let (errno, length) = match perform(act, &mut answer) {
                 Ok(length) => (0, length),
-                // An errno of 0 would mean success.
                 Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), 0),
             };
             write_all(raw_writer, &errno.to_ne_bytes())?;

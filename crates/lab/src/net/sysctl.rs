@@ -1,7 +1,6 @@
 //! Kernel settings: selects those that each host of an experiment needs, and applies them.
 //!
-//! Except in `raise_tcp_memory`, all of them belong to the network namespace of the calling process; the machine's
-//! settings stay unchanged.
+//! Except in `raise_tcp_memory`, they belong to the network namespace of the calling process.
 
 use crate::error::Error;
 use crate::net::Place;
@@ -13,10 +12,9 @@ use thalweg_units::Bytes;
 
 /// Settings that are skipped if the kernel does not have them.
 pub const OPTIONAL: &[&str] = &[
-    // Kernels before about 6.10 hide all of net.core from namespaces that an unprivileged user created. Their default
-    // is 4096, which suffices for some thousands of concurrent connections.
+    // Older kernels hide net.core from namespaces that an unprivileged user created.
     "net.core.somaxconn",
-    // Only needed for tens of thousands of connections.
+    // Needed only for large numbers of connections.
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.tcp_max_tw_buckets",
 ];
@@ -34,8 +32,7 @@ pub const OPTIONAL: &[&str] = &[
 /// ```
 ///
 /// # Errors
-/// `no-sysctl`: one cannot be applied, or reads back differently; the error names it with its value and the kernel's
-/// message.
+/// `no-sysctl`: one cannot be applied, or reads back differently.
 pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
     let mut values = BTreeMap::new();
     for (name, value) in settings {
@@ -65,9 +62,9 @@ pub(crate) fn read(name: &str) -> Option<String> {
     Some(fs::read_to_string(file(name)).ok()?.trim().to_owned())
 }
 
-/// Raises the memory limits of all TCP connections, in pages, above the capacity of any path. The kernel derives the
-/// default limits from its memory, so a kernel with little memory would slow connections down. Only for guests: these
-/// limits belong to the kernel, not to a namespace.
+/// Raises the memory limits of all TCP connections, in pages. The kernel derives the default limits from its memory, so
+/// a kernel with little memory would slow connections down. Only for guests: these limits belong to the kernel, not to
+/// a namespace.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -106,8 +103,7 @@ impl Defaults {
 /// Returns the settings of a host at an end of the path.
 ///
 /// # Errors
-/// `not-on-linux`: a buffer is larger than the kernel's setting can hold. `not-honoured`: the flows of the host differ
-/// in `ecn`.
+/// `not-on-linux`: a buffer is too large. `not-honoured`: the flows of the host differ in `ecn`.
 pub(crate) fn of_host(
     experiment: &Experiment,
     place: &Place,
@@ -116,7 +112,7 @@ pub(crate) fn of_host(
     let mut settings = BTreeMap::new();
     let mut set = |name: &str, value: String| settings.insert(name.to_owned(), value);
 
-    // Limits of the scenario. The kernel's initial size is kept, unless the limit is smaller.
+    // The kernel's initial size is kept, unless the scenario's limit is smaller.
     if let Some(host) = experiment.hosts.get(&place.host) {
         let send = format!("host.{}.sndbuf_max", place.host);
         set("net.ipv4.tcp_wmem", limits(defaults.wmem_bytes, host.sndbuf_max_bytes, &send)?);
@@ -126,20 +122,20 @@ pub(crate) fn of_host(
     if let Some(ecn) = ecn(experiment, place)? {
         set("net.ipv4.tcp_ecn", ecn.to_owned());
     }
-    // Connections do not start with metrics of earlier connections to the same address (ssthresh, RTT): every
-    // experiment starts without history, and so does every connection of the simulator.
+    // Connections do not start with metrics (ssthresh, RTT) of earlier connections to the same address, as in the
+    // simulator.
     set("net.ipv4.tcp_no_metrics_save", "1".to_owned());
-    // The side that closes first keeps the connection in TIME-WAIT for a minute. Above this number, connections are
-    // dropped with a warning in the kernel's log; the default depends on the machine's memory.
+    // Above this number of connections in TIME-WAIT, the kernel skips this state with a warning in its log. The default
+    // depends on the machine's memory.
     set("net.ipv4.tcp_max_tw_buckets", "262144".to_owned());
     if place.is_receiver() || !place.receives.is_empty() {
         // Limits of unaccepted connections and of handshakes. Above these limits the kernel drops SYNs or sends SYN
-        // cookies, so that of a thousand flows that start together, many would wait a second for the next SYN.
+        // cookies; of many flows that start together, some would wait for the retransmission of their SYN.
         set("net.core.somaxconn", "65535".to_owned());
         set("net.ipv4.tcp_max_syn_backlog", "65535".to_owned());
     }
     if !place.is_receiver() || !place.flows.is_empty() {
-        // Permits 55,000 concurrent connections from one sender instead of 28,000.
+        // Permits more concurrent connections from one sender than the default.
         set("net.ipv4.ip_local_port_range", "10000 65000".to_owned());
         // A port whose connection closed more than a second ago may be reused: timestamps distinguish the two
         // connections.
@@ -150,7 +146,7 @@ pub(crate) fn of_host(
 
 /// Returns whether connections that a host opens request ECN, as a value of net.ipv4.tcp_ecn: 1 if they do; 2, Linux's
 /// default, if they only accept it. Algorithms that need ECN, such as dctcp, always request it. `None` for a host that
-/// opens no connection, which accepts ECN.
+/// opens no connection.
 ///
 /// # Errors
 /// `not-honoured`: some of the flows that the host opens request ECN and others do not.
@@ -178,8 +174,8 @@ pub(crate) fn of_router(interfaces: &[String], is_ipv6: bool) -> BTreeMap<String
     }
     let everywhere = ["all".to_owned()];
     for interface in interfaces.iter().chain(&everywhere) {
-        // Distributions enable the source address check, which is useless here and costs a lookup per packet. The
-        // stricter value of `all` and the interface applies, so both are set.
+        // Distributions enable the source address check, which costs a lookup per packet. The stricter value of `all`
+        // and the interface applies, so both are set.
         settings.insert(format!("net.ipv4.conf.{interface}.rp_filter"), "0".to_owned());
         // ICMP redirects would be additional packets in the experiment's queues. The more lenient value of the two
         // applies.

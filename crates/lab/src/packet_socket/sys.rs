@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Length of the offload header (`virtio_net_hdr`) before every frame of a socket with PACKET_VNET_HDR, in bytes.
 pub(crate) const OFFLOAD_HEADER: usize = 10;
 
-/// Maximum number of packets per send call. It amortizes the call, but is small enough that the first packet does not
-/// wait long for the last: the receiving host's kernel processes each packet within the call.
+/// Maximum number of packets per send call: it amortizes the call, but is small enough that the call ends soon.
 pub(crate) const BATCH: usize = 32;
 
 /// Returns a new socket that receives nothing before it is bound.
@@ -50,12 +49,12 @@ pub(crate) fn mac(socket: BorrowedFd<'_>) -> io::Result<[u8; 6]> {
     Ok(std::array::from_fn(|byte| address.sll_addr[byte]))
 }
 
-/// Sets an option of AF_PACKET.
+/// Sets an option of the level SOL_PACKET.
 pub(crate) fn set_packet<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
     set(socket, libc::SOL_PACKET, option, value)
 }
 
-/// Sets an option of any socket.
+/// Sets an option of the level SOL_SOCKET.
 pub(crate) fn set_socket<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, option, value)
 }
@@ -96,7 +95,7 @@ pub(crate) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a 
     check(unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, 0) }).map(|sent| sent as usize)
 }
 
-/// Receive ring, into which the kernel writes frames; reading it takes no system call.
+/// Receive ring, into which the kernel writes frames.
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: NonNull<u8>,
@@ -108,7 +107,6 @@ pub(crate) struct Ring {
 // SAFETY: the mapping belongs to the ring alone and is not tied to the thread that created it.
 unsafe impl Send for Ring {}
 
-/// Dimensions of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingSize {
     /// Size of a frame with the kernel's headers in bytes; a multiple of 16.
@@ -132,7 +130,6 @@ impl RingSize {
     }
 }
 
-/// A frame in the ring.
 pub(crate) struct Frame<'a> {
     /// CLOCK_REALTIME when the interface received or sent the frame.
     pub realtime_ns: u64,

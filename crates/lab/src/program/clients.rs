@@ -1,4 +1,4 @@
-//! The clients of a host, which are started when the agenda opens connections, one process each.
+//! The clients of a host: a process for each connection that the agenda opens.
 
 use super::part::{Copy, Programs, name};
 use super::process::{Process, Surroundings, Values};
@@ -18,10 +18,9 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// Number of consecutive client failures of a copy of a flow after which the copy starts no more clients.
+/// Number of consecutive failed clients after which a copy of a flow starts no more clients.
 const MAX_FAILURES: u32 = 5;
 
-/// Interval of the checks of the programs' output size.
 const DISK_CHECK: Span = Span::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +30,6 @@ enum Timer {
     End,
 }
 
-/// A running client.
 struct Client {
     process: Process,
     of: Connection,
@@ -39,11 +37,10 @@ struct Client {
     start: Time,
     /// Time at which SIGTERM was sent because the flow or the experiment ended.
     interrupted: Option<Time>,
-    /// Whether the client was stopped because its output is too large, which is reported separately.
+    /// Whether [`Clients::kill_where`] has stopped the client, so that its failure is not reported again.
     is_killed: bool,
 }
 
-/// The clients of a host.
 pub(super) struct Clients<'a> {
     experiment: &'a Experiment,
     programs: &'a Programs,
@@ -92,9 +89,9 @@ impl<'a> Clients<'a> {
     /// Executes the timers that are due; returns the time until the next timer or disk check.
     ///
     /// # Errors
-    /// The same as [`Process::start`].
+    /// If a client cannot be started.
     pub fn run_due(&mut self, stage: &Stage<'_>) -> Result<Timespec, Error> {
-        // The clock returns zero before the start, too.
+        // The clock returns zero before the start too.
         let has_begun = |clock: Clock| monotonic_ns() >= clock.monotonic_ns(Time::ZERO);
         while let Some(Reverse((due, timer))) = self.timers.peek().copied() {
             if due > self.clock.now() || !has_begun(self.clock) {
@@ -211,7 +208,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Stops the clients that match, as [`Process::stop`] does; returns their copies.
+    /// Stops the clients that match; returns their copies.
     pub fn kill_where(&mut self, is_meant: impl Fn(&Process) -> bool) -> Vec<Copy> {
         let mut killed = Vec::new();
         for client in self.running.values_mut().filter(|client| !client.is_killed && is_meant(&client.process)) {
@@ -222,7 +219,7 @@ impl<'a> Clients<'a> {
         killed
     }
 
-    /// Returns whether the check of the programs' output size is due; the next check is a second later.
+    /// Returns whether the check of the programs' output size is due, and schedules the next check.
     pub fn is_disk_check_due(&mut self) -> bool {
         let now = self.clock.now();
         let is_due = now >= self.next_disk_check;
@@ -232,7 +229,7 @@ impl<'a> Clients<'a> {
         is_due
     }
 
-    /// Terminates all clients; returns every run, and messages about errors.
+    /// Terminates the clients; returns the runs, and messages about errors.
     pub fn finish(mut self) -> (Vec<ProgramRun>, Vec<String>) {
         self.interrupt(|_| true);
         while !self.running.is_empty() {

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! The [`meter`](crate::meter) measures the flow's bytes from packets; this module records when clients ran and how
-//! they ended. Standard output, standard error and the folder `{out}` of every program are below the run directory's
-//! `programs/<id>/<flow>/`.
+//! they ended. The output of programs is below the run directory's `programs/<id>/<flow>/`.
 
 mod clients;
 mod part;
@@ -35,10 +34,10 @@ use std::path::Path;
 use std::time::Duration;
 use thalweg_plan::plan::Experiment;
 
-/// Size limit of a program's folder `{out}`, in bytes; checked about every second after the experiment's start.
+/// Size limit of a program's folder `{out}`, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
-/// Returns the time within which the programs of a host are ready, or an error is reported.
+/// Returns the longest time that the servers of a host have to become ready.
 pub fn max_wait(in_guest: bool) -> Duration {
     servers::max_wait(in_guest)
 }
@@ -46,8 +45,7 @@ pub fn max_wait(in_guest: bool) -> Duration {
 /// Runs the programs of a host until the command `stop`.
 ///
 /// # Errors
-/// `program-not-ready`, `program-exited`, `program-in-background`, `no-program`, `no-process`, `no-resources`,
-/// `bad-place`, `bad-command`.
+/// If a server does not become ready, a program cannot be started, or waiting for commands fails.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, programs: &Programs) -> Result<HostReport, Error> {
     let failed = |error: rustix::io::Errno| Error::new("no-resources", error.to_string(), "close other programs");
     let wakeup = Wakeup::open().map_err(failed)?;
@@ -98,12 +96,11 @@ fn finish(
     HostReport { measured: [].into(), untrustworthy: doubts }
 }
 
-/// Writes the output that a guest has in memory to the machine.
+/// Writes the output of programs from the page cache of a guest to the host machine.
 fn flush(folder: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Terminates programs that exceed the output limit; returns messages about them.
 fn check_disk(experiment: &Experiment, servers: &mut Servers<'_>, clients: &mut Clients<'_>) -> Vec<String> {
     let too_large = |folder: &Path| size_below(folder) > MAX_OUTPUT_BYTES;
     let flooding: Vec<Copy> =

@@ -17,21 +17,20 @@ pub struct Programs {
     pub in_guest: bool,
 }
 
-/// A copy of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Copy {
     pub flow: usize,
     pub copy: u64,
 }
 
-/// Returns the name of a program for messages.
+/// Returns the name of a program in messages; `kind` is `server` or `client`.
 pub(super) fn name(kind: &str, experiment: &Experiment, of: Copy) -> String {
     let flow = &experiment.flows[of.flow];
     let copy = if flow.count > 1 { format!(" (copy {})", of.copy) } else { String::new() };
     format!("the {kind} of the flow `{}`{copy}", flow.name)
 }
 
-/// Returns the size with which a flow's server is started; `None` if the flow has no size or several.
+/// Returns the size for a flow's server; `None` if the flow has no size or several.
 pub(super) fn size_of(flow: &Flow) -> Option<u64> {
     match &flow.load {
         Load::Sizes { sizes_bytes } if sizes_bytes.len() == 1 => Some(sizes_bytes[0].0),

@@ -13,19 +13,19 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Instant;
 
-/// A program and all processes that it has started. Dropping it terminates them.
+/// A program and its descendants. Dropping it terminates them.
 #[derive(Debug)]
 pub(super) struct Process {
     supervisor: Child,
     input: Option<ChildStdin>,
     has_exited: Arc<AtomicBool>,
-    /// Start time.
+    /// Time of the start.
     pub started: Instant,
     /// File of the standard output.
     pub stdout: PathBuf,
     /// File of the standard error.
     pub stderr: PathBuf,
-    /// Folder for the program's files.
+    /// The folder `{out}`.
     pub out: PathBuf,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Surroundings<'a> {
     pub folder: &'a str,
     /// Folder of the flow's output.
     pub output: &'a Path,
-    /// Name of the program's folder `{out}` in that folder, and of its output files without the suffix.
+    /// Name of the folder `{out}` in `output`, and of the output files without the suffix.
     pub name: String,
 }
 
@@ -47,21 +47,20 @@ pub(super) struct Values {
     pub server: String,
     /// Port of the server.
     pub port: u16,
-    /// Bytes to transfer; `None` leaves the placeholder empty.
+    /// Bytes to transfer; `None` replaces the placeholder by nothing.
     pub size: Option<u64>,
-    /// The flow's congestion control.
+    /// Congestion control.
     pub cc: String,
 }
 
-/// Id of a program, and its exit, or the reason why the program was not started or its exit is unknown.
+/// Id of a program, and its exit or the reason why that is missing.
 pub type EndOf<Id> = (Id, Result<Ending, String>);
 
 impl Process {
-    /// Starts a program; `ended` receives `id` and the exit status.
+    /// Starts a program; `ended` receives `id` and the exit.
     ///
     /// # Errors
-    /// `bad-place`: its folder cannot be created. `no-process`, `no-resources`: its supervisor or a thread cannot be
-    /// started.
+    /// If the program's folder, its supervisor or a thread cannot be created.
     pub fn start<Id: Send + 'static>(
         words: &[String],
         values: &Values,
@@ -89,7 +88,7 @@ impl Process {
         thread::Builder::new()
             .name("program".to_owned())
             .spawn(move || {
-                // The send fails if the experiment is over, because the host no longer receives.
+                // The send fails if the receiver has been dropped.
                 let _ = ended.send((id, answer(answers, &exited)));
                 wakeup.notify();
             })
@@ -98,14 +97,13 @@ impl Process {
         Ok(Process { supervisor, input, has_exited, started: Instant::now(), stdout, stderr, out })
     }
 
-    /// Returns whether the program exited before it was stopped. Its exit status is sent later, when all processes that
-    /// it has started are terminated.
+    /// Returns whether the program exited before it was stopped. The exit status is sent later, when the processes that
+    /// it left behind are terminated.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
     }
 
-    /// Sends SIGTERM to the program and all processes that it has started, and two seconds later SIGKILL to those that
-    /// remain.
+    /// Requests that the program and its descendants be terminated: by SIGTERM, and after a timeout by SIGKILL.
     pub fn stop(&mut self) {
         if let Some(input) = &mut self.input {
             // The write fails if the supervisor has exited.
@@ -116,10 +114,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The supervisor then kills all remaining processes, and exits.
+        // At the end of its input, the supervisor kills the remaining processes, and exits.
         drop(self.input.take());
         let _ = self.supervisor.wait();
-        // The call fails if the folder is not empty; only empty folders are removed.
+        // Fails if the folder is not empty.
         let _ = std::fs::remove_dir(&self.out);
         for file in [&self.stdout, &self.stderr] {
             if std::fs::metadata(file).is_ok_and(|about| about.len() == 0) {
@@ -129,7 +127,6 @@ impl Drop for Process {
     }
 }
 
-/// Replaces the placeholders in a word of the command.
 fn fill_in(word: &str, values: &Values, out: &Path) -> String {
     let size = values.size.map_or_else(String::new, |size| size.to_string());
     let placeholders = [
@@ -144,7 +141,7 @@ fn fill_in(word: &str, values: &Values, out: &Path) -> String {
 
 fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)> {
     let mut command = Command::new(std::env::current_exe()?);
-    // In a separate process group, so that it can terminate the program after the host's group was terminated.
+    // In a separate process group, so that it survives a signal to the host's group, and can terminate the program.
     command.arg("supervise").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut supervisor = command.spawn()?;
     let mut line = serde_json::to_vec(order)?;
@@ -156,7 +153,6 @@ fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)
     Ok((supervisor, BufReader::new(answers)))
 }
 
-/// Waits for the last answer of the supervisor.
 fn answer(answers: impl BufRead, exited: &AtomicBool) -> Result<Ending, String> {
     for line in answers.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {

@@ -1,4 +1,4 @@
-//! Finds, signals and reaps the descendants of this process, which it finds in /proc.
+//! Finds, signals and reaps the descendants of this process.
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use std::collections::HashMap;
@@ -6,20 +6,20 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval of checks whether processes have exited.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Timeout for killed processes to exit; an uninterruptible system call delays the exit.
+/// Timeout for killed processes to exit; an uninterruptible system call delays their exit.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// Reaps exited children, including orphans that this process has inherited.
+/// Reaps exited children, including inherited orphans.
 pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) {
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         ended(pid, status);
     }
 }
 
-/// Returns the running descendants of this process. As a subreaper, it inherits processes whose parents have exited.
+/// Returns the running descendants of this process, from /proc. A subreaper inherits processes whose parents have
+/// exited, so these count too.
 pub(super) fn descendants() -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -39,7 +39,7 @@ pub(super) fn descendants() -> Vec<Pid> {
     pids
 }
 
-/// Returns the parent of a process; `None` if the process has exited.
+/// Returns the parent of a process; `None` if the process has exited, reaped or not.
 fn parent_of_living(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (state, parent) = state_and_parent(&stat)?;
@@ -53,7 +53,7 @@ fn state_and_parent(stat: &str) -> Option<(&str, i32)> {
     Some((fields.next()?, fields.next()?.parse().ok()?))
 }
 
-/// Returns whether a descendant computes, waits for a CPU, or waits for a disk.
+/// Returns whether a descendant has a thread that is runnable (R) or in uninterruptible sleep (D).
 pub(super) fn are_busy() -> bool {
     descendants().into_iter().any(is_busy)
 }
@@ -64,7 +64,6 @@ fn is_busy(pid: Pid) -> bool {
     stats.any(|stat| state_and_parent(&stat).is_some_and(|(state, _)| matches!(state, "R" | "D")))
 }
 
-/// Sends a signal to all descendants.
 pub(super) fn signal_all(signal: Signal) {
     for pid in descendants() {
         // The process may have exited meanwhile.
@@ -72,7 +71,7 @@ pub(super) fn signal_all(signal: Signal) {
     }
 }
 
-/// Kills all descendants, including those that are started meanwhile; gives up after [`KILLED`].
+/// Kills and reaps the descendants; gives up after [`KILLED`].
 pub(super) fn kill_all(mut ended: impl FnMut(Pid, WaitStatus)) {
     let give_up = Instant::now() + KILLED;
     loop {
@@ -105,7 +104,6 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// Waits until `is_busy` returns `busy` for a program.
     fn becomes(program: &Child, busy: bool) {
         let pid = Pid::from_child(program);
         let give_up = Instant::now() + Duration::from_secs(60);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use thalweg_plan::plan::Ready;
 
-/// Number of bytes at the beginning of each output file that are searched for a text.
+/// Number of bytes of an output file that are searched for a text.
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// TCP state LISTEN in the format of /proc/net/tcp.
@@ -32,7 +32,7 @@ pub(super) fn missing(ready: &Ready, port: u16) -> String {
 
 /// Returns whether a TCP socket listens on a port of this network namespace, or a UDP socket is bound to it.
 fn is_bound(port: u16) -> bool {
-    // `thread-self` is the namespace of the calling thread.
+    // Not `self`, because the threads of a process may be in different network namespaces.
     let table = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
     ["tcp", "tcp6"].into_iter().any(|name| has_socket(&table(name), port, Some(LISTEN)))
         || ["udp", "udp6"].into_iter().any(|name| has_socket(&table(name), port, None))
@@ -52,8 +52,7 @@ fn beginning(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Describes the last lines of a program's standard error, or of its standard output if standard error is empty, in one
-/// line.
+/// Joins the last lines of standard error, or of standard output if standard error is empty, into one line.
 pub(super) fn last_words(stdout: &Path, stderr: &Path) -> String {
     const LINES: usize = 3;
     const MAX_CHARS: usize = 300;

@@ -1,4 +1,4 @@
-//! The servers of a host: started before the experiment, monitored during it, and stopped after it.
+//! The servers of a host, which are started before the experiment and stopped after it.
 
 use super::part::{Copy, Programs, name, size_of};
 use super::process::{Process, Surroundings, Values};
@@ -17,27 +17,25 @@ use thalweg_plan::plan::{Experiment, Program};
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(90);
 
-/// Time in which servers compute, or wait for a CPU or a disk, counts towards the timeout only after division by this
-/// number: a busy machine delays their start, but a server that computes forever must be given up.
+/// Time in which a server is busy is divided by this number before it counts towards the timeout: a busy machine delays
+/// the start, but a server that computes forever must be given up.
 const BUSY_DIVISOR: u32 = 6;
 
-/// Interval between two checks of readiness.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Interval between two checks whether servers are busy, which read all of /proc.
+/// Interval of the checks whether servers are busy, which read all of /proc.
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time for which the servers are monitored for an exit after all of them appear ready.
+/// Time between the readiness of the last server and the check whether one of them has exited.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// The servers of a host.
 pub(super) struct Servers<'a> {
     experiment: &'a Experiment,
     running: BTreeMap<Copy, Process>,
     ended: Receiver<(Copy, Result<Ending, String>)>,
 }
 
-/// Returns the time after which servers that are not ready on an entirely busy machine are given up.
+/// Returns the timeout for servers that are busy all the time.
 pub(super) fn max_wait(in_guest: bool) -> Duration {
     patience(in_guest) * BUSY_DIVISOR
 }
@@ -47,11 +45,10 @@ fn patience(in_guest: bool) -> Duration {
 }
 
 impl<'a> Servers<'a> {
-    /// Starts the servers of a host, and waits until all are ready.
+    /// Starts the servers of a host, and waits until they are ready.
     ///
     /// # Errors
-    /// `program-not-ready`, `program-exited`, `program-in-background` or `no-program`, for the first server that fails;
-    /// or the same as [`Process::start`].
+    /// If a server cannot be started, exits, or is not ready before the timeout.
     pub fn start(experiment: &'a Experiment, programs: &Programs, wakeup: &Wakeup) -> Result<Servers<'a>, Error> {
         let (sender, ended) = mpsc::channel();
         let mut servers = Servers { experiment, running: BTreeMap::new(), ended };
@@ -133,11 +130,11 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Returns messages about servers that have exited since the last call, although they are needed.
+    /// Returns messages about servers that have exited since the last call, except those that were killed.
     pub fn failures(&mut self) -> Vec<String> {
         let mut sentences = Vec::new();
         while let Ok((of, ending)) = self.ended.try_recv() {
-            // A server that `kill` has removed ends too.
+            // The exit of a server that `kill` has removed is received too.
             if self.running.contains_key(&of) {
                 sentences.push(self.failed(of, ending));
                 self.running.remove(&of);
@@ -146,12 +143,11 @@ impl<'a> Servers<'a> {
         sentences
     }
 
-    /// Returns a message about a server that exited although it was needed.
     fn failed(&self, of: Copy, ending: Result<Ending, String>) -> String {
         self.ended_early(of, ending).message.replace(" before the experiment began", " during the experiment")
     }
 
-    /// Stops all servers; returns messages about those that had to be killed, or had failed before.
+    /// Stops the servers; returns messages about those that ignored SIGTERM, or had exited before.
     pub fn stop(mut self) -> Vec<String> {
         self.running.values_mut().for_each(Process::stop);
         let mut sentences = Vec::new();
@@ -170,12 +166,12 @@ impl<'a> Servers<'a> {
         sentences
     }
 
-    /// Kills the server of a copy immediately.
+    /// Kills a server without SIGTERM.
     pub fn kill(&mut self, of: Copy) {
         self.running.remove(&of);
     }
 
-    /// Returns the servers, except those that were killed or whose failure was reported.
+    /// Returns the servers whose end is not known.
     pub fn outputs(&self) -> impl Iterator<Item = (Copy, &Process)> {
         self.running.iter().map(|(of, process)| (*of, process))
     }

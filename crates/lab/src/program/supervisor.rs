@@ -1,4 +1,4 @@
-//! The process `thalweg-engine supervise`: runs one program, and terminates all processes that the program leaves
+//! The process `thalweg-engine supervise`: runs one program, and terminates the processes that the program leaves
 //! behind.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER)
 //! ```
 //!
-//! The supervisor terminates all descendants of the program after the program's own exit, after `stop` (SIGTERM, then
-//! SIGKILL), and when standard input ends because the host has exited. It waits at most 5 s for killed processes.
+//! It does so after the program's own exit, after `stop` (SIGTERM, then SIGKILL), and when standard input ends because
+//! the host has exited.
 
 use super::processes::{descendants, kill_all, reap, signal_all, wait_for_none};
 use super::sys;
@@ -22,16 +22,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Time for which a program may run after SIGTERM.
+/// Time between SIGTERM and SIGKILL.
 pub(super) const TERM_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Timeout for leftover processes of a program to exit by themselves.
+/// Timeout for the processes that a program leaves behind to exit on their own.
 const LEFT_PATIENCE: Duration = Duration::from_millis(300);
 
-/// Size limit of each file that a program writes, including its output, in bytes.
+/// Size limit of a file that a program writes, including its standard output, in bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Command that stops the program.
 pub(super) const STOP: &[u8] = b"stop\n";
 
 /// The program that a supervisor runs.
@@ -54,7 +53,7 @@ pub(super) enum Answer {
     Refused(String),
     /// The program exited before it was stopped; processes that it started may still run.
     Exited,
-    /// The program and all processes that it started have exited, or were killed 5 s ago.
+    /// The program and its descendants have exited, or did not exit in time after SIGKILL.
     Ended(Ending),
 }
 
@@ -65,11 +64,11 @@ pub(super) struct Ending {
     pub code: Option<i32>,
     /// Signal that killed it; `None` if no signal did.
     pub signal: Option<i32>,
-    /// Number of processes that still ran 300 ms after the program's exit, and were terminated; 0 after `stop`.
+    /// Number of processes that still ran after the program's exit and [`LEFT_PATIENCE`]; 0 after `stop`.
     pub left: usize,
     /// Whether the program received SIGTERM.
     pub stopped: bool,
-    /// Whether the program, or a process that it started, did not exit within two seconds of SIGTERM, and was killed.
+    /// Whether the program or a descendant did not exit within [`TERM_PATIENCE`] after SIGTERM.
     pub ignored_term: bool,
 }
 
@@ -100,7 +99,7 @@ impl fmt::Display for Ending {
 /// Executes the order on standard input.
 ///
 /// # Errors
-/// If the order is malformed, a system call fails, or the last answer cannot be written.
+/// If the order is malformed, waiting for an event fails, or the last answer cannot be written.
 pub fn supervise() -> io::Result<()> {
     let order: Order = serde_json::from_slice(&first_line()?)?;
     set_child_subreaper(Some(getpid()))?;
@@ -114,7 +113,7 @@ pub fn supervise() -> io::Result<()> {
             (ending.code, ending.signal) = (status.exit_status(), status.terminating_signal());
         }
     };
-    // In every case, all processes of the program are terminated below.
+    // An error is returned after the processes are terminated.
     let woken = wait_for_event(program);
     let (mut left, mut stopped, mut ignored_term) = (0, false, false);
     match woken {
@@ -138,7 +137,7 @@ pub fn supervise() -> io::Result<()> {
     say(&Answer::Ended(Ending { left, stopped, ignored_term, ..ending }))
 }
 
-/// Reads exactly the first line of standard input: the input after it is polled.
+/// Reads the first line of standard input byte by byte, because a buffer would take later input, which is polled for.
 fn first_line() -> io::Result<Vec<u8>> {
     let stdin = io::stdin();
     let (mut line, mut byte) = (Vec::new(), [0]);
@@ -148,7 +147,6 @@ fn first_line() -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Starts the program; returns its process id, or the reason why it cannot be started.
 fn start(order: &Order) -> Result<Pid, String> {
     let Some((program, arguments)) = order.words.split_first() else { return Err("the command is empty".to_owned()) };
     let create = |file: &Path| File::create(file).map_err(|error| format!("{}: {error}", file.display()));
@@ -163,7 +161,6 @@ fn start(order: &Order) -> Result<Pid, String> {
 }
 
 enum Event {
-    /// The program has exited.
     Exited,
     /// The host sent `stop`.
     Stopped,

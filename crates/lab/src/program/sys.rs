@@ -5,8 +5,7 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Configures a process to be killed when the thread that starts it exits, to write files of at most this size, and to
-/// write no core file.
+/// Configures a process to be killed when the thread that starts it exits, and limits its files and core files.
 pub(super) fn confine(command: &mut Command, max_file_bytes: u64) -> &mut Command {
     let confine = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;

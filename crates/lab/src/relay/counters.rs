@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Returns the number of packets that each interface of the calling thread's network namespace dropped, in both
-/// directions. If the kernel's backlog is full (`net.core.netdev_max_backlog`), the drop is counted at the interface to
-/// which the packet goes.
+/// directions. A drop because of a full backlog (`net.core.netdev_max_backlog`) counts at the receiving interface.
 pub(super) fn dropped() -> BTreeMap<String, u64> {
     std::fs::read_to_string("/proc/thread-self/net/dev").map(|text| parse(&text)).unwrap_or_default()
 }

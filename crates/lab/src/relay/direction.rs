@@ -1,4 +1,4 @@
-//! One direction of the path: the outboxes of the sending hosts, then the link, both shared with the simulator.
+//! One direction of the path: the outboxes of the sending hosts, then the link.
 //!
 //! Events are processed in the order of their times, not of the calls: a late relay offers packets at the times at
 //! which the kernel received them.
@@ -11,7 +11,6 @@ use thalweg_trace::QueueCounters;
 use thalweg_traffic::{Outbox, Stream};
 use thalweg_units::{Span, Time};
 
-/// One direction of the path.
 #[derive(Debug)]
 pub(super) struct Direction {
     pub is_forward: bool,
@@ -28,7 +27,6 @@ pub(super) struct Direction {
     pub offered: u64,
 }
 
-/// Samples of the link's counters.
 #[derive(Debug)]
 pub(super) struct Samples {
     interval: Span,
@@ -37,15 +35,14 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Returns samples at this interval, the first at time zero; an interval of zero disables them.
+    /// Returns samples at this interval, the first at time zero; zero disables samples before [`Direction::finish`].
     pub fn every(interval: Span) -> Samples {
         Samples { interval, next: (interval > Span::ZERO).then_some(Time::ZERO), taken: Vec::new() }
     }
 }
 
 impl Direction {
-    /// Accepts a packet that a host sends. Packets should be offered in order of time: a packet with an earlier time
-    /// than the latest call is offered at the time of that call.
+    /// Accepts a packet that a host sends. A time before that of the latest call counts as the time of that call.
     pub fn offer(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {
         let now = self.catch_up(now, recorder);
         if let Some(packet) = self.outboxes[self.outbox_of[packet.port]].pass(now, packet) {
@@ -53,8 +50,8 @@ impl Direction {
         }
     }
 
-    /// Processes everything that is due by `now`, except handing over packets that have arrived. Returns `now`, or the
-    /// time of the latest call if that is later.
+    /// Takes the samples and passes the packets from the outboxes to the link that are due by `now`. Returns `now`, or
+    /// the time of the latest call if that is later.
     pub fn catch_up(&mut self, now: Time, recorder: &mut Option<Recorder>) -> Time {
         let now = now.max(self.latest);
         loop {
@@ -79,7 +76,7 @@ impl Direction {
         now
     }
 
-    /// Returns the next packet that has arrived by the time of the latest call, and its arrival time.
+    /// Returns the next packet that has arrived, and its arrival time.
     #[inline]
     pub fn poll(&mut self) -> Option<(Time, Packet)> {
         self.link.poll_due(self.latest)
@@ -90,7 +87,7 @@ impl Direction {
         self.outboxes.iter().filter_map(Outbox::next_wake).chain(self.link.next_wake()).min()
     }
 
-    /// Takes the last sample, and returns all samples as rows.
+    /// Takes the last sample, and returns the samples as rows.
     pub fn finish(mut self, now: Time, recorder: &mut Option<Recorder>) -> Vec<QueueReport> {
         let now = self.catch_up(now, recorder);
         if self.samples.taken.last().is_none_or(|(at, ..)| *at < now) {

@@ -21,8 +21,8 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_SACK: u8 = 5;
 
-/// Returns a hash of the addresses, the protocol and, for TCP and UDP, the ports. 0 if the packet is not IP or is
-/// shorter than an IP header.
+/// Returns a hash of the addresses, the protocol and, for TCP and UDP, the ports. 0 if the IP header is incomplete or
+/// invalid.
 pub(super) fn flow(ip: &[u8]) -> u64 {
     let (addresses, protocol, transport) = match version(ip) {
         Some(4) => (&ip[12..20], ip[9], ip.get(usize::from(ip[0] & 0x0f) * 4..)),
@@ -31,7 +31,7 @@ pub(super) fn flow(ip: &[u8]) -> u64 {
     };
     let ports =
         transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, TCP | UDP)).unwrap_or(&[]);
-    // FNV-1a; the queue applies a second hash, which distributes the bits.
+    // FNV-1a.
     let bytes = addresses.iter().chain(std::iter::once(&protocol)).chain(ports);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -55,7 +55,7 @@ pub(super) fn acknowledgement(ip: &[u8]) -> Option<Acknowledgement> {
 /// Kind of an acknowledgement without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acknowledgement {
-    /// It carries neither SACK blocks nor an ECN echo, so a later one replaces it.
+    /// It carries neither SACK blocks nor an ECN echo, so a later one can replace it.
     Plain,
     /// It carries SACK blocks or an ECN echo.
     WithReports,
@@ -75,7 +75,6 @@ fn has_sack(mut options: &[u8]) -> bool {
     false
 }
 
-/// Returns the ECN field.
 pub(super) fn ecn(ip: &[u8]) -> Ecn {
     match version(ip) {
         Some(4) => Ecn::from_bits(ip[1]),
@@ -113,8 +112,7 @@ fn version(ip: &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Returns the first 24 bytes of a segment with this ECN field and a valid checksum, from 192.0.2.1 port 4660 to
-    /// 192.0.2.2 port 443.
+    /// Returns the IP header, with a valid checksum, and the ports of a segment with this ECN field.
     fn segment(ecn: u8) -> Vec<u8> {
         let mut ip =
             vec![0x45, ecn, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 1, 0xbb];
@@ -154,7 +152,6 @@ mod tests {
         assert_eq!((ecn(&ip), ip[0]), (Ecn::Ce, 0x60));
     }
 
-    /// Returns an acknowledgement without data, with these flags and options.
     fn ack(flags: u8, options: &[u8]) -> Vec<u8> {
         let mut ip = segment(0);
         ip.resize(20, 0);

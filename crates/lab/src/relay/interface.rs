@@ -1,10 +1,9 @@
-//! An interface of the router, from which the relay receives frames and on which it sends frames.
+//! An interface of the router.
 //!
-//! Each interface has two AF_PACKET sockets (packet(7)). One receives IP packets into a ring of TPACKET_V2 frames,
-//! which needs no system call per packet and, unlike a socket buffer, no privilege to be large. The other one sends in
-//! batches, bypassing the queue discipline. Both have PACKET_VNET_HDR, so that missing checksums and unsegmented
-//! packets pass unchanged. TPACKET_V3, the version with blocks, is not used: it holds packets back until a block is
-//! full or a timeout has passed, which is too late here.
+//! An interface has two AF_PACKET sockets (packet(7)). One receives IP packets into a ring of TPACKET_V2 frames,
+//! which needs no system call per packet and, unlike a socket buffer, no privilege to be large. The other one sends,
+//! bypassing the queue discipline. Both have PACKET_VNET_HDR, so that packets with missing checksums and unsegmented
+//! packets pass. TPACKET_V3 is not used, because it holds packets back until a block is full or a timeout has passed.
 
 use super::packet::{ETHERNET_HEADER, IP, Packet, Pool};
 use crate::error::Error;
@@ -15,17 +14,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Total size of all rings in bytes, except with more than 64 interfaces. 32 MiB of frames hold 98 ms of 1500-byte
-/// packets at 2 Gbit/s.
+/// Memory that the interfaces share for their rings, in bytes.
 const RINGS_BYTES: usize = 64 << 20;
-/// Minimum size of a ring in bytes: 512 frames, or 16 of [`OFFLOAD_FRAME`].
+/// Minimum size of a ring, and size of a block without offloads, in bytes.
 const RING_LEAST_BYTES: usize = 1 << 20;
 const RING_MOST_BYTES: usize = 32 << 20;
-/// Size of a frame in bytes: the kernel's headers (less than 100 bytes) and an Ethernet frame of 1514 bytes.
+/// Size of a frame in bytes, enough for the kernel's headers and an Ethernet frame of 1514 bytes.
 const FRAME: usize = 2048;
-/// Size of a frame in bytes if packets arrive unsegmented, with up to 64 kB.
+/// Size of a frame in bytes if packets may arrive unsegmented, with up to 64 KiB.
 const OFFLOAD_FRAME: usize = 66 << 10;
-/// Requested send buffer in bytes, which must never block a batch.
+/// Requested size of the send buffer in bytes.
 const SEND_BUFFER: libc::c_int = 8 << 20;
 
 /// Time of receipt and destination of the oldest frame, which stays in the ring.
@@ -37,7 +35,6 @@ pub(super) struct Head {
     pub to: IpAddr,
 }
 
-/// An interface.
 #[derive(Debug)]
 pub(super) struct Interface {
     name: String,
@@ -52,7 +49,7 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// Opens one of `interfaces` interfaces, which share memory, for packets of one IP version.
+    /// Opens an interface; `interfaces` is the number of those that share [`RINGS_BYTES`].
     ///
     /// # Errors
     /// If the interface does not exist, or the kernel refuses packet sockets or their memory.
@@ -80,14 +77,13 @@ impl Interface {
             for socket in [&receiver, &sender] {
                 sys::set_packet(socket.as_fd(), libc::PACKET_VNET_HDR, &1)?;
             }
-            // A block holds an integral number of frames: 512 frames of 2 KiB, or 4 of 66 KiB, so that it consists of
-            // whole pages.
+            // A block must consist of whole pages, and is a multiple of the frame size here.
             let block = if has_offloads { 4 * frame } else { RING_LEAST_BYTES };
             let ring = Ring::of(receiver.as_fd(), RingSize { frame, block, blocks: bytes.div_ceil(block) })?;
             sys::set_packet(receiver.as_fd(), libc::PACKET_ADD_MEMBERSHIP, &promiscuous(index))?;
             sys::bind(receiver.as_fd(), index, if is_ipv6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP })?;
             sys::set_packet(sender.as_fd(), libc::PACKET_QDISC_BYPASS, &1)?;
-            // Exceeds the system's limit if permitted, and otherwise uses the limit.
+            // Exceeds the system's limit (`net.core.wmem_max`) if permitted; otherwise, the limit applies.
             sys::set_socket(sender.as_fd(), libc::SO_SNDBUFFORCE, &SEND_BUFFER)
                 .or_else(|_| sys::set_socket(sender.as_fd(), libc::SO_SNDBUF, &SEND_BUFFER))?;
             sys::bind(sender.as_fd(), index, 0)?;
@@ -133,7 +129,7 @@ impl Interface {
         self.ring.pop();
     }
 
-    /// Takes the frame that [`Interface::head`] returned, and replaces its Ethernet addresses.
+    /// Takes the frame that [`Interface::head`] returned, and replaces its Ethernet header.
     #[inline]
     pub fn take(&mut self, addresses: &Addresses, port: usize, pool: &Rc<Pool>) -> Packet {
         let frame = self.ring.front().expect("`head` showed a frame");
@@ -141,7 +137,7 @@ impl Interface {
         let mut packet = pool.packet(len, port);
         let bytes = packet.bytes_mut();
         bytes[..OFFLOAD_HEADER].copy_from_slice(&frame.bytes[..OFFLOAD_HEADER]);
-        // The only flag that is passed on is the request to compute the checksum.
+        // Clears the flags except the request to compute the checksum.
         bytes[0] &= VIRTIO_NET_HDR_F_NEEDS_CSUM;
         bytes[OFFLOAD_HEADER..IP].copy_from_slice(&addresses.header);
         bytes[IP..].copy_from_slice(&frame.bytes[IP..len]);
@@ -149,7 +145,7 @@ impl Interface {
         packet
     }
 
-    /// Sends packets, whose Ethernet addresses must be complete; counts those that cannot be sent.
+    /// Sends packets; counts those that cannot be sent.
     pub fn send(&mut self, packets: &[Packet]) {
         let mut unsent = packets;
         while !unsent.is_empty() {
@@ -170,8 +166,7 @@ impl Interface {
         (self.cut, self.refused) = (0, 0);
     }
 
-    /// Returns the number of packets that were lost between the hosts' kernels and the relay, in both directions, since
-    /// [`Interface::reset`].
+    /// Returns the number of packets that were lost in both directions since [`Interface::reset`].
     pub fn dropped(&self) -> u64 {
         sys::dropped(self.receiver.as_fd()).unwrap_or(0) + self.cut + self.refused
     }
@@ -225,7 +220,7 @@ fn ip_len(ip: &[u8]) -> usize {
     if (IP_HEADER..=ip.len()).contains(&header_len) { header_len } else { ip.len() }
 }
 
-/// Returns the request for promiscuous mode, in which frames for other Ethernet addresses are received too.
+/// Returns the request to receive frames for other Ethernet addresses too.
 fn promiscuous(interface: u32) -> libc::packet_mreq {
     libc::packet_mreq {
         mr_ifindex: interface as libc::c_int,

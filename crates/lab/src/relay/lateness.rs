@@ -3,7 +3,6 @@
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// Histogram of the lateness of packets.
 #[derive(Debug, Default)]
 pub(super) struct Lateness {
     histogram: Histogram,

@@ -4,13 +4,10 @@
 //! and leave on the receiver's interface; packets in the other direction pass the receiver's outbox and the reverse
 //! link. Outboxes and links are those of the simulator, with the same random numbers, on a real clock.
 //!
-//! Sizes are those of IP packets. Packets of the other IP version, and packets whose destination is not a host at the
-//! other end of the path, are ignored and not counted.
+//! Packets of the other IP version, and packets whose destination is not a host at the other end of the path, are
+//! ignored. The relay does not fragment packets, decrement their TTL or send ICMP messages.
 //!
-//! The path is transparent: the relay does not fragment packets, decrement their TTL or send ICMP messages.
-//!
-//! The relay measures its own effect on packets ([`trust`]): how late it sends them, and how many packets were lost
-//! before or after the relay.
+//! The relay measures its own effect on packets: lateness and losses ([`trust`]).
 
 pub mod capture;
 mod counters;
@@ -43,16 +40,13 @@ use thalweg_plan::plan::{self, Experiment};
 use thalweg_traffic::{Outbox, Randomness};
 use thalweg_units::{Bytes, MTU, Span, Time};
 
-/// Number of preallocated buffers: 8 MiB, for a queue of 500 ms at 100 Mbit/s.
 const BUFFERS: usize = 4096;
 
 /// Runs the router: carries packets until the command `stop`.
 ///
 /// # Errors
-/// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface does not exist, `bad-link`
-/// if a link of the experiment is invalid, `unknown-host` if the experiment lacks a host, `capture-not-written` if the
-/// capture cannot be written, `bad-command` if a command other than `start` arrives first, `relay-failed` if the relay
-/// cannot wait for packets.
+/// If a host or link of the experiment is invalid, an interface cannot be opened, the capture cannot be written, or
+/// waiting for commands or packets fails.
 pub fn carry(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -111,7 +105,7 @@ fn report(
     (end, cpu_s, dropped): (Time, f64, u64),
 ) -> Result<HostReport, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
-    // The faster of the directions that carry data has the shorter packet times, and is more sensitive to lateness.
+    // Of the directions that carry data, the faster one has shorter packet times, and is more sensitive to lateness.
     let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
     let down = forward.link.capacity_bytes(end);
     let mean_time = |bytes: u64, capacity: Option<Bytes>| {
@@ -158,7 +152,6 @@ fn report(
     Ok(HostReport { measured, untrustworthy: trust::doubts(&figures) })
 }
 
-/// Creates both directions, with the same random numbers as the simulator.
 fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) -> Result<[Direction; 2], Error> {
     let randomness = Randomness::new(experiment);
     let place = |port: &Port| {
@@ -179,7 +172,6 @@ fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) 
         let (latest, offered) = (Time::ZERO, 0);
         Ok(Direction { is_forward, link, stream, outboxes, outbox_of, extra_of, samples, latest, offered })
     };
-    // Half of the extra RTT is applied in each direction, as in the simulator.
     let forward: Vec<Span> = senders.iter().map(|port| port.extra_rtt.scale(1, 2)).collect();
     let backward =
         senders.iter().zip(&forward).map(|(port, forward)| port.extra_rtt.saturating_sub(*forward)).collect();

@@ -14,12 +14,11 @@ use thalweg_units::{Bytes, Ecn};
 pub(super) const ETHERNET_HEADER: usize = 14;
 /// Offset of the IP packet in a buffer.
 pub(super) const IP: usize = OFFLOAD_HEADER + ETHERNET_HEADER;
-/// Capacity of a small buffer in bytes, which suffices for all packets that need no segmentation by the interface.
+/// Capacity of a small buffer in bytes, for segmented packets.
 const SMALL: usize = 2048;
 /// Capacity of a large buffer in bytes, for an IP packet of 65535 bytes.
 const LARGE: usize = IP + 65_535;
 
-/// A packet.
 pub(super) struct Packet {
     buffer: Box<[u8]>,
     len: usize,
@@ -60,12 +59,12 @@ impl Pool {
 }
 
 impl Packet {
-    /// Returns all bytes, including headers.
+    /// Returns the bytes, including headers.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// Returns all bytes for writing.
+    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
     }

@@ -27,14 +27,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use thalweg_units::{Span, Time};
 
-/// Maximum number of packets that an iteration receives, and sends, in a direction before it reads the clock again.
+/// Maximum number of packets that an iteration receives, and sends, in a direction.
 const TURN: usize = 4 * BATCH;
-/// Maximum time for which the relay sleeps without waiting for packets: 200 packets at 2.4 Gbit/s.
+/// Maximum time for which the relay sleeps without waiting for packets.
 const MAX_RECEIVE_INTERVAL: Span = Span::from_millis(1);
 /// Interval of the checks for commands while the relay does not sleep.
 const MAX_COMMAND_INTERVAL: Span = Span::from_millis(2);
 
-/// State of the loop.
 pub(super) struct Pump {
     pub clock: Clock,
     pub stamps: Stamps,
@@ -43,12 +42,13 @@ pub(super) struct Pump {
     pub reverse: Direction,
     pub senders: Side,
     pub receiver: Side,
-    /// The smaller propagation delay of the two directions, without changes by a profile.
+    /// The smaller configured propagation delay of the two directions.
     pub shortest_delay: Span,
     pub recorder: Option<Recorder>,
     pub lateness: Lateness,
-    /// Packets that wait for the rest of their batch, and the time at which each was due.
+    /// Packets that wait for the rest of their batch.
     pub batch: Vec<Packet>,
+    /// Due times of the packets in `batch`.
     pub dues: Vec<Time>,
 }
 
@@ -92,7 +92,7 @@ impl Pump {
                 let wake = [self.forward.next_wake(), self.reverse.next_wake()].into_iter().flatten().min();
                 let from = self.clock.now();
                 match wake.map(|wake| Span(wake.0.saturating_sub(from.0))) {
-                    // Packets that arrive meanwhile are due after the wakeup, and keep their receive time.
+                    // Packets that are received meanwhile are due after the wakeup, and keep their time of receipt.
                     Some(wait) if wait <= receive_interval => {
                         if let Some(asleep) = sleep_control.sleep_before(from, wait) {
                             sleep(&mut waits[..1], Some(asleep))?;
@@ -115,8 +115,7 @@ impl Pump {
         }
     }
 
-    /// Processes what is due by `now`, up to [`TURN`] packets per direction; returns whether packets were taken or
-    /// sent.
+    /// Runs one iteration; returns whether packets were taken or sent.
     fn turn(&mut self, now: Time) -> bool {
         let Pump { clock, stamps, pool, forward, reverse, senders, receiver, recorder, .. } = self;
         let times = (&*clock, &*stamps);
@@ -140,7 +139,7 @@ impl Pump {
         came + came_back + went + went_back > 0
     }
 
-    /// Sends packets that have arrived at the end of a link, at most the limit of an iteration; returns their number.
+    /// Sends at most [`TURN`] packets that have arrived at the end of a link; returns their number.
     fn deliver(&mut self, is_forward: bool) -> usize {
         let mut count = 0;
         let mut target = 0;
@@ -160,7 +159,6 @@ impl Pump {
         count
     }
 
-    /// Sends the batch. All of its packets get the send time of the last one.
     fn flush(&mut self, is_forward: bool, target: usize) {
         if self.batch.is_empty() {
             return;
@@ -176,9 +174,9 @@ impl Pump {
 }
 
 impl Side {
-    /// Offers the packets that were received until `now` in the order of receipt, at most the limit of an iteration.
-    /// `route` returns the sender's port and the header for an interface and a destination, or `None` if the packet has
-    /// no route. Returns the time until which all packets have been offered, and the number of packets taken.
+    /// Passes at most [`TURN`] packets that were received until `now` to `hand_over`, in the order of receipt. `route`
+    /// returns the sender's port and the header for an interface and a destination; `None` discards the packet. Returns
+    /// the time until which all packets have been taken, and their number.
     fn take(
         &mut self,
         now: Time,
@@ -221,7 +219,7 @@ fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Optio
     }
 }
 
-/// Waits for one of these descriptors for at most this time; `None` waits without limit.
+/// Waits for one of these descriptors for at most this time; `None` is unlimited.
 fn sleep(waits: &mut [PollFd<'_>], wait: Option<Span>) -> io::Result<()> {
     let limit = wait.map(|wait| timespec(wait.0));
     match poll(waits, limit.as_ref()) {

@@ -1,28 +1,24 @@
 //! Controls how long the relay sleeps before an event is due.
 //!
-//! A sleeping processor needs tens of microseconds to wake up, and more in a virtual machine. Therefore, the relay
-//! requests its wakeup earlier by the mean oversleep (the *lead*), and polls for the rest of the time.
+//! A sleeping processor needs time to wake up. Therefore, the relay requests its wakeup earlier by the mean oversleep
+//! (the *lead*), and polls for the rest of the time.
 //!
-//! With gaps between packets that are shorter than the lead, the relay would never sleep. Each packet would cost a
-//! separate call, and the kernel suspends a real-time thread that never sleeps: for 50 ms in every second (sched(7),
-//! `sched_rt_runtime_us`; since Linux 6.12 only if others wait, "fair server"). Therefore, after a window with too
-//! little sleep the relay *batches*: it sleeps slightly too long, and sends the packets that became due in one batch.
-//! Many packets are then some tens of microseconds late, instead of some tens of milliseconds.
+//! With gaps between packets that are shorter than the lead, the relay would not sleep, and the kernel may suspend a
+//! real-time thread that does not sleep (sched(7), `sched_rt_runtime_us`). Therefore, after a window with too little
+//! sleep the relay *batches*: it sleeps slightly too long, and sends the packets that became due in one batch.
 
 use thalweg_units::{Span, Time};
 
-/// Maximum lead of the wakeup.
 const MAX_LEAD: Span = Span::from_micros(100);
 /// Interval over which sleep is summed.
 const WINDOW: Span = Span::from_millis(10);
-/// Share of sleep below which batching starts: more than six times the 5 % that the kernel requires by default.
+/// Share of sleep below which batching starts, above the 5 % that the kernel requires by default.
 const BATCHING_BELOW: (u64, u64) = (1, 3);
-/// Share of sleep above which batching ends. With a smaller threshold, batching would end and start again immediately.
+/// Share of sleep from which batching ends. Batching itself increases sleep, so a smaller threshold would end it
+/// immediately.
 const BATCHING_UNTIL: (u64, u64) = (3, 4);
-/// Shortest sleep while batching: six full-sized packets at 1.5 Gbit/s.
 const MIN_BATCH_SLEEP: Span = Span::from_micros(50);
 
-/// Sleep of the relay in the current window, its mean oversleep, and whether it batches.
 #[derive(Debug, Default)]
 pub(super) struct SleepControl {
     lead: Span,
@@ -32,7 +28,7 @@ pub(super) struct SleepControl {
 }
 
 impl SleepControl {
-    /// Returns how long to sleep if a packet is due after `wait`; `None` if it should not sleep.
+    /// Returns the time to sleep if a packet is due after `wait`; `None` if the relay should poll.
     pub fn sleep_before(&mut self, now: Time, wait: Span) -> Option<Span> {
         let length = now.since(self.window_began);
         if length >= WINDOW {
@@ -66,7 +62,6 @@ mod tests {
 
     const US: u64 = 1_000;
 
-    /// A relay on a simulated processor.
     #[derive(Default)]
     struct SimulatedRelay {
         control: SleepControl,

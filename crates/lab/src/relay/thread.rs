@@ -7,9 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Reduces the wakeup latency of the calling thread: timers with nanosecond slack (50 us by default for an ordinary
-/// thread), a fixed processor, and no swapping. None of these is required, so refusals are not errors: their cost is
-/// measured.
+/// Reduces the wakeup latency of the calling thread by minimal timer slack, a fixed processor and no swapping. Refusals
+/// are not errors, because the lateness is measured.
 pub(super) fn be_punctual() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = stay_on_one_cpu();
@@ -17,8 +16,7 @@ pub(super) fn be_punctual() {
     let _ = mlockall(MlockAllFlags::CURRENT);
 }
 
-/// Pins the thread to the last allowed processor if there are several. Interrupts and the first processes usually run
-/// on the first one.
+/// Pins the thread to the last allowed processor if there are several: the first one usually handles more interrupts.
 fn stay_on_one_cpu() -> rustix::io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
@@ -28,7 +26,6 @@ fn stay_on_one_cpu() -> rustix::io::Result<()> {
     sched_setaffinity(None, &only)
 }
 
-/// Returns whether the calling thread has real-time priority.
 pub(super) fn is_realtime() -> bool {
     sys::is_realtime()
 }

@@ -1,35 +1,32 @@
 //! Decides whether a relay's lateness or drops could have changed the result of an experiment.
 //!
-//! **Drops.** A packet that the kernel dropped between a host and the relay is neither in the scenario nor in the
-//! counters of the link. TCP reacts to a single loss, so no drop is acceptable.
+//! **Drops.** TCP reacts to a single loss, so no drop by the kernel is acceptable.
 //!
-//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness alone does not change a
-//! queue: it adds to the round-trip time of the packets concerned, like jitter. There are three limits.
+//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness does not change a queue: it
+//! adds to the round-trip time of packets, like jitter. There are three limits.
 //!
 //! - The *usual* lateness, the 99th percentile, may be as much as the largest of
-//!   1 ms: a jiffy of a kernel with HZ=1000, and what the hosts' own schedulers add on the same machine;
-//!   5 % of the empty path's RTT: mean and quantiles of the RTT stay within the differences between repetitions, and
-//!   min_rtt is a minimum and does not change;
+//!   1 ms, a jiffy of a kernel with HZ=1000;
+//!   5 % of the empty path's RTT;
 //!   the transmission time of a full-sized packet: then packets are displaced by about one position at most.
 //! - The *rare* lateness, the 99.9th percentile, may be as much as the largest of 4 ms, an eighth of the RTT, and a
-//!   packet's transmission time. HyStart, the most sensitive common algorithm to delay, takes a larger increase in
-//!   eight consecutive samples for congestion (RFC 9406, section 4.2).
+//!   packet's transmission time. HyStart++ ends slow start if the minimum RTT of a round grows by an eighth, but at
+//!   least 4 ms and at most 16 ms (RFC 9406, section 4.2).
 //! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT including the mean queueing delay.
-//!   A pause that is longer than an RTT makes senders retransmit packets that were not lost: a tail loss probe is sent
-//!   after two RTTs without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms
-//!   with HZ=250). Half of an RTT leaves a margin for pauses of the hosts. In goodput a pause costs at most its length,
-//!   minus the time that the queue bridges; pauses so frequent that this adds up increase the rare lateness.
+//!   A longer pause can make senders retransmit packets that were not lost: a tail loss probe is sent after two RTTs
+//!   without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux). Half of an RTT
+//!   leaves a margin for pauses of the hosts.
 
 use thalweg_units::Span;
 
 const USUAL_LEAST: Span = Span::from_millis(1);
-/// Share of the RTT up to which the usual lateness is acceptable: 5 %.
+/// Share of the RTT up to which the usual lateness is acceptable.
 const USUAL_RTTS: (u64, u64) = (1, 20);
 const RARE_LEAST: Span = Span::from_millis(4);
-/// Share of the RTT up to which the rare lateness is acceptable: an eighth.
+/// Share of the RTT up to which the rare lateness is acceptable.
 const RARE_RTTS: (u64, u64) = (1, 8);
 const WORST_LEAST: Span = Span::from_millis(5);
-/// Limit of the worst lateness in addition to [`WORST_LEAST`]: half of the RTT with the mean queueing delay.
+/// Share of the RTT with the mean queueing delay that is acceptable in addition to [`WORST_LEAST`].
 const WORST_RTTS: (u64, u64) = (1, 2);
 
 /// Input of the decision.
@@ -47,9 +44,9 @@ pub(super) struct Figures {
     pub rare_lateness_us: f64,
     /// Maximum lateness.
     pub worst_lateness_us: f64,
-    /// Packets that were lost between the hosts' kernels and the relay.
+    /// Number of packets that were lost between the hosts' kernels and the relay.
     pub dropped: u64,
-    /// Packets that are missing from the capture.
+    /// Number of packets that are missing from the capture.
     pub not_captured: u64,
     /// Whether the relay had real-time priority.
     pub is_realtime: bool,

@@ -1,4 +1,4 @@
-//! Runs the hosts that carry the packets of a user's programs.
+//! Runs the hosts of a session, in which a user's programs send packets.
 
 use super::act::{HEADWAY, Play};
 use super::host_processes::unexpected;
@@ -13,11 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_units::Time;
 
-/// Interval of checks whether the command has exited.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Play<'_> {
-    /// Runs the hosts while the session's programs run. Passes the status and the connections to the session, and rows
+    /// Runs the hosts while the session's programs run. Passes status and connections to the session, and other events
     /// to `take`.
     ///
     /// # Errors
@@ -54,7 +53,6 @@ impl Play<'_> {
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
-    /// Waits until the command exits.
     fn follow(&mut self, programs: &mut Programs, session: Session<'_>, spared: &[u32]) -> Result<ExitStatus, Failure> {
         loop {
             if let Some(status) = programs.poll()? {

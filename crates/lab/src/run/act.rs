@@ -1,4 +1,4 @@
-//! Sends the commands of an experiment to its hosts, from the first to the last.
+//! Sends the commands of an experiment to its hosts.
 
 use super::guest::Guest;
 use super::host_processes::{HostProcesses, Kind, unexpected, unexpected_of};
@@ -19,23 +19,22 @@ use thalweg_units::{Span, Time};
 /// TCP and UDP port of receiving hosts.
 const PORT: u16 = 5001;
 
-/// The port of receiving hosts in sessions, in which the user's programs may use [`PORT`].
+/// Port of receiving hosts in sessions, in which the user's programs may use [`PORT`].
 pub(crate) const SESSION_PORT: u16 = 65001;
 
-/// Time between the start command and the start, in which the command must reach every host.
+/// Time between the start command and the start, in which the command must reach the hosts.
 pub(super) const HEADWAY: Span = Span::from_millis(50);
 
-/// The same for guests, whose processor may be off CPU for some time.
+/// Like [`HEADWAY`], for guests, whose processor may be off-CPU for some time.
 const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
 
-/// Timeout for hosts to prepare, without the wait for servers of programs.
+/// Timeout for hosts to prepare, without the time for servers of programs.
 const PREPARE: Duration = Duration::from_secs(20);
 
-/// Timeout without events from a host that reports its rows, because it may have to sort millions of rows.
+/// Timeout without events from hosts that report their rows.
 const TELL: Duration = Duration::from_secs(30);
 
-/// The same if senders are guests, which boot first: on a busy machine that emulates their
-/// processor, this takes minutes. A guest that panics or exits is reported at once.
+/// Like [`PREPARE`], if senders are guests, which boot first: with an emulated processor, this may take minutes.
 const BOOT: Duration = Duration::from_secs(300);
 
 /// Hosts that are prepared.
@@ -46,25 +45,23 @@ pub struct Play<'a> {
     sending: Vec<usize>,
     /// Guests that run senders, in the order of the senders; empty if senders are not guests.
     guests: Vec<Guest>,
-    /// Index of the guest, by the index of each host of programs that runs in a guest.
+    /// Index of the guest, by the index of the host of programs that runs in it.
     in_guests: BTreeMap<usize, usize>,
     /// Client runs in guests, with times of the guests' clocks, and the index of the guest.
     guest_runs: Vec<(usize, Box<ProgramRun>)>,
-    /// Process id of the router, if it is a relay with a higher priority than all ordinary processes.
+    /// Process id of the router, if it is a relay with real-time priority.
     relay: Option<u32>,
 }
 
-/// Started hosts.
 struct Started {
     machines: Vec<Machine>,
     /// Folder for the output of programs, by guest; `None` for guests without programs.
     outputs: Vec<Option<PathBuf>>,
-    /// The same as in [`Play`].
     in_guests: BTreeMap<usize, usize>,
     relay: Option<u32>,
 }
 
-/// Waits until every host has prepared, and logs its settings. If senders are guests, they are the first hosts, and
+/// Waits until the hosts have prepared, and logs their settings. If senders are guests, they are the first hosts, and
 /// `outputs` has an entry for each; otherwise it is empty.
 fn hear_configured(
     processes: &mut HostProcesses<'_>,
@@ -135,7 +132,7 @@ impl<'a> Play<'a> {
         Ok(Play { guests, in_guests, guest_runs: Vec::new(), relay, processes, senders, sending })
     }
 
-    /// Runs the experiment, and passes the rows that the hosts report to `take`.
+    /// Runs the experiment, and passes the events of the hosts to `take`.
     ///
     /// # Errors
     /// If a host cannot continue, or the user requested a stop.
@@ -161,7 +158,7 @@ impl<'a> Play<'a> {
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
-    /// Runs from the start until every flow is complete, or the duration has passed. Returns the elapsed time.
+    /// Runs until every flow is complete, or the duration has passed. Returns the elapsed time.
     fn send(&mut self, job: &Job<'_>) -> Result<Span, Failure> {
         let experiment = job.experiment;
         let headway = if self.guests.is_empty() { HEADWAY } else { HEADWAY_OF_GUESTS };
@@ -191,12 +188,11 @@ impl<'a> Play<'a> {
     }
 
     /// Stops the hosts and collects their reports: first the meter or the observer, then programs, senders, the router,
-    /// and the receiver. Stopping senders first does not cut off the up traffic that the receiver sends to them: the
-    /// receiver ends it itself when the duration is over, and a close by a sender arrives only after the path's delay.
+    /// and the receiver.
     pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
-        // The meter stops first, so that it does not measure packets of programs that are being terminated. Programs
+        // The meter stops first, so that it does not measure packets of programs that are being terminated; programs
         // stop while the path still exists.
         let beside: Vec<usize> = (receiver + 1..self.processes.len()).collect();
         let (meter, programs) =
@@ -229,7 +225,6 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Starts the hosts, and sends each its configuration.
 fn start(
     processes: &mut HostProcesses<'_>,
     network: &mut Network,
@@ -243,7 +238,7 @@ fn start(
     let folder_of = |role: &Role| if let Role::Programs { folder, .. } = role { Some(folder.clone()) } else { None };
     let folders: BTreeMap<String, PathBuf> =
         roles.iter().filter_map(|(name, role)| Some((name.clone(), folder_of(role)?))).collect();
-    // Sockets to hosts of programs in guests, by name, and the indices of the guests.
+    // By name of the host: the index of the guest, and the socket to the host of programs in it.
     let mut sockets = BTreeMap::new();
     let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
     for (number, (name, mut role)) in roles.into_iter().enumerate() {
@@ -280,7 +275,7 @@ fn start(
     Ok(started)
 }
 
-/// Returns the hosts with their namespaces and roles: senders, router, receiver, and in a session the observer.
+/// Returns the namespaces and roles of the hosts: senders, router, receiver, and in a session the observer.
 fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)> {
     let receiver = network.receiver();
     let background_host = network.senders().iter().find(|place| place.background).map(|place| place.address);
@@ -321,7 +316,7 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
     hosts.chain(observer).collect()
 }
 
-/// Returns an absolute path: hosts do not run in this process's working directory.
+/// Returns an absolute path, because hosts may have another working directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

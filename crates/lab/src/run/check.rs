@@ -1,6 +1,4 @@
 //! Rejects experiments that a real kernel cannot run, before anything is created.
-//!
-//! The Python package checks scenarios; this module checks plans from other sources, and requirements on the machine.
 
 use super::{HostSetup, Job, programs};
 use crate::algorithms::{self, built_in};
@@ -17,8 +15,7 @@ const HIDDEN: &str = "/run";
 /// Checks that a plan is consistent, and that hosts can write the output of an experiment.
 ///
 /// # Errors
-/// `invalid-experiment`: it is inconsistent. `bad-place`: hosts cannot write to the folder for captured packets or for
-/// the output of programs.
+/// `invalid-experiment` or `bad-place`.
 pub fn check_job(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment, job.session.is_some())?;
     [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
@@ -27,9 +24,8 @@ pub fn check_job(job: &Job<'_>) -> Result<(), Error> {
 /// Checks the requirements of an experiment's hosts and flows.
 ///
 /// # Errors
-/// `invalid-experiment` if settings of a host or of programs are inconsistent, `unknown-cc` or `no-agent` if an
-/// algorithm is unavailable, `not-honoured` if a real kernel cannot do what the experiment requests, `no-contention` if
-/// the system does not permit the requested restriction of a guest's CPU time.
+/// If settings are inconsistent, an algorithm is unavailable, or the kernel or the system cannot do what the experiment
+/// requests.
 pub fn check_hosts(experiment: &Experiment, setup: HostSetup<'_>) -> Result<(), Error> {
     for (name, host) in &experiment.hosts {
         check_processor(name, host, setup.guests.is_some())?;
@@ -91,8 +87,7 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
     contention::check(host)
 }
 
-/// Checks that a host may name a queue discipline, and that its name is valid. Whether the kernel has it is determined
-/// when it is created.
+/// Checks that a host may name a queue discipline, and that its name is valid.
 fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), Error> {
     let is_sending = name != "receiver" || experiment.has_up_traffic();
     let place = format!("hosts.{name}.qdisc");
@@ -103,7 +98,7 @@ fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), E
     }
 }
 
-/// Checks that a host requests no other kernel than the one that it runs on.
+/// Checks that a host runs on the kernel that it requests.
 fn check_kernel(name: &str, host: &Host, guests: Option<&Guests>) -> Result<(), Error> {
     let Some(wanted) = host.kernel else { return Ok(()) };
     let machine = rustix::system::uname();
@@ -150,7 +145,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
-/// Checks that this machine's kernel supports the flows that it sends, except those of programs.
+/// Checks that this machine's kernel supports these flows, except those of programs.
 fn check_ours<'a>(flows: impl Iterator<Item = &'a Flow>, engine: &Path) -> Result<(), Error> {
     let flows: Vec<&Flow> = flows.filter(|flow| flow.program.is_none()).collect();
     flows.iter().try_for_each(|flow| check_parameters(flow))?;
@@ -181,8 +176,8 @@ fn check_parameters(flow: &Flow) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the hint about the parameters of a flow: those of a built-in algorithm of the agent are set when it is
-/// loaded.
+/// Returns the hint about the parameters of a flow; those of an algorithm that is built into the agent can be set when
+/// it is loaded.
 fn hint_for_parameters(flow: &Flow) -> String {
     let settings = if built_in::is_built_in(&flow.cc) { algorithms::settings(flow).ok() } else { None };
     settings.map_or("remove cc_params from the scenario, or use --engine sim".to_owned(), |settings| {
@@ -219,7 +214,7 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
     Err(Error::new("unknown-cc", message, hint))
 }
 
-/// Checks that the parent of `place`, to which hosts write packets or the output of programs, is not below [`HIDDEN`].
+/// Checks that the parent of `place` is not below [`HIDDEN`].
 fn check_output(place: &Path) -> Result<(), Error> {
     let folder = place.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
     if !folder.starts_with(HIDDEN) {

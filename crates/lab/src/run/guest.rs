@@ -1,4 +1,4 @@
-//! A sender that runs in a guest: it has a separate clock, and the CPU share that it got is reported.
+//! A sender that runs in a guest, which has a separate clock and possibly a restricted CPU share.
 
 use super::Failure;
 use super::host_processes::{HostProcesses, unexpected};
@@ -12,11 +12,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_plan::plan::Host;
 
-/// Timeout for a guest to report its clock.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Maximum drift of a guest's clock relative to this machine's, in parts per million; above it, measured rates are
-/// wrong.
+/// Maximum acceptable drift of a guest's clock relative to this machine's, in parts per million.
 const WORST_DRIFT_PPM: f64 = 2000.0;
 
 /// A guest that runs a sender.
@@ -25,13 +23,12 @@ pub struct Guest {
     /// Index of the host that it runs.
     number: usize,
     machine: Machine,
-    /// The host in the scenario.
     host: Host,
-    /// Name of the host, if other hosts also send.
+    /// Name of the host; `None` if it is the only one that sends.
     name: Option<String>,
-    /// Comparison of its clock with this machine's before the start.
+    /// Comparison of the clocks before the start.
     clock: Comparison,
-    /// Drift of its clock; zero until it was measured at the end.
+    /// Drift of the guest's clock; zero before [`Guest::leave`].
     drift_ppm: f64,
     boot_s: f64,
     contention: Option<Contention>,
@@ -39,7 +36,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Compares the guest's clock with this machine's, once the guest's host is prepared.
+    /// Compares the guest's clock with this machine's. The guest's host must be prepared.
     ///
     /// # Errors
     /// If the guest does not answer, a host fails, or the user requested a stop.
@@ -70,10 +67,10 @@ impl Guest {
         self.host.cpu.is_some_and(|cpu| !cpu.is_whole())
     }
 
-    /// Restricts the guest to the CPU share of the scenario. Returns the commands that have the same effect.
+    /// Restricts the guest's processor as the experiment requests. Returns the commands that have the same effect.
     ///
     /// # Errors
-    /// The same as [`contention::apply`].
+    /// If the guest's processors cannot be determined or restricted.
     pub fn contend(&mut self) -> Result<&[String], Error> {
         Ok(self.contention.insert(contention::apply(self.machine.processors()?, &self.host)?).commands())
     }
@@ -90,7 +87,7 @@ impl Guest {
         self.clock.guest_ns(ours_ns)
     }
 
-    /// Converts the times of a client's run to this machine's clock, once the drift is known.
+    /// Converts the times of a client's run to this machine's clock, with the drift from [`Guest::leave`].
     pub fn in_our_time(&self, mut run: ProgramRun) -> ProgramRun {
         let of = |guest_us: u64| (guest_us as f64 / (1.0 + self.drift_ppm / 1e6)).round() as u64;
         (run.start_us, run.end_us) = (of(run.start_us), of(run.end_us));

@@ -18,16 +18,15 @@ pub struct Job<'a> {
     pub id: &'a str,
     /// The plan's capacity traces.
     pub traces: &'a Traces,
-    /// Returns whether to stop; called every 50 ms while the engine waits for hosts, but not once a session's command
-    /// runs.
+    /// Returns whether to stop.
     pub is_cancelled: &'a dyn Fn() -> bool,
-    /// Receives the commands that change the machine as complete lines, for `commands.log`.
+    /// Receives the commands that change the machine, as complete lines for `commands.log`.
     pub log: &'a dyn Fn(&str),
-    /// File for captured packets; `None` if the experiment does not request them.
+    /// File for captured packets; `None` if packets are not captured.
     pub capture: Option<&'a Path>,
     /// Folder for the output of programs; `None` if the experiment has no programs.
     pub programs: Option<&'a Path>,
-    /// Programs of the user that run on the path, and whose exit ends the experiment.
+    /// Programs that the user runs on the path; `None` if the experiment is not a session.
     pub session: Option<Session<'a>>,
 }
 
@@ -36,7 +35,7 @@ pub struct Job<'a> {
 pub struct HostSetup<'a> {
     /// The program whose subcommand `host` runs a host: the engine.
     pub engine: &'a Path,
-    /// Whether time is virtual, so that programs take no time, timers are exact, and no path is too fast.
+    /// Whether time is virtual, so that no path is too fast for the machine.
     pub is_virtual_time: bool,
     /// Guests that run the senders; `None` if senders run in the namespaces.
     pub guests: Option<&'a Guests>,
@@ -45,17 +44,15 @@ pub struct HostSetup<'a> {
 /// Results in addition to the tables and their counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Performance {
-    /// Duration of the experiment on its own clock: from the start to the end of the last flow, of the experiment's
-    /// duration, or of a session's command.
+    /// Duration of the experiment on its own clock.
     pub lasted: Span,
-    /// The engine's measurements of itself, by names that include their units. Values of several hosts are added,
-    /// except times, clock errors and CPU shares, for which the maximum is reported.
+    /// The engine's measurements of itself, by name.
     pub measured: BTreeMap<String, f64>,
     /// Reasons why the experiment is untrustworthy; empty if the engine found none.
     pub untrustworthy: Vec<String>,
 }
 
-/// Receives a host's event; returns events that are not rows.
+/// Processes a host's event; returns the event as error if it is unexpected.
 pub type Take<'a> = dyn FnMut(HostEvent) -> Result<(), HostEvent> + 'a;
 
 /// Results in addition to the tables.
@@ -63,7 +60,7 @@ pub type Take<'a> = dyn FnMut(HostEvent) -> Result<(), HostEvent> + 'a;
 pub struct Outcome {
     /// Packets that passed the bottleneck, in both directions together.
     pub packets: u64,
-    /// All other results.
+    /// Other results.
     pub performance: Performance,
 }
 

@@ -5,8 +5,7 @@
 //!  unsupported requests       the machine's rate          commands and events of the module protocol
 //! ```
 //!
-//! The hosts exit and the network is removed even after an error, Ctrl-C or a bug, or if the engine is killed: hosts
-//! and network end when the pipes to them close.
+//! Hosts exit and the network is removed when the pipes to them close, even if the engine is killed.
 
 mod accompany;
 mod act;
@@ -34,11 +33,11 @@ use std::path::Path;
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 
-/// Runs an experiment to its end, and passes its rows to `sink`.
+/// Runs an experiment, and passes its rows to `sink`.
 ///
 /// # Errors
-/// [`Failure::Failed`] if the machine cannot run the experiment, a host fails, or the capture cannot be read;
-/// [`Failure::Cancelled`] if `is_cancelled` returned true. The rows handed over until then are incomplete.
+/// If the machine cannot run the experiment, a host fails, the capture cannot be read, or the user requested a stop.
+/// The rows handed over until then are incomplete.
 pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let mut rows = Rows::new(job.experiment, sink);
     let performance = perform(job, setup, &mut |event| rows.take(event))?;
@@ -52,7 +51,7 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
 /// Checks whether this machine can run an experiment; returns the kind of its links with the reason as text.
 ///
 /// # Errors
-/// If the experiment is inconsistent, or the kernel, its tools or the permissions do not suffice for it.
+/// If the experiment is inconsistent, or the machine cannot run it.
 pub fn check(experiment: &Experiment, traces: &Traces, setup: HostSetup<'_>) -> Result<(net::LinkKind, String), Error> {
     check::check_hosts(experiment, setup)?;
     if setup.is_virtual_time {
@@ -62,10 +61,10 @@ pub fn check(experiment: &Experiment, traces: &Traces, setup: HostSetup<'_>) -> 
     }
 }
 
-/// Runs an experiment to its end, and passes the rows that its hosts report to `take`.
+/// Runs an experiment, and passes the events of its hosts to `take`.
 ///
 /// # Errors
-/// The same as [`run`].
+/// Those of [`run`].
 pub fn perform(job: &Job<'_>, setup: HostSetup<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
     check::check_job(job)?;
     let (link, why) = check(job.experiment, job.traces, setup)?;

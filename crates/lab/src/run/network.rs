@@ -10,8 +10,7 @@ use thalweg_units::Span;
 /// Runs an experiment on a separate network. `why` is the reason for the selected kind of link.
 ///
 /// # Errors
-/// If the network cannot be created, a host or a program of a session fails, `is_cancelled` returned true, or processes
-/// remain in the network.
+/// If the network cannot be created or removed, a host or a session fails, or the user requested a stop.
 pub fn run_on(
     link: LinkKind,
     why: &str,
@@ -24,7 +23,7 @@ pub fn run_on(
     let seat = if setup.guests.is_some() { Seat::Guest } else { Seat::Namespace };
     let mut network = Network::build_with(job.experiment, job.traces, link, slack, seat)?;
     let outcome = Play::prepare(&mut network, link, job, setup);
-    // Logged before anything is sent, so that the log has the network's commands even if the experiment fails.
+    // Logged before the experiment, so that the log has the network's commands even if the experiment fails.
     (job.log)(&script::section(title, link, why, &network));
     let outcome = outcome.and_then(|play| match job.session {
         None => play.perform(job, take),

@@ -1,8 +1,8 @@
 //! Rows of flows that programs generate, from the run times of clients and the meter's counters.
 //!
 //! A connection in the tables is one run of a client. The packets of a 5-tuple belong to the last run that had started
-//! when its first packet entered the path. 5-tuples that carried less than a hundredth of the run's largest one are
-//! control connections, such as iperf3's, and are not counted.
+//! when its first packet entered the path. Small 5-tuples are control connections, such as iperf3's, and are not
+//! counted.
 
 use super::qlog::{self, Metrics};
 use crate::protocol::{Connection, MeterSample, Metered, ProgramRun};
@@ -13,7 +13,7 @@ use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::Experiment;
 use thalweg_trace::{FlowRow, SampleRow, Sink};
 
-/// Minimum ratio between the largest 5-tuple of a run and one that is not counted.
+/// Ratio to the largest 5-tuple of a run, above which a 5-tuple is not counted.
 const CONTROL: u64 = 100;
 
 /// Events about programs, from hosts and from the meter.
@@ -24,12 +24,11 @@ pub(super) struct ProgramRows {
     samples: Vec<MeterSample>,
 }
 
-/// A run of a client.
 struct Run<'a> {
     run: &'a ProgramRun,
     /// Counters of its 5-tuples in the direction of the data.
     data: Vec<&'a Metered>,
-    /// Time of the first packet of these 5-tuples in either direction.
+    /// Time of the first packet of these 5-tuples, in either direction.
     first_us: Option<u64>,
 }
 
@@ -46,7 +45,7 @@ impl ProgramRows {
         self.samples.push(sample);
     }
 
-    /// Hands over all rows. `logs` is the experiment, and the folder with the output of its programs.
+    /// Passes the rows to `sink`. `logs` is the experiment and the folder with the output of its programs.
     pub fn finish(
         mut self,
         labels: &RowLabels,
@@ -132,8 +131,8 @@ impl ProgramRows {
 }
 
 impl Run<'_> {
-    /// Returns the time at which the last byte left the path; for an interrupted run, the time of the interruption if
-    /// that is later. Without delivered data, returns the time at which the client exited.
+    /// Returns the time at which the last byte left the path, or of the interruption if that is later; the end of the
+    /// run if no data was delivered.
     fn end_us(&self) -> u64 {
         let last = self.data.iter().filter_map(|data| data.last_us).max();
         let ended = self.run.is_interrupted.then_some(self.run.end_us);

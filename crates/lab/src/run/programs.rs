@@ -1,4 +1,4 @@
-//! Determines which processes run the programs of an experiment and measure their packets.
+//! The roles of the hosts that run the programs of an experiment, and of the meter.
 
 use super::Job;
 use crate::error::Error;
@@ -8,8 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Flow, Program, Repeat};
 
-/// Checks for errors that plans made from a scenario cannot have: invalid ports, ports shared by two copies, and
-/// clients that arrive at random.
+/// Rejects clients that arrive at random, and ports that are invalid or shared by two copies.
 ///
 /// # Errors
 /// `invalid-experiment`.
@@ -37,8 +36,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the hosts of programs with their namespaces and roles, followed by the meter; empty if there are no
-/// programs.
+/// Returns the namespaces and roles of the hosts of programs, followed by the meter; empty if there are no programs.
 pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     let Some(folder) = job.programs.filter(|_| job.experiment.has_programs()) else { return Vec::new() };
     // Resolves symbolic links, because a guest would resolve them differently.
@@ -68,13 +66,12 @@ pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     roles
 }
 
-/// The hosts on which the programs of a flow run.
 struct Ends<'a> {
     server: &'a Place,
     client: &'a Place,
 }
 
-/// Returns the hosts for a flow; the program that sends the data runs at the host that sends the flow.
+/// Returns the hosts of a flow's programs; `None` if the flow has no programs.
 fn ends<'a>(network: &'a Network, index: usize, flow: &Flow) -> Option<Ends<'a>> {
     let program = flow.program.as_ref()?;
     let host =

@@ -1,7 +1,7 @@
 //! Reads congestion windows and round-trip times from qlog files of programs (draft-ietf-quic-qlog-main-schema).
 //!
-//! Two formats are supported: one JSON document with `traces`, and JSON-SEQ with a record per event. Only the events
-//! `metrics_updated` and `recovery_metrics_updated` are used; values that are missing in an event stay unchanged.
+//! Two formats are supported: one JSON document with `traces`, and JSON-SEQ with a record per event. Only events whose
+//! name ends with `metrics_updated` are used.
 
 use crate::protocol::{Connection, ProgramRun};
 use serde_json::Value;
@@ -16,8 +16,8 @@ const MAX_BYTES: u64 = 256 << 20;
 /// First byte of a JSON-SEQ record (RFC 7464).
 const RECORD: u8 = 0x1e;
 
-/// Maximum difference in microseconds between the first event of a file and the start of a run on a common clock. Above
-/// it, the clocks are assumed to differ, and the first event is aligned with the start of the run.
+/// Maximum difference in microseconds between the first event of a file and the start of its run. Above it, the clocks
+/// are assumed to differ, and the first event is aligned with the start.
 const MAX_OFFSET_US: f64 = 1e9;
 
 /// State of a sender at one time; `None` for values that were not reported.
@@ -32,7 +32,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Updates the values from a later event.
+    /// Updates the values from a later event; those that it lacks stay unchanged.
     pub fn update(&mut self, event: &Metrics) {
         *self = Metrics {
             t_us: event.t_us,
@@ -45,7 +45,7 @@ impl Metrics {
     }
 }
 
-/// Reads the files of all flows with `qlog`. `runs` are sorted by number.
+/// Reads the files of flows with `qlog`. `runs` are sorted by number.
 pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) -> BTreeMap<Connection, Vec<Metrics>> {
     let mut metrics = BTreeMap::new();
     for (index, flow) in experiment.flows.iter().enumerate() {
@@ -67,8 +67,8 @@ pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) 
     metrics
 }
 
-/// Assigns each file to the latest run that had started at its first event; without a common clock, assigns files to
-/// runs in order.
+/// Assigns each file to the latest run that had started at its first event; if the clocks differ, assigns files to runs
+/// in order.
 fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Connection, Vec<Metrics>>) {
     for (number, events) in files.iter().filter_map(|file| events(file)).enumerate() {
         let (Some(first), Some(run)) = (events.first(), runs.get(number).or(runs.last())) else { continue };
@@ -99,7 +99,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     dated_files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Returns the metrics of a file in its order; `None` if it is not qlog or has no metrics.
+/// Returns the metrics of a file; `None` if it is not qlog or has no metrics.
 fn events(file: &Path) -> Option<Vec<Metrics>> {
     let bytes = fs::read(file).ok()?;
     let events = if bytes.first() == Some(&RECORD) { sequence(&bytes) } else { document(&bytes)? };

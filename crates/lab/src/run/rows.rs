@@ -14,8 +14,8 @@ use thalweg_trace::{FlowRow, PacketRow, SampleRow, Sink, StateRow};
 /// Names of loss recovery states, indexed by the kernel's numbers (enum tcp_ca_state in include/uapi/linux/tcp.h).
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 
-/// Builds rows and hands them over. Rows of flows, and samples of programs, are held back until all hosts have reported
-/// whether the experiment is trustworthy.
+/// Builds rows and passes them to a sink. Rows of flows, and all rows of programs, are held back until
+/// [`Rows::finish`], because they depend on later events.
 pub struct Rows<'a> {
     labels: RowLabels,
     sink: &'a mut dyn Sink,
@@ -79,7 +79,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Hands over the row of a recorded packet.
+    /// Passes on the row of a captured packet.
     pub fn packet(&mut self, packet: Captured) {
         let link = usize::from(!packet.is_forward);
         let cause = match packet.fate {
@@ -104,8 +104,8 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// Hands over the rows that were held back, and returns the number of packets that passed. `logs` is the
-    /// experiment, and the folder with the output of its programs.
+    /// Passes on the rows that were held back, and returns the number of packets that left the queues. `logs` is the
+    /// experiment and the folder with the output of its programs.
     pub fn finish(mut self, untrustworthy: &[String], logs: Option<(&Experiment, &Path)>) -> u64 {
         let reasons: Option<Arc<str>> = (!untrustworthy.is_empty()).then(|| untrustworthy.join("; ").into());
         let mut transfers = std::mem::take(&mut self.transfers);

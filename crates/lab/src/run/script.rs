@@ -4,11 +4,10 @@ use crate::net::{LinkKind, Network};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Last line of every section.
 const END: &str = "# end";
 
-/// Returns the section of one experiment. `title` is its first line and is unique; `why` is the reason for the selected
-/// link, as a clause after `because`.
+/// Returns the section of an experiment. `title` must be unique; `why` is the reason for the selected link, as a clause
+/// after `because`.
 pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> String {
     let link = match link {
         LinkKind::Relay => "the relay",

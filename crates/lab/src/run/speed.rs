@@ -1,9 +1,8 @@
-//! Checks that this machine is fast enough for an experiment: a short transfer over the same kind of network, with a
-//! link of 1 Tbit/s, measures the rate that the machine carries.
+//! Checks that this machine is fast enough for an experiment: a short transfer over the same kind of network measures
+//! the rate that the machine carries.
 //!
 //! A path that the machine cannot saturate would look like a path of a lower rate, with a queue that never fills. Such
-//! an experiment is rejected. The test runs once per process for each kind of network, and is skipped for rates that
-//! every machine carries.
+//! an experiment is rejected.
 
 use super::network::run_on;
 use super::{Failure, HostSetup, Job, Rows};
@@ -17,11 +16,11 @@ use thalweg_plan::plan::{
 use thalweg_trace::{Memory, QueueRow};
 use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
-/// Maximum rate that needs no test: a tenth of the rate of the slowest known machines.
+/// Maximum rate that needs no test.
 const EASY: Rate = Rate::from_mbps(50);
 
-/// Percentage of the measured rate that an experiment may use. The rest is a margin for its samples, its other flows
-/// and other programs of the machine.
+/// Percentage of the measured rate that an experiment may use. The rest is a margin for its samples and flows, and for
+/// other programs of the machine.
 const USABLE_PERCENT: u64 = 90;
 
 /// Duration of a test, including the warm-up, whose packets do not count.
@@ -31,16 +30,15 @@ struct Length {
     warm_up: Span,
 }
 
-/// Length of the test in namespaces. The warm-up covers connection setup and the placement of processes on CPUs.
 const ON_HOSTS: Length = Length { test: Span::from_millis(800), warm_up: Span::from_millis(200) };
 
-/// Length of the test in guests. If QEMU emulates their CPU, it first translates most of the code, during the warm-up.
+/// Length of the test in guests. If QEMU emulates their CPU, it translates most of the code during the warm-up.
 const IN_GUESTS: Length = Length { test: Span::from_millis(2500), warm_up: Span::from_millis(1500) };
 
-/// Rate of the test's link: more than any machine carries packet by packet.
+/// Rate of the test's link, above what a machine can carry.
 const NEVER_BUSY: Rate = Rate::from_mbps(1_000_000);
 
-/// Window over which the rate of a trace is measured. The queue bridges shorter periods.
+/// Window over which the rate of a trace is measured, because the queue smooths shorter peaks.
 const WINDOW_MS: u64 = 100;
 
 /// Number of bits that one delivery opportunity of a trace carries.
@@ -75,7 +73,7 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
 }
 
 /// Returns the highest rate that the machine must carry: that of the forward link, plus that of the reverse link if
-/// there is up traffic. Links without a limit are omitted; `None` if no link remains.
+/// there is up traffic. Unlimited links do not count; `None` if no link remains.
 fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     let is_two_way = experiment.has_up_traffic();
     let down = highest(&experiment.forward, traces);
@@ -83,7 +81,7 @@ fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     down.map(|down| Rate(down.0.saturating_add(up.map_or(0, |up| up.0)))).or(up)
 }
 
-/// Returns the highest rate that a link ever has; `None` if it has no limit.
+/// Returns the highest rate of a link; `None` if it has no limit.
 fn highest(link: &Link, traces: &Traces) -> Option<Rate> {
     match &link.capacity {
         Capacity::Unlimited => None,
@@ -112,7 +110,7 @@ fn peak(times_ms: &[u64]) -> Rate {
     Rate(most as u64 * OPPORTUNITY_BITS * 1000 / WINDOW_MS)
 }
 
-/// Returns the rate that this machine carries over this kind of link with these offloads, measured once per process.
+/// Returns the rate that this machine carries over this kind of link with these offloads. Tests once per process.
 fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);
@@ -156,7 +154,6 @@ fn rate_of(rows: &[QueueRow], length: Length) -> Rate {
     Rate::of(Bytes(last.sent_bytes - first.sent_bytes), Span::from_micros(last.t_us - first.t_us))
 }
 
-/// Returns an experiment with one unlimited flow over a path that does not limit it.
 fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment {
     let path = |capacity| Link {
         capacity,

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! The command is in the engine's process group, so that the terminal sends Ctrl-C and Ctrl-Z to it, and an interactive
-//! shell can become the terminal's foreground process. It enters only the user and network namespaces: the file system
-//! is the machine's.
+//! shell can become the terminal's foreground process. It sees the machine's file system.
 
 pub(crate) mod observer;
 mod programs;
@@ -46,11 +45,11 @@ pub struct Order {
     pub reach: Vec<SocketAddr>,
     /// Working directory and output of the command; `None` for those of the engine.
     pub detached: Option<Detached>,
-    /// Environment variables of all programs, in addition to those of the engine.
+    /// Environment variables of the programs, in addition to those of the engine.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Working directory and output files of a command that does not share the engine's terminal.
+/// Working directory and output files of a command without terminal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Detached {
     /// Working directory.
@@ -59,19 +58,19 @@ pub struct Detached {
     pub output: [PathBuf; 2],
 }
 
-/// A session: its programs, and the functions that monitor it.
+/// A session: its programs, and callbacks of the engine.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
     /// The programs to run.
     pub order: &'a Order,
-    /// Returns whether to end the command; called about every 10 ms while it runs.
+    /// Returns whether to end the command; polled while it runs.
     pub must_end: &'a dyn Fn() -> bool,
     /// Receives the status and, at the end, the connections.
     pub show: &'a dyn Fn(HostEvent),
 }
 
-/// Name of the measured value with the command's exit code: 128 plus the signal's number if a signal killed it.
+/// Name of the measured value with the command's exit code; 128 plus the signal's number if a signal killed it.
 pub const EXIT_CODE: &str = "command_exit_code";
 
-/// Name of the measured value with the number of processes that the programs left running.
+/// Name of the measured value with the number of terminated processes that the programs left running.
 pub const LEFT: &str = "processes_ended";

@@ -18,22 +18,19 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for a server to listen.
 const LISTENS: Duration = Duration::from_secs(3);
 
-/// Timeout for a server to exit after SIGTERM.
 const ENDS: Duration = Duration::from_secs(2);
 
-/// Interval of the checks whether a server listens.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Environment variable that is meant only for the engine, and removed for programs.
+/// Environment variable for the engine, which is removed for programs.
 const COMMAND: &str = "THALWEG_COMMAND";
 
 /// Maximum number of bytes of a server's output in an error.
 const SHOWN: usize = 300;
 
-/// Running programs. Dropping this terminates all of them.
+/// Running programs. Dropping this terminates them.
 pub(crate) struct Programs {
     command: Child,
     server: Option<Server>,
@@ -45,9 +42,7 @@ impl Programs {
     /// Opens the forwarder, starts the server, waits until it listens, and starts the command.
     ///
     /// # Errors
-    /// `no-command`: the command cannot be run. `no-server`: the server failed, or its output cannot be written.
-    /// `no-reach`: a service cannot be made reachable. `no-process`, `no-tool`: the reaper or a shell cannot be
-    /// started.
+    /// If one of these steps fails, or the reaper cannot be started.
     pub fn start(network: &mut Network, session: Session<'_>, engine: &Path) -> Result<Programs, Error> {
         let order = session.order;
         let (sender, receiver) = (&network.senders()[0], network.receiver());
@@ -86,14 +81,14 @@ impl Programs {
     /// Returns the exit status of the command; `None` while it runs.
     ///
     /// # Errors
-    /// If the system does not report it.
+    /// If the system does not report the status.
     pub fn poll(&mut self) -> Result<Option<ExitStatus>, Error> {
         self.command.try_wait().map_err(|error| {
             Error::new("no-process", format!("the status of the command is unknown: {error}"), "please report it")
         })
     }
 
-    /// Terminates every process in the network except those in `spared`. Returns values to record.
+    /// Terminates the processes in the network except those in `spared`. Returns values to record.
     ///
     /// # Errors
     /// `leftovers`: a process does not exit.
@@ -105,12 +100,12 @@ impl Programs {
         Ok(measured.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// Dismisses the reaper before the network ends, because it would terminate hosts that still work.
+    /// Drops the value without terminating processes, because hosts may still work.
     pub fn dismiss(mut self) {
         self.reaper.dismiss();
     }
 
-    /// Terminates the command as if its terminal was closed, and all other processes except those in `spared`.
+    /// Terminates the processes in the network except those in `spared`.
     ///
     /// # Errors
     /// `leftovers`: a process does not exit.
@@ -119,13 +114,12 @@ impl Programs {
     }
 }
 
-/// Records a program in the log of commands as a comment, because it is not part of the network.
+/// Logs a program as a comment, because it is not part of the network.
 fn note<'a>(network: &mut Network, place: &Place, words: impl Iterator<Item = &'a OsStr>) {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().replace('\n', " ")).collect();
     network.note(&format!("# nsenter --net=/run/netns/{} {}", place.name, words.join(" ")));
 }
 
-/// The server at the other end.
 struct Server(Child);
 
 impl Server {
@@ -143,7 +137,7 @@ impl Server {
             Error::new("no-server", message, "check whether the disk is full: df -h")
         })?;
         let started = network.program(&place.name, OsStr::new("sh")).and_then(|mut command| {
-            // In a separate process group, because Ctrl-C is only for the command.
+            // In a separate process group, so that Ctrl-C does not terminate it.
             command.arg("-c").arg(line).envs(environment.iter().cloned()).env_remove(COMMAND);
             command.process_group(0);
             command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn()
@@ -153,8 +147,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Waits until a socket listens at the server's end, or the server exits. After the timeout the server is assumed
-    /// to need no socket.
+    /// Waits until a socket listens at the server's end, the server exits, or the timeout has passed.
     fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path, other_ports: &[u16]) -> Result<(), Error> {
         let until = Instant::now() + LISTENS;
         while Instant::now() < until && !is_listening(self.0.id(), other_ports) {
@@ -190,8 +183,8 @@ impl Drop for Server {
     }
 }
 
-/// Returns whether a socket in the network namespace of a process waits for connections or datagrams, other than those
-/// of the engine at `other_ports`.
+/// Returns whether a socket in the network namespace of a process waits for connections or datagrams, except at
+/// `other_ports`.
 fn is_listening(pid: u32, other_ports: &[u16]) -> bool {
     /// Socket states in /proc/net: TCP_LISTEN, and TCP_CLOSE, the state of UDP sockets that are not connected.
     const WAITING: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! A socket stays in the namespace in which it was created. Therefore, `thalweg-engine listen` creates the listeners in
-//! the namespace, passes them to the engine and exits; the engine, which stays in the machine's namespace, connects to
-//! the services.
+//! the namespace and passes them to the engine, which connects to the services from the machine's namespace.
 
 use crate::error::Error;
 use crate::net::{Network, Place};
@@ -24,14 +23,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 
-/// Forwards connections until the engine exits.
+/// Threads that forward connections until the engine exits.
 pub(super) struct Forwarder;
 
 impl Forwarder {
     /// Listens at `place` on the ports of these services.
     ///
     /// # Errors
-    /// `no-reach`: a port is in use, or the system refuses to create a socket or a thread.
+    /// `no-reach`: a listener or a thread cannot be created.
     pub fn open(
         network: &mut Network,
         engine: &Path,
@@ -81,10 +80,10 @@ fn listener(network: &mut Network, engine: &Path, place: &Place, at: SocketAddr)
     handed.map(TcpListener::from).ok_or_else(|| io::Error::other(text.trim().to_owned()))
 }
 
-/// The process `thalweg-engine listen`: listens, and passes the socket over standard input, which is a Unix socket.
+/// Passes a listening socket over standard input, which must be a Unix socket.
 ///
 /// # Errors
-/// If the address is in use, or standard input is not a Unix socket.
+/// If the socket cannot be created or passed.
 pub fn listen(at: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(at)?;
     let sockets = [listener.as_fd()];
@@ -95,12 +94,11 @@ pub fn listen(at: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies data in both directions until both have ended. If the service cannot be reached, closes the client's
-/// connection.
+/// Copies data in both directions until both have ended.
 fn forward(client: &TcpStream, service: SocketAddr) {
     let Ok(server) = TcpStream::connect(service) else { return };
     let copy = |mut from: &TcpStream, mut to: &TcpStream| {
-        // An error ends this direction in the same way as the end of the data.
+        // An error is handled like the end of the data.
         let _ = io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Write);
         let _ = from.shutdown(Shutdown::Read);

@@ -1,8 +1,6 @@
 //! The process `thalweg-engine reap`: terminates the processes that programs leave in the namespaces of a network.
 //!
-//! Programs of the user start other processes, which may outlive them. A network namespace exists as long as a process
-//! is in it, so an engine that is killed would leave both. The reaper waits for the end of its standard input, which
-//! means that the engine has exited, and then terminates every process in the namespaces.
+//! It does so even if the engine is killed: at the end of its standard input, it terminates all of them.
 //!
 //! Its input is a line with the inodes of the namespaces, followed by a line for each round with the process ids to
 //! spare. It answers each round with a line that contains the number of terminated processes, or the processes that do
@@ -23,13 +21,11 @@ use std::time::{Duration, Instant};
 const TERM: Duration = Duration::from_secs(1);
 const KILL: Duration = Duration::from_secs(5);
 
-/// Interval of the scans for processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Line after which the reaper exits without terminating any process.
 const DISMISSED: &str = "dismissed";
 
-/// The reaper of a network. Dropping it terminates all processes in the network, unless it was dismissed.
+/// The reaper of a network. Dropping it terminates the processes in the network, unless it was dismissed.
 pub(super) struct Reaper {
     child: Child,
     answers: BufReader<ChildStdout>,
@@ -60,7 +56,7 @@ impl Reaper {
         writeln!(stdin, "{}", line.join(" "))
     }
 
-    /// Terminates every process in the network except those with these ids; returns the number of terminated processes.
+    /// Terminates the processes in the network except those with these ids; returns the number of terminated ones.
     ///
     /// # Errors
     /// `leftovers`.
@@ -93,7 +89,7 @@ impl Drop for Reaper {
     }
 }
 
-/// Executes the orders on standard input, and terminates every process in the namespaces at its end.
+/// Runs the reaper.
 ///
 /// # Errors
 /// If standard input cannot be read, or a process does not exit.
@@ -108,7 +104,7 @@ pub fn reap() -> io::Result<()> {
         }
         let spared: BTreeSet<u32> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let answer = end_all(&namespaces, &spared).map_or_else(|error| error.to_string(), |count| count.to_string());
-        // The write fails if the engine has exited, which closes the standard output of this process.
+        // The write fails if the engine has exited.
         let _ = writeln!(io::stdout(), "{answer}");
     }
     end_all(&namespaces, &BTreeSet::new()).map(drop)
@@ -129,7 +125,8 @@ fn end_all(namespaces: &BTreeSet<u64>, spared: &BTreeSet<u32>) -> io::Result<u64
         }
         for pid in survivors.iter().filter_map(|(pid, _)| Pid::from_raw(*pid as i32)) {
             let is_new = ended.insert(pid.as_raw_nonzero());
-            // The signals of a closed terminal: shells ignore SIGTERM, and a stopped process does not handle signals.
+            // SIGHUP because interactive shells ignore SIGTERM, and SIGCONT because a stopped process does not handle
+            // signals.
             let signals: &[Signal] = match (is_new, began.elapsed() > TERM) {
                 (_, true) => &[Signal::KILL],
                 (true, false) => &[Signal::HUP, Signal::TERM, Signal::CONT],

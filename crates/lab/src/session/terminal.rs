@@ -5,10 +5,10 @@ use rustix::process::{Pid, getpgrp};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 use std::io;
 
-/// State of the terminal on standard input before a command ran.
+/// Saved state of the terminal on standard input.
 pub struct Terminal {
     attributes: Termios,
-    /// The process group of the engine, if it was in the foreground.
+    /// The engine's process group, if it was in the foreground.
     group: Option<Pid>,
 }
 
@@ -20,8 +20,8 @@ impl Terminal {
         Some(Terminal { attributes, group })
     }
 
-    /// Brings the engine's process group back into the foreground, as a shell does after a command. Restores the
-    /// terminal modes if the command was killed, because it may have left the terminal without echo.
+    /// Brings the engine's process group back into the foreground. Restores the terminal modes if the command was
+    /// killed, because it may have left the terminal without echo.
     pub fn take_back(&self, was_killed: bool) {
         sys::ignore_ttou();
         if let Some(group) = self.group {

@@ -1,4 +1,4 @@
-//! Queue of commands from standard input, which may arrive while the host waits for other events.
+//! Queue of commands from standard input.
 
 use crate::error::Error;
 use crate::protocol::Command;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::{iter, process};
 
-/// Queue of commands in order of arrival. The process exits when standard input is closed.
+/// Queue of commands. The process exits when standard input is closed.
 #[derive(Debug)]
 pub struct CommandQueue {
     commands: Receiver<Command>,
@@ -33,7 +33,7 @@ impl CommandQueue {
                 let Ok(line) = line else { break };
                 match serde_json::from_str(&line) {
                     Ok(command) => {
-                        // The send fails if the host is about to exit; the command is then not needed.
+                        // The send fails if the host is about to exit.
                         let _ = sender.send(command);
                         arrived.notify();
                     }
@@ -43,22 +43,19 @@ impl CommandQueue {
                     }
                 }
             }
-            // Standard input is closed: the engine has exited.
             process::exit(0);
         };
         thread::Builder::new().name("commands".to_owned()).spawn(read).map_err(|error| failed(&error))?;
         Ok(CommandQueue { commands, wakeup })
     }
 
-    /// Returns a descriptor that is readable when a command has arrived; [`CommandQueue::try_next`] makes it
-    /// unreadable.
+    /// Returns a descriptor that is readable when a command has arrived, until [`CommandQueue::try_next`] is called.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.wakeup.as_fd()
     }
 
-    /// Waits for the next command and returns it.
+    /// Waits for the next command.
     pub fn next(&self) -> Command {
-        // The reading thread exits the process at the end of its input.
         self.commands.recv().unwrap_or_else(|_| process::exit(0))
     }
 
@@ -67,7 +64,7 @@ impl CommandQueue {
         iter::from_fn(|| self.try_next()).any(|command| command == Command::Stop)
     }
 
-    /// Returns the next command that has arrived. Must be called until it returns `None`.
+    /// Returns the next command that has arrived. Must be called until it returns `None`, because it clears the wakeup.
     pub fn try_next(&self) -> Option<Command> {
         self.wakeup.clear();
         match self.commands.try_recv() {

@@ -1,4 +1,4 @@
-//! Events on standard output, from any thread.
+//! Events on standard output.
 
 use crate::protocol::HostEvent;
 use std::io::{self, Write};
@@ -16,16 +16,16 @@ impl EventWriter {
         EventWriter { writer: Mutex::new(io::BufWriter::with_capacity(1 << 16, io::stdout())) }
     }
 
-    /// Writes an event and everything in the buffer.
+    /// Writes an event, and empties the buffer.
     pub fn send(&self, event: &HostEvent) {
         self.buffer(event);
         self.flush();
     }
 
-    /// Writes one of many events to a buffer, which [`EventWriter::send`] empties.
+    /// Writes an event to the buffer, which [`EventWriter::send`] empties.
     pub fn buffer(&self, event: &HostEvent) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // The write fails if the engine has exited. That also closes standard input, which ends this process.
+        // The write fails if the engine has exited, which ends this process too.
         let _ =
             serde_json::to_writer(&mut *writer, event).map_err(io::Error::from).and_then(|()| writer.write_all(b"\n"));
     }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::protocol::{Command, HostEvent};
 use std::collections::BTreeMap;
 
-/// Services of a host process for its role.
+/// The services.
 pub struct Stage<'a> {
     /// Incoming commands.
     pub commands: &'a CommandQueue,
@@ -24,15 +24,15 @@ pub struct Stage<'a> {
 /// Report of a host at its end, in addition to rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReport {
-    /// The host's measurements of itself, by names that include their units.
+    /// The host's measurements of itself, by name.
     pub measured: BTreeMap<String, f64>,
     /// Reasons why the results are untrustworthy.
     pub untrustworthy: Vec<String>,
 }
 
 impl HostReport {
-    /// Adds the report of another host. Counts and percentages of CPU time are summed; for times, clock errors and CPU
-    /// shares, the maximum is kept. Duplicate reasons are dropped.
+    /// Adds the report of another host. Values are summed, except times, clock errors and CPU shares, whose maximum is
+    /// kept.
     pub(crate) fn add(&mut self, other: HostReport) {
         for (name, value) in other.measured {
             let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");
@@ -49,10 +49,10 @@ impl HostReport {
 
 impl Stage<'_> {
     /// Reports that the host is prepared, waits for the start, and returns the experiment's clock. Its time zero may be
-    /// some milliseconds ahead; until then the clock shows zero.
+    /// in the future; until then the clock shows zero.
     ///
     /// # Errors
-    /// `bad-command`: another command arrived.
+    /// `bad-command`: a command other than `start` and `clock` arrived.
     pub fn wait_for_start(&self) -> Result<Clock, Error> {
         self.events.send(&(self.configured)());
         loop {

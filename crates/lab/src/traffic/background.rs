@@ -1,10 +1,8 @@
 //! UDP background traffic: packets of the path's MTU at the times of [`thalweg_traffic::Source`], from a separate
 //! thread.
 //!
-//! A packet that became due while the thread was not running is sent immediately, together with the others that are
-//! due. A packet that is late by more than [`LATEST`] is not sent, because a burst of all missed packets would differ
-//! from the scenario's traffic. Such packets are counted, as are those that did not fit in the send buffer of the
-//! socket.
+//! A packet that is late by more than [`LATEST`] is not sent, because a burst of all missed packets would differ from
+//! the scenario's traffic. Such packets are counted.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -21,16 +19,14 @@ use thalweg_trace::Histogram;
 use thalweg_traffic::{Randomness, Source};
 use thalweg_units::{IPV6_EXTRA, MTU, Span, Time};
 
-/// Maximum lateness of a packet. At 100 Mbit/s it limits a burst to 83 packets.
 const LATEST: Span = Span::from_millis(10);
 
 /// Length of the IPv4 and UDP headers in bytes.
 const HEADERS: u64 = 20 + 8;
 
-/// Size of the send buffer in bytes, so that a burst fits; the kernel may grant less.
+/// Requested size of the send buffer in bytes, so that a burst fits.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// Handle of the running thread.
 #[derive(Debug)]
 pub(super) struct Background {
     stop: StopSignal,
@@ -40,14 +36,13 @@ pub(super) struct Background {
 #[derive(Debug, Default)]
 struct Account {
     sent: u64,
-    /// Packets that were not sent because they were too late, or the kernel did not accept them.
+    /// Number of packets that were too late, or that the kernel did not accept.
     unsent: u64,
     lateness: Histogram,
 }
 
 impl Background {
-    /// Starts the thread that sends the background traffic of one direction, up or down; `None` if the experiment has
-    /// no such traffic.
+    /// Starts the thread for one direction; `None` if the experiment has no such traffic.
     ///
     /// # Errors
     /// If the system refuses to create a socket or a thread.
@@ -82,7 +77,7 @@ impl Background {
         Ok(Some(Background { stop, thread }))
     }
 
-    /// Stops the thread, and returns its measurements.
+    /// Stops the thread; returns its measurements.
     pub(super) fn finish(self) -> BTreeMap<String, f64> {
         self.stop.set();
         let account = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -145,8 +140,7 @@ fn send_now(socket: &OwnedFd, payload: &[u8], mut packets: usize, account: &mut 
                 packets -= sent;
                 account.sent += sent as u64;
             }
-            // An ICMP error for an earlier packet: the receiver may have closed before the sender. This call has
-            // cleared the error.
+            // An ICMP error for an earlier packet, because the receiver has closed. This call has cleared the error.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// The prepared threads.
+/// The threads before their start.
 #[derive(Debug)]
 pub(super) struct Prepared {
     sampler: Option<Sampler>,
@@ -28,13 +28,13 @@ impl Prepared {
     /// Prepares sampling, if the experiment requests it and the host sends flows.
     ///
     /// # Errors
-    /// If the kernel does not list the host's connections.
+    /// If the kernel refuses inet_diag.
     pub(super) fn new(experiment: &Experiment, flows: &[usize]) -> Result<Prepared, Error> {
         let wants_samples = experiment.sample_interval_ns > Span::ZERO && !flows.is_empty();
         Ok(Prepared { sampler: wants_samples.then(|| Sampler::open(experiment.ipv6)).transpose()? })
     }
 
-    /// Starts the threads; the background only if the host sends it.
+    /// Starts the threads.
     ///
     /// # Errors
     /// If the system refuses to create a thread or a socket.

@@ -11,8 +11,7 @@
 //!     background: UDP                                        ──►
 //! ```
 //!
-//! The kernel's timestamps determine when a transfer ends (see [`socket`]). A late loop opens connections late, which
-//! it measures. This lengthens only the completion times of messages of applications, which begin when they are due.
+//! The kernel's timestamps determine when a transfer ends (see [`socket`]), so a late loop does not change that time.
 
 mod background;
 mod beside;
@@ -35,13 +34,10 @@ use thalweg_plan::plan::Experiment;
 /// Runs a host at an end of the path. A receiving host is ready once it listens.
 ///
 /// # Errors
-/// `unknown-cc` and `cc-not-allowed`; `not-paced` if the kernel cannot pace a connection; `mixed-ecn` if the host
-/// receives from dctcp and from other flows with ECN; `too-many-connections` if descriptors run out, `no-ports` if
-/// local ports run out; `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is in use;
-/// `no-inet-diag`, `no-background`, `no-resources`, `no-timer` or `no-events` if the kernel refuses another service;
-/// `bad-command` if a command other than `start` arrives first.
+/// If the kernel cannot run the flows as the experiment requests, a descriptor, port or thread is unavailable, or the
+/// host receives a command other than `start` first.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
-    // A host that sends nothing receives in the loop that handles commands.
+    // A host that sends nothing receives in the main thread.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {
         return receiver::play(stage, experiment, part);
     }

@@ -13,7 +13,7 @@ pub struct Part {
     pub(super) flows: Vec<usize>,
     /// Destination of each flow's data.
     pub(super) to: BTreeMap<usize, SocketAddr>,
-    /// Destination of the background traffic in its direction; `None` if it sends none.
+    /// Destination of the background traffic; `None` if the host sends none.
     pub(super) background: Option<SocketAddr>,
     /// Indices in the plan of the flows that the host receives; `None` if it does not listen.
     pub(super) receives: Option<Vec<usize>>,
@@ -21,7 +21,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the tasks of a host, from its configuration.
+    /// Returns the tasks of a host from its configuration.
     pub fn new(
         host: &str,
         sends: &[Outgoing],
@@ -40,7 +40,6 @@ impl Part {
         }
     }
 
-    /// Returns whether this is the host `receiver`, which sends up traffic.
     pub(super) fn is_receiver(&self) -> bool {
         self.host == "receiver"
     }

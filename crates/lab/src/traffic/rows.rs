@@ -1,10 +1,9 @@
-//! Builds the rows at the end of the experiment, from the data of the generator and the sampling thread.
+//! Builds the rows at the end of the experiment.
 //!
-//! The round-trip times of a transfer are the smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at
-//! its end. The kernel reports no others, so a short transfer has only the latter. Each sample is weighted by the
-//! number of segments acknowledged since the previous one, because TCP samples a round-trip time per ACK, not per time:
-//! a mean over time would overweight full queues, during which a flow delivers little. `rtt_min` is the kernel's
-//! minimum (`tcpi_min_rtt`) of the connection, also for its later transfers.
+//! The round-trip times of a transfer are the smoothed ones (`tcpi_rtt`) that were sampled during it, and the one at
+//! its end. Each sample is weighted by the number of segments acknowledged since the previous one, because TCP samples
+//! a round-trip time per ACK, not per time: a mean over time would overweight full queues, during which a flow delivers
+//! little. `rtt_min` is the kernel's minimum of the connection (`tcpi_min_rtt`), not of the transfer.
 
 use crate::protocol::{self, FlowReport, HostEvent, SampleReport, StateReport};
 use crate::stage::EventWriter;
@@ -21,12 +20,11 @@ pub(super) struct Ended {
     pub(super) report: FlowReport,
     /// Offset of the transfer in the stream, in bytes.
     pub(super) offset: u64,
-    /// Smoothed round-trip time at the end of the transfer.
+    /// Smoothed RTT at the end of the transfer.
     pub(super) srtt_us: Option<u64>,
 }
 
-/// Reports all rows. A value that only one algorithm has is reported at the first sample, and when it has changed.
-/// `copies` returns the flow and copy of a connection; `syn_retransmits` omits zeros.
+/// Reports the rows. `copies` returns the flow and copy of a connection; `syn_retransmits` may omit zeros.
 pub(super) fn tell(
     events: &EventWriter,
     copies: &dyn Fn(Who) -> (usize, u64),
@@ -147,10 +145,10 @@ mod tests {
 
     #[test]
     fn an_rtt_sample_is_weighted_by_the_segments_acknowledged_before_it() {
-        // 30 segments at 20 ms, 10 at 100 ms over twice the time, and none at 200 ms. No further ones are acknowledged.
+        // 30 segments at 20 ms, 10 at 100 ms over twice the time, and none at 200 ms.
         let samples = [sample(10, 20, 30), sample(20, 100, 35), sample(30, 100, 40), sample(40, 200, 40)];
         assert_eq!(mean_ms(ended(0, 40), &samples), (30.0 * 20.0 + 10.0 * 100.0) / 40.0);
-        // 40 more segments by the end, with the round-trip time of the end.
+        // 40 more segments by the end, with the RTT of the end.
         assert_eq!(mean_ms(ended(0, 80), &samples), (1600.0 + 40.0 * 50.0) / 80.0);
     }
 

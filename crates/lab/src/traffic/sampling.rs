@@ -1,10 +1,8 @@
-//! The sampling thread: samples every connection of the host at regular instants, with one dump of the kernel each.
+//! The sampling thread: samples the connections of the host at regular instants.
 //!
 //! Instants lie on a grid from the experiment's start, so a slow dump does not shift later ones: instants that have
-//! passed meanwhile are skipped and counted. Rows have the time at which they were taken, and stay in memory until the
-//! end, with about 140 bytes each. A thread that is slow or not scheduled leaves gaps in the series and does not
-//! disturb the traffic, so skipped instants are only counted. However, sampling takes CPU time from the traffic: too
-//! much of it makes the experiment untrustworthy.
+//! passed meanwhile are skipped and counted. Sampling takes CPU time from the traffic: too much of it makes the
+//! experiment untrustworthy.
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
@@ -18,8 +16,7 @@ use std::thread::{self, JoinHandle};
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// Maximum CPU share of sampling, as a percentage of one processor. On two processors it is a tenth of the machine, and
-/// well above the cost of 100 dumps a second of some hundred connections.
+/// Maximum acceptable CPU share of sampling, as a percentage of one processor.
 const CPU_LIMIT_PERCENT: f64 = 20.0;
 
 /// A sample of a connection. Counters have the kernel's widths.
@@ -42,31 +39,26 @@ pub(super) struct Sample {
     pub(super) cc: CcInfo,
 }
 
-/// Results of the sampling thread.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     /// Samples in order of time.
     pub(super) rows: Vec<Sample>,
-    /// Cost of sampling and number of skipped instants, by names that include their units.
     pub(super) measured: BTreeMap<String, f64>,
     /// Reason why sampling could have changed the result; `None` if it could not.
     pub(super) untrustworthy: Option<String>,
 }
 
-/// Handle of the running thread.
 #[derive(Debug)]
 pub(super) struct Sampling {
     stop: StopSignal,
     thread: JoinHandle<Result<Samples, Error>>,
 }
 
-/// The instants at which the thread samples.
 #[derive(Debug)]
 pub(super) struct Instants {
     pub(super) clock: Clock,
-    /// Interval between two instants.
     pub(super) interval: Span,
-    /// The last instant; `None` without a fixed end.
+    /// The last possible instant; `None` without a fixed end.
     pub(super) last: Option<Time>,
 }
 
@@ -91,7 +83,7 @@ impl Sampling {
         Ok(Sampling { stop, thread })
     }
 
-    /// Stops the thread, and returns its results.
+    /// Stops the thread; returns its results.
     ///
     /// # Errors
     /// If a dump failed.
@@ -129,7 +121,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
         let passed = clock.at(read_ns).since(instant).0 / interval.0.max(1);
         instant += Span(interval.0.saturating_mul(passed + 1));
     }
-    // A thread that is stopped while it waits for its turn skips the last instants without waking up for them.
+    // A thread that is stopped before it wakes up has skipped the last instants.
     let due = match last {
         Some(last) if clock.now() >= last => last.0 / interval.0.max(1) + 1,
         _ => instant.0 / interval.0.max(1),
@@ -150,7 +142,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
 
 /// Returns the reason why sampling could have changed the result; `lasted` is in nanoseconds.
 fn doubt(cpu_percent: f64, lasted: f64) -> Option<String> {
-    // In a shorter experiment, the CPU share is mostly that of the thread's start.
+    // In a shorter experiment, the thread's start dominates the CPU share.
     const MIN_NS: f64 = 1e9;
     (cpu_percent > CPU_LIMIT_PERCENT && lasted >= MIN_NS).then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! A signal that stops threads that wait for exact times.
+//! A signal that stops threads while they wait for a time.
 
 use crate::clock::{monotonic_ns, timespec};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::num::NonZeroU64;
 
-/// Stops all threads that wait for it. It cannot be reset.
+/// Stops the threads that wait for it. It cannot be reset.
 #[derive(Clone, Debug)]
 pub(super) struct StopSignal(Wakeup);
 
@@ -26,18 +26,16 @@ impl StopSignal {
         Ok(StopSignal(wakeup))
     }
 
-    /// Sets the signal.
     pub(super) fn set(&self) {
         self.0.notify();
     }
 
-    /// Sleeps until a reading of CLOCK_MONOTONIC; without a time limit if it is `None`. Returns false if the signal is
-    /// set.
+    /// Sleeps until a reading of CLOCK_MONOTONIC, or without limit. Returns false if the signal is set.
     pub(super) fn sleep_until(&self, at_ns: Option<u64>) -> bool {
         self.sleep_from(at_ns.map_or(0, |_| monotonic_ns()), at_ns)
     }
 
-    /// Same as [`StopSignal::sleep_until`], with the current time: reading the clock is expensive on some machines.
+    /// Like [`StopSignal::sleep_until`], with the current time: reading the clock is expensive on some machines.
     pub(super) fn sleep_from(&self, mut now_ns: u64, at_ns: Option<u64>) -> bool {
         loop {
             let timeout = at_ns.map(|at| timespec(at.saturating_sub(now_ns)));

@@ -1,8 +1,6 @@
-//! System calls that rustix lacks: timestamps of acknowledgements, unacknowledged bytes, and sending several packets at
-//! once.
+//! System calls that rustix lacks.
 //!
-//! Sources: Documentation/networking/timestamping.rst of Linux, sections 1.3 (options), 1.4 (requests by control
-//! message) and 2.1 (reading); tcp(7) for SIOCOUTQ; sendmmsg(2).
+//! Sources: Documentation/networking/timestamping.rst of Linux; tcp(7) for SIOCOUTQ; sendmmsg(2).
 
 #![allow(unsafe_code)]
 
@@ -14,7 +12,7 @@ use std::ptr;
 /// `SCM_TSTAMP_ACK` of linux/errqueue.h: the timestamp is that of the receiver's acknowledgement.
 const SCM_TSTAMP_ACK: u32 = 2;
 
-/// Buffer for control messages: two with several dozen bytes each, with the required alignment.
+/// Buffer for control messages, with the required alignment.
 type ControlBuffer = [u64; 32];
 
 /// Time at which the kernel received the acknowledgement of a byte.
@@ -26,7 +24,7 @@ pub struct AckStamp {
     pub realtime_ns: u64,
 }
 
-/// Enables timestamps for a connection. Bytes are counted from the next one to be written, so no data may be in flight.
+/// Enables timestamps for a connection, on which no data may be in flight: bytes are counted from the next one.
 pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
     // SAFETY: the option's value is an int that lives until the call returns, with its size.
@@ -43,10 +41,9 @@ pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Makes the kernel pace a connection regardless of its algorithm, at the rate that it computes for every connection:
-/// setting a maximum rate enables pacing, and this maximum is never reached. The queue discipline `fq` would have the
-/// same effect.
+/// setting a maximum rate enables pacing, and this maximum is never reached.
 ///
-/// Source: sk_setsockopt and tcp_update_pacing_rate of Linux; socket(7), SO_MAX_PACING_RATE.
+/// Source: sk_setsockopt (SO_MAX_PACING_RATE) and tcp_update_pacing_rate of Linux.
 pub fn pace(fd: BorrowedFd<'_>) -> io::Result<()> {
     // One less than the value that disables pacing.
     let rate = u64::MAX - 1;
@@ -88,8 +85,7 @@ pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usiz
     usize::try_from(written).map_err(|_| io::Error::last_os_error())
 }
 
-/// Returns the next timestamp in a connection's error queue; `None` if the queue has none. Other messages in
-/// the queue are discarded.
+/// Returns the next timestamp in a connection's error queue; `None` if the queue has none. Discards other messages.
 pub fn next_ack_stamp(fd: BorrowedFd<'_>) -> io::Result<Option<AckStamp>> {
     loop {
         let mut control: ControlBuffer = [0; 32];
@@ -145,9 +141,8 @@ pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     if result == 0 { Ok(bytes.max(0) as u64) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sends a datagram several times without blocking; returns the number of accepted datagrams.
+/// Sends a datagram several times without blocking; returns the number of accepted datagrams, at most 64.
 pub fn send_repeatedly(fd: BorrowedFd<'_>, payload: &[u8], times: usize) -> io::Result<usize> {
-    /// Maximum number per call; more are sent in further calls.
     const AT_ONCE: usize = 64;
     let mut part = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
     // SAFETY: all fields of an mmsghdr may be zero.
@@ -165,7 +160,7 @@ pub fn send_repeatedly(fd: BorrowedFd<'_>, payload: &[u8], times: usize) -> io::
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Borrows the descriptor of a reference, for the functions above.
+/// Borrows the descriptor of a reference.
 pub fn fd(of: &impl AsFd) -> BorrowedFd<'_> {
     of.as_fd()
 }

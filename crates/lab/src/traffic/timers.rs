@@ -1,7 +1,7 @@
 //! Timed events: a heap of times, and a descriptor that wakes the loop at the earliest one.
 //!
-//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It has the precision of the kernel's
-//! high-resolution timers, without the timer slack that applies to waits with a timeout.
+//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times, without the timer slack that applies to waits
+//! with a timeout.
 
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thalweg_units::Time;
 
-/// Scheduled events by time; events at the same time are in the order in which they were scheduled.
+/// Scheduled events; those at the same time are in the order in which they were scheduled.
 #[derive(Debug)]
 pub(super) struct Timers<E> {
     fd: OwnedFd,

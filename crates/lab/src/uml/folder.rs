@@ -1,8 +1,7 @@
 //! The folder of a guest: private, locked while its supervisor runs, and removed with it.
 //!
 //! A supervisor that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the
-//! process, distinguishes such a folder from one in use. The engine removes the folder if it still runs; otherwise the
-//! next supervisor does.
+//! process, distinguishes such a folder from one in use.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +11,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Prefix of the names of these folders.
 const PREFIX: &str = "thalweg-guest-";
 
 /// A folder that is removed when it is dropped.
@@ -26,7 +24,7 @@ impl Folder {
     /// Creates a folder below `parent` that only this user can read, after removing the unlocked folders of this user.
     ///
     /// # Errors
-    /// If the folder cannot be created or locked; the message names the path.
+    /// If the folder cannot be created or locked.
     pub fn make(parent: &Path) -> io::Result<Folder> {
         sweep(parent);
         for attempt in 0..100 {
@@ -43,7 +41,7 @@ impl Folder {
         Err(io::Error::other(format!("{} has too many folders named {PREFIX}", parent.display())))
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -57,15 +55,14 @@ impl Drop for Folder {
 
 /// Terminates the processes that a killed supervisor left in the guest's folder, and removes the folder.
 ///
-/// Processes of the guest's programs can outlive the guest kernel's process: only that process ends with the
-/// supervisor.
+/// Processes of the guest's programs can outlive the guest kernel's process.
 pub(super) fn remove_left(folder: &Path) {
     let Ok(folder_itself) = fs::metadata(folder) else { return };
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let folder_itself = identity(folder_itself);
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // A process whose working directory is not readable belongs to another user, and so not to this guest.
+        // The working directory of another user's process is not readable; such a process is not of this guest.
         let is_guests = fs::metadata(process.path().join("cwd")).is_ok_and(|cwd| identity(cwd) == folder_itself);
         if let (Some(pid), true) = (pid, is_guests) {
             let _ = kill_process(pid, Signal::KILL);
@@ -81,7 +78,7 @@ fn is_lost_race(error: &io::Error) -> bool {
 /// Locks a folder without following a symbolic link.
 ///
 /// # Errors
-/// `WouldBlock`: another process holds the lock. `NotFound`: the folder was removed meanwhile.
+/// `WouldBlock`: another process holds the lock. `NotFound`: the folder does not exist, or was removed meanwhile.
 fn lock(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = open(path, flags, Mode::empty())?;
@@ -90,7 +87,6 @@ fn lock(path: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Removes the folders of this user's guests that are not locked by a supervisor.
 fn sweep(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

@@ -1,6 +1,4 @@
 //! The first process of a guest: `thalweg-engine guest begin`.
-//!
-//! It sets up a system on the machine's file system, executes the task in its folder, and shuts the guest down.
 
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
@@ -16,10 +14,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Path of the guest's folder before the guest mounts `/proc`. Until then the machine's `/proc` is visible, in which
-/// this process is the guest's kernel, whose working directory is the folder.
+/// `self` is the guest's kernel, whose working directory is the folder.
 pub(super) const FOLDER: &str = "/proc/self/cwd";
 
-/// Writes the guest's messages.
 struct Messages {
     words: RefCell<BufWriter<File>>,
 }
@@ -32,11 +29,10 @@ impl Messages {
     }
 }
 
-/// Executes the task in the folder, then shuts the guest down. Only the first process of a guest may call it.
+/// Executes the task in the folder, then shuts the guest down.
 ///
 /// # Errors
-/// If this is not the first process of a guest, or the folder cannot be read or written. If the first process exits,
-/// the guest's kernel ends.
+/// If this is not the first process of a guest, the folder cannot be read or written, or the shutdown fails.
 pub fn begin() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this command only runs as the first process of a guest, started by its kernel"));
@@ -60,7 +56,6 @@ pub fn begin() -> io::Result<()> {
     reboot(RebootCommand::PowerOff).map_err(io::Error::from)
 }
 
-/// Sets up a system on the machine's file system.
 fn set_up_system(task: &Task) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Error::new(
@@ -78,11 +73,11 @@ fn set_up_system(task: &Task) -> Result<(), Error> {
         Task::Run { experiment, .. } => experiment.seed,
     };
     sys::seed_kernel(&bytes_of(seed)).map_err(|error| failed("its random numbers cannot be seeded", &error))?;
-    // A path of 1 Gbit/s and 100 ms would reach the kernel's default limits.
+    // The kernel's default limits depend on the guest's memory, and are too low for fast paths.
     sysctl::raise_tcp_memory().map_err(|error| failed("TCP's memory limits cannot be set", &error))
 }
 
-/// Expands a seed to the bytes that seed the kernel; the kernel mixes them, so that each bit depends on all of them.
+/// Repeats a seed as often as the kernel's seed requires; the kernel mixes the bytes.
 fn bytes_of(seed: u64) -> [u8; sys::SEED_BYTES] {
     let mut bytes = [0; sys::SEED_BYTES];
     bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&seed.to_le_bytes()));
@@ -107,16 +102,16 @@ fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<W
         let message = format!("the guest cannot read the path of its program or write its messages: {error}");
         Error::new("bad-guest", message, "check whether the disk is full: df -h")
     };
-    // Must follow the mount of the guest's own /proc: in the machine's /proc, this process appears as the kernel.
+    // Must follow the mount of the guest's /proc: in the machine's /proc, this process appears as the kernel.
     let engine = std::env::current_exe().map_err(broken)?;
     if let Some(detached) = order.as_mut().and_then(|order| order.detached.as_mut()) {
         detached.output = files::OUTPUT.map(|output| folder.join(output));
     }
     let show = |event| {
-        // A write error is ignored here, as for lines of the log.
+        // A write that fails now also fails later, and that failure is reported.
         let _ = messages.say(&Word::Row(event));
     };
-    // Also writes a heartbeat, like `is_cancelled` below, which a session calls only before its command runs.
+    // Writes a heartbeat while the command runs, like `is_cancelled` before.
     let must_end = || {
         let _ = (&*pulse).write(b".");
         false
@@ -125,13 +120,12 @@ fn act(task: Task, folder: &Path, pulse: &File, messages: &Messages) -> Result<W
         experiment: &experiment,
         id: &id,
         traces: &traces,
-        // Each call writes a heartbeat. The guest itself never cancels: the engine stops it from outside.
+        // Each call writes a heartbeat. The engine cancels by terminating the guest.
         is_cancelled: &|| {
             let _ = (&*pulse).write(b".");
             false
         },
         log: &|lines| {
-            // A write that fails now also fails later, and that failure is reported.
             let _ = messages.say(&Word::Log(lines.to_owned()));
         },
         capture: None,

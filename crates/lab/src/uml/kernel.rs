@@ -1,6 +1,6 @@
 //! Finds the user-mode Linux kernel, and verifies that it is unchanged since the build.
 //!
-//! `thalweg kernel build` creates a folder with the program `linux` and `kernel.json`, which describes its sources.
+//! `thalweg kernel build` creates a folder with the program `linux` and its description `kernel.json`.
 //! `THALWEG_UML_KERNEL` names such a folder; by default, the most recently built kernel is used.
 
 use super::Traits;
@@ -11,22 +11,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Environment variable with the folder of a kernel.
 const FOLDER: &str = "THALWEG_UML_KERNEL";
 
-/// Command for a missing or wrong kernel.
 const BUILD: &str = "thalweg kernel build";
 
 /// Number of hexadecimal digits of a checksum that identify a kernel.
 const SHORT: usize = 12;
 
-/// File in which a kernel's traits are cached.
 const TRAITS: &str = "traits.json";
 
 /// A user-mode Linux kernel that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmlKernel {
-    /// Path of the program.
+    /// Path of the program `linux`.
     pub program: PathBuf,
     /// Release, such as `6.1.192`.
     pub release: String,
@@ -34,7 +31,6 @@ pub struct UmlKernel {
     folder: PathBuf,
 }
 
-/// The members of `kernel.json` that are used.
 #[derive(Debug, Deserialize)]
 struct Description {
     format: u64,
@@ -42,10 +38,8 @@ struct Description {
     linux_sha256: String,
 }
 
-/// Content of `traits.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// Version of the set of traits.
     format: u64,
     linux_sha256: String,
     traits: Traits,
@@ -54,14 +48,14 @@ struct Kept {
 /// Supported format of `kernel.json`.
 const FORMAT: u64 = 1;
 
-/// Current version of the set of traits.
+/// Current format of `traits.json`.
 const TRAITS_FORMAT: u64 = 2;
 
 impl UmlKernel {
     /// Finds the kernel of this user.
     ///
     /// # Errors
-    /// `no-kernel`: no kernel is built. `bad-kernel`: the same as [`UmlKernel::open`].
+    /// `no-kernel`: no kernel is built. `bad-kernel`: see [`UmlKernel::open`].
     pub fn find() -> Result<UmlKernel, Error> {
         if let Some(folder) = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
             return UmlKernel::open(Path::new(&folder));
@@ -76,7 +70,7 @@ impl UmlKernel {
     /// Opens the kernel in a folder.
     ///
     /// # Errors
-    /// `bad-kernel`: the folder contains no kernel that was built by thalweg, or the kernel has changed since.
+    /// `bad-kernel`: the folder is not from `thalweg kernel build`, or the kernel has changed since.
     pub fn open(folder: &Path) -> Result<UmlKernel, Error> {
         let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
         // Resolved, so that a later build does not change the kernel during an experiment.
@@ -97,13 +91,12 @@ impl UmlKernel {
         Ok(UmlKernel { program, release, sha256, folder })
     }
 
-    /// Returns an identifier of the kernel: release, and the first digits of its checksum.
+    /// Returns an identifier of the kernel: its release, and the first digits of its checksum.
     pub fn version(&self) -> String {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }
 
-    /// Returns the traits of the kernel. They are cached in the kernel's folder, or else in the user's cache folder, so
-    /// that `ask` is called once.
+    /// Returns the traits of the kernel: from the kernel's folder or the user's cache folder, or else from `ask`.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -127,7 +120,6 @@ impl UmlKernel {
     }
 }
 
-/// Writes traits to a file.
 fn keep(place: &Path, kept: &Kept) -> io::Result<()> {
     cache::keep(place, &serde_json::to_vec(kept)?)
 }

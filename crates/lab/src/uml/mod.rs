@@ -7,13 +7,11 @@
 //! ```
 //!
 //! The root file system of the guest is that of the machine (hostfs), with the permissions of the engine's user.
-//! Therefore, the guest needs no separate file system: the hosts are this program, and `ip` and `tc` are the machine's.
 //! The guest's clock is virtual (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock
-//! jumps to the next timer. Therefore, results are independent of the machine's load, and the real duration of an
-//! experiment depends on its number of packets.
+//! jumps to the next timer. Therefore, results are independent of the machine's load.
 //!
-//! [`supervisor`] starts the kernel and ensures that no process outlives the engine; [`inside`] is the first process of
-//! the guest; `outside` starts an experiment and receives its messages; [`UmlKernel`] finds the built kernel.
+//! [`supervisor`] starts and ends the kernel; [`inside`] is the first process of the guest; `outside` is the engine's
+//! side.
 
 mod folder;
 pub mod inside;
@@ -41,7 +39,7 @@ pub(crate) mod files {
     pub const TASK: &str = "task.json";
     /// Search path of the machine.
     pub const SEARCH_PATH: &str = "search-path";
-    /// Messages of the guest: lines, each a [`super::Word`].
+    /// Messages of the guest: a [`super::Word`] per line.
     pub const WORDS: &str = "words.jsonl";
     /// Heartbeat: a file that grows while the guest is alive.
     pub const PULSE: &str = "pulse";
@@ -62,13 +60,11 @@ pub(crate) enum Task {
     Run {
         experiment: Box<Experiment>,
         id: String,
-        /// Capacity traces of the plan.
         traces: Traces,
         /// Traits of the kernel, so that they need not be probed again.
         traits: Traits,
         /// Folder for the output of programs.
         programs: Option<PathBuf>,
-        /// Programs of a session.
         session: Option<Box<Order>>,
     },
 }
@@ -84,14 +80,14 @@ pub struct Traits {
     pub qdiscs: BTreeSet<String>,
 }
 
-/// A message of a guest.
+/// Message of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// Traits of the guest's kernel.
     Traits(Traits),
     /// Lines for `commands.log`.
     Log(String),
-    /// Event of a host: a row, or the status or a connection of a session.
+    /// Event of a host.
     Row(HostEvent),
     /// The experiment is complete.
     Done(Performance),

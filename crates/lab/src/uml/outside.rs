@@ -20,36 +20,31 @@ use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Traces};
 use thalweg_trace::Sink;
 use thalweg_units::{Bytes, MTU, Span};
 
-/// Timeout without a heartbeat from a guest. Once the hosts run, its first process writes one every 50 ms of virtual
-/// time, which is a fraction of a second of real time at any supported rate. Before that it boots and creates a
-/// network, which takes seconds on a busy machine.
+/// Timeout without a heartbeat from a guest, which writes none while it boots and creates a network.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Timeout for a supervisor to start its guest, which takes milliseconds unless the supervisor is stopped.
 const START: Duration = Duration::from_secs(30);
 
-/// Timeout for a supervisor to end its guest and remove the guest's folder; after it, the supervisor is killed.
+/// Timeout for a supervisor to end its guest and remove the guest's folder.
 const END: Duration = Duration::from_secs(5);
 
-/// Interval of the checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Message of a kernel that cannot restore the floating-point and vector registers of a program.
+/// Message of a kernel that cannot restore the floating-point registers of a program.
 const SMALL_REGISTERS: &str = "ptrace set fp regs failed";
 
-/// Number of console lines in the error for a guest that has died.
 const LAST_LINES: usize = 8;
 
 /// Memory of a guest in addition to the capacity of its path, in MiB.
 const MIN_MEMORY_MIB: u64 = 512;
 
-/// Maximum memory in MiB: unused pages take no memory, but their descriptors do.
+/// Maximum memory in MiB, because even unused pages need descriptors.
 const MAX_MEMORY_MIB: u64 = 4096;
 
 /// Checks whether a kernel with these traits can run an experiment.
 ///
 /// # Errors
-/// `not-in-virtual-time`, `not-on-netem` or `no-qdisc`: its links cannot be emulated.
+/// If the experiment's links cannot be emulated.
 pub fn check(traits: &Traits, experiment: &Experiment, traces: &Traces) -> Result<(), Error> {
     choose_link_in_virtual_time(experiment, traces, &traits.qdiscs).map(|_| ())
 }
@@ -57,7 +52,7 @@ pub fn check(traits: &Traits, experiment: &Experiment, traces: &Traces) -> Resul
 /// Runs an experiment in a new guest, on a kernel with these traits.
 ///
 /// # Errors
-/// If the guest cannot be started, dies, or cannot run the experiment; or if `is_cancelled` returned true.
+/// If the guest cannot run the experiment, or `is_cancelled` returned true.
 pub fn run(
     kernel: &UmlKernel,
     traits: &Traits,
@@ -103,8 +98,7 @@ pub fn run(
     }
 }
 
-/// Copies the standard output or error of a session's command from a file in the guest's folder to that of this process
-/// as it grows.
+/// Copies the standard output or error of a session's command from a file in the guest's folder to this process.
 struct Output {
     from: File,
     is_error: bool,
@@ -118,7 +112,6 @@ impl Output {
     }
 
     fn copy(&mut self) {
-        // A closed standard output is ignored; outside of a guest, the command would get SIGPIPE on its next write.
         let _ = if self.is_error {
             io::copy(&mut self.from, &mut io::stderr())
         } else {
@@ -146,10 +139,10 @@ pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
     }
 }
 
-/// A guest, and its supervisor. Dropping it ends both within [`END`], and removes the guest's folder.
+/// A guest and its supervisor. Dropping it ends both, and removes the guest's folder.
 struct Guest {
     supervisor: Child,
-    /// Keeps the supervisor's standard input open while it exists.
+    /// Keeps the supervisor's standard input open.
     input: Option<Sender<()>>,
     answers: Receiver<Answer>,
     folder: PathBuf,
@@ -214,7 +207,6 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Waits for the exit of the guest, and returns its status.
     fn wait(&mut self, is_cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
         let pulse_file = self.folder.join(files::PULSE);
         let (mut pulse, mut alive) = (0, Instant::now());
@@ -252,13 +244,12 @@ impl Guest {
         }
     }
 
-    /// Passes the guest's messages to `each` until it returns one, which is returned; `None` if it never does.
+    /// Passes the guest's messages to `each` until it returns one, which is returned.
     fn listen(&self, each: &mut dyn FnMut(Word) -> Option<Word>) -> Option<Word> {
         let lines = BufReader::with_capacity(1 << 16, File::open(self.folder.join(files::WORDS)).ok()?).lines();
         lines.map_while(Result::ok).map_while(|line| serde_json::from_str(&line).ok()).find_map(each)
     }
 
-    /// Returns the error for a guest that ended without a last message.
     fn obituary(&self, status: &str) -> Error {
         self.with_console(&format!("the guest exited ({status}) before it had finished"))
     }
@@ -291,7 +282,6 @@ impl Drop for Guest {
         // The supervisor exits at the end of its input.
         drop(self.input.take());
         if wait_for(&mut self.supervisor, END).is_none() {
-            // The supervisor is stopped, or cannot end the guest.
             let _ = self.supervisor.kill();
             let _ = self.supervisor.wait();
         }
@@ -310,11 +300,10 @@ fn no_word() -> Error {
     )
 }
 
-/// Returns the memory that a guest needs in MiB: several times the packets that the forward link can hold (in the
-/// sender's buffer, in flight, in the receiver's buffer), and a fixed amount for the system. For an unlimited link and
-/// for a trace, this is the fixed amount only.
+/// Returns the memory of a guest in MiB: a multiple of the bytes that the forward link can hold, and a fixed amount for
+/// the system. Unlimited links and traces count as zero bytes.
 fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
-    /// Memory per payload byte, over the three buffers that can hold a packet.
+    /// Memory per byte on the link, because buffers of the sender and the receiver hold packets too.
     const TIMES: u64 = 6;
     let forward = &experiment.forward;
     let points = |link: &Link| link.profile.as_ref().and_then(|name| traces.profiles.get(name)).map(|it| &it.points);
@@ -343,7 +332,6 @@ fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns a guest whose supervisor is a shell script.
     fn guest_of(script: &str) -> Guest {
         Guest::of(Command::new("sh").args(["-c", script]), b"task\n".to_vec()).unwrap()
     }
@@ -358,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_stopped_supervisor_delays_neither_a_cancelled_run_nor_its_end() {
-        // The script does not read its order, which is longer than a pipe's capacity.
+        // The script does not read its order, which exceeds a pipe's capacity.
         let began = Instant::now();
         let mut guest = Guest::of(Command::new("sh").args(["-c", "kill -STOP $$"]), vec![b' '; 1 << 20]).unwrap();
         let answer = guest.next_answer(&|| began.elapsed() > Duration::from_millis(100), &mut || true);

@@ -1,8 +1,7 @@
 //! Assigns a processor to each guest.
 //!
-//! A guest is several processes of which one runs at a time: each system call and page fault of a program in it
-//! switches to the kernel's process and back. Between two processors a switch takes several times as long, mostly for
-//! wakeups.
+//! A guest is several processes of which one runs at a time: a system call of a program in it switches to the kernel's
+//! process and back, which takes longer between two processors.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::os::linux::net::SocketAddrExt;
@@ -11,16 +10,15 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// A processor that is reserved for one guest.
 #[derive(Debug)]
 pub(super) struct Seat {
-    /// Abstract socket name that only one process can bind, and that is released when the process exits.
+    /// Abstract socket name that only one process can bind, and that the kernel releases when the process exits.
     _name: UnixDatagram,
 }
 
 impl Seat {
-    /// Reserves a processor that no other guest of this kind uses, for this thread and the processes that it starts
-    /// from now on. `None` if all are reserved: the system then schedules the guest.
+    /// Reserves a processor for this thread and the processes that it starts later; `None` if all are reserved.
     pub(super) fn take(kind: &str) -> Option<Seat> {
         let allowed = sched_getaffinity(None).ok()?;
-        // The scheduler has just selected the current processor, which is probably idle.
+        // Tried first, because the scheduler has just selected it.
         let current = sched_getcpu();
         let other_cpus = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != current);
         let take = |cpu: usize| {
@@ -44,7 +42,6 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// Returns the processors that this thread may use.
     fn processors() -> Vec<usize> {
         let allowed = sched_getaffinity(None).unwrap();
         (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()

@@ -2,11 +2,10 @@
 //!
 //! A user-mode Linux kernel consists of several processes. Those that run the guest's programs are traced by the
 //! kernel's process, and would continue if only that process were killed. Therefore, the entire process group must be
-//! killed. An engine that is killed cannot do that, but the supervisor can, because it has its own process group. It
-//! kills the guest and removes the guest's folder when its standard input ends, which is when the engine exits or
-//! closes it.
+//! killed. An engine that is killed cannot do that, but the supervisor can: it ends the guest and removes the guest's
+//! folder when its standard input ends.
 //!
-//! Standard input is one line with an [`Order`]; standard output is at most two lines with an [`Answer`] each.
+//! Standard input is one line with an [`Order`]; standard output is a line per [`Answer`].
 
 use super::folder::Folder;
 use super::seat::Seat;
@@ -42,13 +41,13 @@ pub(crate) enum Answer {
     Refused(String),
 }
 
-/// Initial time of the guest's clock, in nanoseconds since 1970. It is constant, for reproducibility.
+/// Initial time of the guest's clock, in nanoseconds since 1970; constant for reproducibility.
 const START: &str = "time-travel-start=1700000000000000000";
 
 /// Executes the order on standard input.
 ///
 /// # Errors
-/// If standard input has no valid order, the reader of the answer has closed the pipe, or a system call fails.
+/// If the order is invalid, an answer cannot be written, or a system call fails.
 pub fn keep() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -64,7 +63,7 @@ pub fn keep() -> io::Result<()> {
             return say(&Answer::Refused(format!("{} cannot be started: {error}", order.kernel.display())));
         }
     };
-    // If an error occurs after this, the guest is ended before the error is returned.
+    // An error is returned after the guest is ended.
     let outcome = say(&Answer::Started(folder.path().to_owned())).and_then(|()| wait(&child));
     let status = end(&mut child)?;
     drop(seat);
@@ -82,7 +81,7 @@ fn say(answer: &Answer) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Starts the kernel. Its arguments depend only on the order, because the kernel also derives random numbers from them.
+/// Starts the kernel. Its arguments must be reproducible, because the kernel also derives random numbers from them.
 fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     fs::write(folder.join(files::TASK), &order.task)?;
     fs::write(folder.join(files::SEARCH_PATH), std::env::var("PATH").unwrap_or_default())?;
@@ -128,7 +127,7 @@ fn wait(child: &Child) -> io::Result<bool> {
     }
 }
 
-/// Terminates all remaining processes of the guest.
+/// Terminates the processes of the guest; returns the status of the kernel.
 fn end(child: &mut Child) -> io::Result<String> {
     // Killed before the kernel's process is reaped: until then the id of the process group cannot be reused.
     let _ = kill_process_group(pid_of(child), Signal::KILL);

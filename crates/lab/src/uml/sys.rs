@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Offset of the system call number. The filter does not check `AUDIT_ARCH`: it refuses getrandom(2) by the number of
-/// this program's architecture, and a kernel of another one would get real randomness.
+/// Offset of the system call number. The filter does not check `AUDIT_ARCH`, so it assumes that the kernel has this
+/// program's architecture.
 const NR: u32 = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
 
 /// Makes getrandom(2) fail in a process, and has the process killed when the thread that starts it ends.
 ///
-/// A kernel without randomness from the machine draws the same numbers in every run, once it has been seeded.
+/// Without randomness from the machine, a kernel's random numbers depend on its seed.
 pub fn without_randomness(command: &mut Command) -> &mut Command {
     let prepare = || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
@@ -46,10 +46,10 @@ fn refuse_getrandom() -> io::Result<()> {
     }
 }
 
-/// Seeds the random number generator of the running kernel, with enough bytes to count as seeded.
+/// Seeds the random number generator of the running kernel.
 ///
 /// # Errors
-/// The kernel's error: the caller is not root in the guest, or `/dev/urandom` is missing.
+/// If `/dev/urandom` cannot be opened, or the kernel refuses.
 pub fn seed_kernel(seed: &[u8; SEED_BYTES]) -> io::Result<()> {
     /// `struct rand_pool_info` of linux/random.h.
     #[repr(C)]
@@ -66,7 +66,7 @@ pub fn seed_kernel(seed: &[u8; SEED_BYTES]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Twice the number of bytes after which the kernel counts as seeded.
+/// Number of bytes of a seed, above the 256 bits after which the kernel counts as seeded.
 pub const SEED_BYTES: usize = 64;
 
 /// `_IOW('R', 0x03, int [2])` of linux/random.h.

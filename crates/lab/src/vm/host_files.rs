@@ -7,9 +7,7 @@
 //!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id>
 //! ```
 //!
-//! A program finds all files at their usual paths, and may write anywhere: its files stay in the guest's memory and are
-//! lost, except in the output folder. Files are cached in the guest, so a program that has been read once runs from
-//! memory.
+//! What a program writes stays in the guest's memory and is lost, except in the output folder.
 //!
 //! Source: Linux Documentation/filesystems/9p.rst and overlayfs.rst; QEMU, invocation, -fsdev and virtio-9p-pci.
 
@@ -23,14 +21,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Modules that are needed to mount the files.
+/// Modules that mounting the files requires.
 pub(super) const MODULES: &[&str] = &["9pnet_virtio", "9p", "overlay"];
 
-/// Mount tags of the two shares.
 const TREE: &str = "tree";
 const OUTPUT: &str = "output";
 
-/// Mount options of both shares. The message size is the maximum of one virtio request.
+/// Mount options of both shares, with the largest message that a virtio request can hold.
 const OPTIONS: &str = "trans=virtio,version=9p2000.L,cache=loose,msize=524288";
 
 /// Mount point of the machine's files, folders for the guest's changes, and mount point of the overlay of both.
@@ -38,7 +35,7 @@ const LOWER: &str = "/machine";
 const WRITTEN: [&str; 2] = ["/run/tree/upper", "/run/tree/work"];
 const ROOT: &str = "/tree";
 
-/// Virtual file systems that the guest mounts below the overlay.
+/// Virtual file systems to mount on the overlay: kind and mount point.
 const FILE_SYSTEMS: &[(&str, &str)] =
     &[("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "dev/shm"), ("tmpfs", "run")];
 
@@ -46,7 +43,7 @@ const FILE_SYSTEMS: &[(&str, &str)] =
 pub(super) fn shares(output: &Path) -> Vec<OsString> {
     let share = |tag: &str, path: &Path, access: &str| {
         let mut fsdev = OsString::from(format!("local,id={tag},security_model=none,multidevs=remap{access},path="));
-        // A comma separates options; within a value, it is escaped by doubling.
+        // In a value, a comma is escaped by doubling.
         fsdev.push(path.to_string_lossy().replace(',', ",,"));
         let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
         ["-fsdev".into(), fsdev, "-device".into(), device.into()]
@@ -67,7 +64,7 @@ fn mounts(output: &Path) -> Vec<(&'static str, &'static str, PathBuf, String)> {
     mounts
 }
 
-/// Returns commands that are equivalent to [`mount_all`].
+/// Returns commands that have the same effect as [`mount_all`].
 pub(crate) fn commands(output: &Path) -> Vec<String> {
     let command = |(kind, what, place, options): (&str, &str, PathBuf, String)| {
         let options = if options.is_empty() { options } else { format!("-o {options} ") };
@@ -76,10 +73,10 @@ pub(crate) fn commands(output: &Path) -> Vec<String> {
     mounts(output).into_iter().map(command).collect()
 }
 
-/// Mounts all files. Only for the first process of a guest.
+/// Mounts the files, in a guest.
 ///
 /// # Errors
-/// `no-guest`: the kernel lacks a file system, or the output folder is missing.
+/// `no-guest`: a folder cannot be created or mounted.
 pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         let message = format!("in the guest, the machine's programs are not accessible: {what}: {error}");
@@ -95,7 +92,6 @@ pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
             Some(options) => (MountFlags::RDONLY, options),
             None => (MountFlags::empty(), options.as_str()),
         };
-        // Most of these folders exist; /dev/shm, for example, does not.
         let _ = fs::create_dir_all(&place);
         let options = std::ffi::CString::new(options).map_err(|error| failed(what, &error))?;
         mount(what, &place, kind, flags, &*options)
@@ -104,10 +100,10 @@ pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts the host that runs the programs, with all files at their usual paths.
+/// Starts the host that runs the programs, in the mounted files.
 ///
 /// # Errors
-/// If the engine is not among the files, or the system refuses to create a process.
+/// If the process cannot be started.
 pub(super) fn start_host(files: &HostFiles, port: &fs::File) -> io::Result<Child> {
     let mut host = Command::new(&files.engine);
     host.arg("host").env_clear().envs(&files.environment);
@@ -115,7 +111,6 @@ pub(super) fn start_host(files: &HostFiles, port: &fs::File) -> io::Result<Child
     sys::root_at(&mut host, ROOT)?.spawn()
 }
 
-/// Prepends a root to an absolute path.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

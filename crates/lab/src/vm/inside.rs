@@ -1,6 +1,4 @@
 //! The first process of a guest: `thalweg-engine guest boot`.
-//!
-//! It sets up a system in the unpacked file system, opens the port, executes the order, and shuts the guest down.
 
 use super::host_files;
 use super::image::initramfs;
@@ -25,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// File systems to mount: kind, mount point, and whether the kernel must support it. Only programs that load eBPF need
-/// the optional ones, which small kernels lack.
+/// File systems to mount: kind, mount point, and whether the kernel must support it. Small kernels lack bpf, which the
+/// agent needs.
 const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
     ("proc", "/proc", true),
     ("sysfs", "/sys", true),
@@ -40,7 +38,7 @@ const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Executes the order, then shuts the guest down. Only the first process of a guest may call it.
+/// Executes the order, then shuts the guest down.
 ///
 /// # Errors
 /// If this is not the first process of a guest, or the kernel refuses to reboot.
@@ -57,7 +55,6 @@ pub fn boot() -> io::Result<()> {
     reboot(RebootCommand::Restart).map_err(io::Error::from)
 }
 
-/// Mounts the file systems that every program expects, loads the drivers, and raises the memory limits of TCP.
 fn set_up_system() -> io::Result<Modules> {
     for (kind, place, is_needed) in FILE_SYSTEMS {
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {
@@ -74,21 +71,19 @@ fn set_up_system() -> io::Result<Modules> {
     Ok(modules)
 }
 
-/// Modules of the guest, and their dependencies.
+/// Modules of the guest that are not loaded, with their dependencies.
 struct Modules {
     needs: BTreeMap<String, Vec<String>>,
 }
 
 impl Modules {
-    /// Loads a module and its dependencies. A missing module is either built in, or is reported by the code that needs
-    /// it.
+    /// Loads a module and its dependencies. A missing module is assumed to be built in.
     fn load(&mut self, name: &str) -> io::Result<()> {
         let Some(needs) = self.needs.remove(name) else { return Ok(()) };
         needs.iter().try_for_each(|name| self.load(name))?;
         insert(&initramfs::module_place(name))
     }
 
-    /// Loads a module of the user and its dependencies.
     fn insert(&mut self, place: &str) -> io::Result<()> {
         let bytes = fs::read(Path::new("/").join(place))?;
         modules::needs(&bytes).iter().try_for_each(|name| self.load(name))?;
@@ -107,7 +102,6 @@ fn insert(place: &str) -> io::Result<()> {
     }
 }
 
-/// Returns the kernel's latest log message, which is about the operation that it has just refused.
 fn last_of_kernel_log() -> Option<String> {
     let log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
     let mut last = None;
@@ -116,7 +110,7 @@ fn last_of_kernel_log() -> Option<String> {
         match (&log).read(&mut record) {
             Ok(0) | Err(_) => return last,
             Ok(length) => {
-                // A record has the priority, number and time; then the text.
+                // A record is `priority,number,time,flags;text`.
                 let text = String::from_utf8_lossy(&record[..length]).into_owned();
                 last = text.split_once(';').and_then(|(_, text)| text.lines().next()).map(str::to_owned);
             }
@@ -124,7 +118,7 @@ fn last_of_kernel_log() -> Option<String> {
     }
 }
 
-/// Finds the device of a port that is connected to the engine.
+/// Waits for the device of a port that is connected to the engine.
 fn find_port(name: &str) -> io::Result<PathBuf> {
     let give_up = Instant::now() + PATIENCE;
     loop {
@@ -171,11 +165,10 @@ fn say(port: &Path, words: &impl Serialize) -> io::Result<()> {
     OpenOptions::new().write(true).open(port)?.write_all(&line)
 }
 
-/// Probes the traits of the kernel by trying each feature.
 fn traits(modules: &mut Modules) -> Traits {
     let names: BTreeSet<String> = modules.needs.keys().cloned().collect();
     for name in names {
-        // A module that does not load is not reported as available.
+        // The algorithm of a module that does not load is not reported.
         let _ = modules.load(&name);
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
@@ -195,7 +188,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
         Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
         Algorithm::Module { file, .. } => modules.insert(file).map_err(|error| failed(error.to_string()))?,
         Algorithm::Agent { what, settings, .. } => {
-            // Some algorithms depend on this module; for others, a failure is irrelevant.
+            // Only some algorithms depend on this module.
             let _ = modules.load("tcp_bbr");
             load_with_agent(what, settings).map_err(failed)?;
         }
@@ -217,10 +210,10 @@ fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(stderr.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Configures the network by running these commands.
+/// Configures the network with these commands of `ip`.
 fn connect(commands: &[String]) -> Result<(), Error> {
-    // IPv6 sends packets of its own, which would enter the experiment's queues. It is disabled, or, if the path needs
-    // it, the interface gets no link-local address.
+    // The IPv6 stack sends packets, which would enter the experiment's queues. It is disabled, or, if the path needs
+    // it, interfaces get no link-local address.
     let is_ipv6 = commands.iter().any(|command| command.contains("::/0"));
     let switch = if is_ipv6 { "addr_gen_mode" } else { "disable_ipv6" };
     let silent = ["all", "default"].map(|name| format!("/proc/sys/net/ipv6/conf/{name}/{switch}"));
@@ -231,7 +224,7 @@ fn connect(commands: &[String]) -> Result<(), Error> {
         let message = format!("in the guest, the network cannot be set up ({}): {said}", commands.join("; "));
         Error::new("command-failed", message, "use a kernel with virtio-net (CONFIG_VIRTIO_NET)")
     };
-    // The commands run in one process, because starting a program takes longer than its work.
+    // One process runs all commands, because starting a program takes longer than its work.
     let lines: String = commands.iter().map(|line| format!("{}\n", line.trim_start_matches("ip "))).collect();
     let mut ip = Command::new("/bin/ip");
     ip.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -249,7 +242,6 @@ fn connect(commands: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Sets the queue discipline of the interface.
 fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     let Qdisc { host, name, module, modules: sent_modules, available } = qdisc;
     let failed = |said: String| {
@@ -272,25 +264,23 @@ fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     Err(failed(format!("`{command}`: {}", said.split_whitespace().collect::<Vec<_>>().join(" "))))
 }
 
-/// Mounts the machine's files.
 fn reach(modules: &mut Modules, files: &HostFiles) -> Result<(), Error> {
     modules.needs.extend(files.modules.iter().map(|module| (module.name.clone(), module.needs.clone())));
     for name in host_files::MODULES {
-        // A failure appears later, when the file system is mounted.
+        // Mounting the file system reports the failure.
         let _ = modules.load(name);
     }
     host_files::mount_all(files)
 }
 
-/// Starts the host, and the host that runs programs if there are any. Both exit when their input ends.
+/// Runs the host, and starts the host that runs programs if there are any.
 fn play(port: &Path, programs: Option<&HostFiles>) -> io::Result<()> {
     if let Some(files) = programs {
         let port = find_port(PROGRAMS_PORT)?;
         let open = OpenOptions::new().read(true).write(true).open(&port)?;
         let mut host = host_files::start_host(files, &open)?;
         std::thread::spawn(move || {
-            // A host that failed has reported the reason. A host that was killed, for example because memory was short,
-            // has not.
+            // A host that was killed, for example because memory was short, has not reported the reason.
             let why = host.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
             say(&port, &HostEvent::Failed(host_ended(&why)))
         });

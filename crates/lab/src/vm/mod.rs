@@ -7,13 +7,11 @@
 //! ```
 //!
 //! The protocol is that of other hosts ([`crate::protocol`]), over a virtio-serial port instead of a pipe. Router and
-//! receiver stay on the machine. A guest has one or two processors ([`processors`]), boots from memory ([`image`]), and
-//! ends with the experiment: it shuts down when its port closes, and QEMU is killed with the engine.
-//!
-//! Programs that generate flows run in a guest, too, as a second host with a separate port ([`host_files`]).
+//! receiver stay on the machine. A guest has one or two processors ([`processors`]), and boots from memory ([`image`]).
+//! Programs that generate flows run in the guest as a second host with a separate port ([`host_files`]).
 //!
 //! The guest has its own clock. It is compared with the machine's before the start, so that both sides agree on the
-//! start time, and again at the end, to check that both clocks run at the same speed ([`machine`]).
+//! start time, and at the end, to check that both clocks run at the same speed ([`machine`]).
 
 pub mod contention;
 pub(crate) mod host_files;

@@ -29,13 +29,13 @@ pub(crate) enum Order {
 /// Files with which a guest runs programs of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostFiles {
-    /// Modules of file systems, which are part of the order.
+    /// Modules of file systems.
     pub modules: Vec<Module>,
     /// Path of this program on the machine.
     pub engine: PathBuf,
-    /// Folder for the output of the programs on the machine.
+    /// Folder on the machine for the output of the programs.
     pub output: PathBuf,
-    /// The environment of the programs.
+    /// Environment of the programs.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Qdisc {
     pub host: String,
     /// Name of the queue discipline.
     pub name: String,
-    /// Name of its module; `None` if no module has this name, so that it is built in or missing.
+    /// Name of its module; `None` if it is built in or missing.
     pub module: Option<String>,
-    /// The module and its dependencies, which are part of the order.
+    /// The module and its dependencies.
     pub modules: Vec<Module>,
     /// Queue disciplines that the kernel has as modules.
     pub available: Vec<String>,
@@ -65,6 +65,6 @@ pub(crate) struct Traits {
     pub agent_fails: BTreeMap<String, String>,
 }
 
-/// Names of the ports that connect a guest to the engine: that of its host, and that of the host that runs programs.
+/// Names of the ports that connect the engine to the guest's host, and to the host that runs programs.
 pub(crate) const PORT: &str = "thalweg";
 pub(crate) const PROGRAMS_PORT: &str = "thalweg.programs";

@@ -1,8 +1,7 @@
 //! Separates the two processors of a guest: the host's process runs on the first, interrupts on the second.
 //!
-//! The kernel accepts `smp_affinity_list` for movable interrupts (docs.kernel.org/core-api/irq/irq-affinity.html);
-//! softirqs run on the processor of their interrupt, and virtio-net with one queue has no other steering unless it is
-//! configured.
+//! Softirqs run on the processor of their interrupt, which `smp_affinity_list` selects
+//! (docs.kernel.org/core-api/irq/irq-affinity.html).
 
 use crate::error::Error;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -14,7 +13,7 @@ use std::path::Path;
 const APPLICATION: usize = 0;
 const INTERRUPTS: usize = 1;
 
-/// Returns the changes, as equivalent commands.
+/// Returns commands that have the same effect as [`separate`].
 pub(crate) fn commands() -> [String; 2] {
     [
         format!("for irq in /proc/irq/*/smp_affinity_list; do echo {INTERRUPTS} > $irq; done"),
@@ -22,7 +21,7 @@ pub(crate) fn commands() -> [String; 2] {
     ]
 }
 
-/// Pins this process, and those that it starts from now on, to the first processor, and interrupts to the second.
+/// Pins this process, and those that it starts later, to the first processor, and interrupts to the second.
 ///
 /// # Errors
 /// `no-guest`: the kernel has one processor, or does not move the interrupts of the network card.
@@ -50,16 +49,16 @@ pub(super) fn separate() -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves all interrupts to the second processor, except those that cannot be moved.
+/// Moves the interrupts to the second processor, except those that cannot be moved.
 fn move_interrupts(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
-        // The timer's interrupt, for example, cannot be moved.
+        // Fails for an interrupt that cannot be moved, such as the timer's.
         let _ = fs::write(entry.path().join("smp_affinity_list"), INTERRUPTS.to_string());
     }
     Ok(())
 }
 
-/// Returns the numbers of the interrupts of virtio cards with queues, from `/proc/interrupts`.
+/// Returns the numbers of the interrupts of network cards' queues, from `/proc/interrupts`.
 fn of_card(table: &str) -> Vec<&str> {
     let is_queue = |line: &&str| line.ends_with("-input.0") || line.ends_with("-output.0");
     table.lines().filter(is_queue).filter_map(|line| line.split(':').next()).map(str::trim).collect()

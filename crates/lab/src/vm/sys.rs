@@ -1,5 +1,4 @@
-//! Changes the root of a process in a guest between fork and exec: unshare(2), mount(2), chroot(2), like
-//! switch_root(8).
+//! Changes the root of a process between fork and exec, like switch_root(8).
 #![allow(unsafe_code)]
 
 use rustix::mount::mount_move;
@@ -10,8 +9,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Starts a process in a mount namespace whose root is the file system at `folder`. After a plain chroot(2), the kernel
-/// would refuse user namespaces, which sandboxes of browsers use.
+/// Configures a process to start in a mount namespace whose root is the file system at `folder`. After a plain
+/// chroot(2), the kernel would refuse user namespaces, which sandboxes of browsers use.
 ///
 /// # Errors
 /// If `folder` contains a null byte.

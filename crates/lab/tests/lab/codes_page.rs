@@ -6,7 +6,7 @@ use std::path::Path;
 
 const PAGE: &str = include_str!("../../../../docs/reference/engine-protocol.md");
 
-/// Returns the codes of all errors constructed in a source directory.
+/// Returns the codes of errors that the sources in a directory construct with a literal.
 fn codes(folder: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -6,7 +6,6 @@ use thalweg_lab::protocol::{Command, HostEvent};
 
 const PAGE: &str = include_str!("../../../../docs/reference/host-protocol.md");
 
-/// Returns the JSON objects of the page.
 fn examples() -> Vec<Value> {
     let blocks = PAGE.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     blocks.map(|block| serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"))).collect()

@@ -1,4 +1,4 @@
-//! Tests of hosts, networks and measurements through the crate's interface, in one program that is compiled once.
+//! Tests of hosts, networks and measurements through the crate's interface.
 
 mod codes_page;
 mod diag;

@@ -17,7 +17,6 @@ fn run_in(network: &mut Network, namespace: &str, words: &[&str]) -> String {
     output_of_child(network.spawn(namespace, &words, false).expect("it starts"))
 }
 
-/// Returns the processes in one of these network namespaces.
 fn processes_in(identities: &BTreeSet<u64>) -> Vec<String> {
     let processes =
         fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -60,7 +59,6 @@ fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_sender() {
 
     let (senders, receiver) = network.relay_ports();
     assert_eq!((senders[1].interface.as_str(), receiver.interface.as_str()), ("s2", "r0"));
-    // The reported addresses are those of the interface.
     let link = run_in(&mut network, "sender-2", &["ip", "-o", "link", "show", "eth0"]);
     let mac = senders[1].mac.map(|byte| format!("{byte:02x}")).join(":");
     assert!(link.contains(&format!("link/ether {mac}")), "{link}");
@@ -95,7 +93,7 @@ fn running_the_logged_commands_builds_the_same_network() {
     let live = dump::live(network);
     let replayed = dump::replayed(&commands, &["sender", "sender-2", "receiver", "router"]);
     assert_eq!(live, replayed);
-    // Checks that the comparison is effective: without one of its neighbour entries, the network differs.
+    // The comparison is effective: without one of its neighbour entries, the network differs.
     let neighbour = commands.lines().find(|line| line.contains("neigh add")).expect("a neighbour");
     let without = commands.replace(neighbour, "");
     assert_ne!(live, dump::replayed(&without, &["sender", "sender-2", "receiver", "router"]));
@@ -131,12 +129,11 @@ fn an_unprivileged_user_may_use_every_algorithm_of_the_kernel() {
     assert_eq!(answer["has"], answer["usable"]);
 }
 
-/// Runs a role as an unprivileged user: uid 65534 if the tests run as root, and their own user otherwise.
 fn as_unprivileged(role: &Value) -> Value {
     if !rustix::process::geteuid().is_root() {
         return roles::report_from(&output_of(&mut roles::command(role)));
     }
-    // A world-readable copy of the program.
+    // A copy of the program that the user can read.
     let folder = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().expect("a folder");
     let copy = folder.path().join("test");
     fs::copy(std::env::current_exe().expect("the test's own file"), &copy).expect("a copy");
@@ -201,7 +198,7 @@ fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace(
     holder.kill().expect("it lives");
     holder.wait().expect("it ends");
     wait_until("the namespaces have no processes", || processes_in(&identities).is_empty());
-    // A namespace without processes remains only if it is mounted; the only such mounts were the holder's.
+    // A namespace without processes could remain if it was mounted.
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     assert!(identities.iter().all(|inode| !mounts.contains(&format!("net:[{inode}]"))), "{mounts}");
 }
@@ -237,7 +234,7 @@ fn closing_names_a_process_that_is_still_running_and_how_to_end_it() {
 fn disabled_namespaces_are_reported_with_the_sysctl() {
     assert_eq!(probe::namespaces(), Ok(()));
     for setting in ["max_user_namespaces", "max_net_namespaces"] {
-        // The root of a user namespace sets its limits. Without capabilities, that root is an unprivileged user.
+        // The root of a user namespace sets its limits, and then drops its capabilities to be an unprivileged user.
         let play = "exec setpriv --inh-caps -all --bounding-set -all \"$@\"";
         let script = format!("echo 0 >/proc/sys/user/{setting}; {play}");
         let mut command = Command::new("unshare");
@@ -268,7 +265,6 @@ fn a_missing_tool_is_reported_with_its_package() {
 
 #[test]
 fn kernel_features_are_probed() {
-    // Every Linux with queue disciplines has these.
     let qdiscs = probe::qdiscs().unwrap();
     assert!(qdiscs.contains("pfifo") && qdiscs.contains("bfifo"), "{qdiscs:?}");
     assert!(probe::usable_algorithms().unwrap().contains(&"reno".to_owned()));

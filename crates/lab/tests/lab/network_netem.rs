@@ -6,7 +6,6 @@ use thalweg_lab::net::{LinkKind, Network, choose_link};
 use thalweg_plan::plan::{Aggregation, Buffer, Capacity, Emulator, Experiment, Loss, Policer, Queue, Step, Traces};
 use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
-/// Returns an experiment without delay, at 1 Gbit/s.
 fn fast() -> Experiment {
     let mut experiment = experiment();
     experiment.forward.delay_ns = Span::ZERO;
@@ -24,7 +23,7 @@ fn probability(ratio: f64) -> Probability {
     Probability::new(ratio).expect("a ratio")
 }
 
-/// Returns the complete output of `tc` in the router.
+/// Returns the output of a command in the router.
 fn tc(network: &mut Network, line: &str) -> String {
     let words: Vec<_> = line.split(' ').map(Into::into).collect();
     output_of_child(network.spawn("router", &words, false).expect("it starts"))
@@ -43,7 +42,7 @@ fn shortest_us(back: &[Back]) -> u64 {
     back.iter().map(|packet| packet.back_us - packet.sent_us).min().expect("something came back")
 }
 
-/// Time in milliseconds that a guest may add to a round trip, because it shares the machine.
+/// Tolerance for the guest's lateness in a round trip, in milliseconds.
 const GUEST_MS: u64 = 15;
 
 #[test]
@@ -60,7 +59,7 @@ fn a_round_trip_takes_the_rtt_of_its_flow() {
         assert!((rtt_ms * 1000..(rtt_ms + GUEST_MS) * 1000).contains(&least_us), "{namespace}: {least_us} us");
     }
     let qdiscs = tc(&mut network, "tc -s qdisc");
-    // 1500 bytes take 0.6 ms; `tc` prints three digits.
+    // The transmission of 1500 bytes takes 0.6 ms; `tc` prints three digits.
     assert!(qdiscs.contains("limit 100000 delay 40.6ms") && qdiscs.contains("limit 100000 delay 101ms"), "{qdiscs}");
     echo.kill().expect("it lives");
     echo.wait().expect("it ends");
@@ -141,8 +140,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     assert_eq!(numbers(&back), (0..100).collect::<Vec<_>>());
     let delays = delays_us(&back);
     let (least, most) = (delays.iter().min().expect("some"), delays.iter().max().expect("some"));
-    // The largest of a hundred draws from 0 to 60 ms is above 45 ms except with a probability of 10^-12. The first
-    // packet waits for no other, so the minimum is small too.
+    // The largest of a hundred draws from 0 to 60 ms is above 45 ms except with a probability of 10^-12.
     assert!(*most > 45_000, "{most} us");
     assert!(*least < 40_000, "{least} us");
     echo.kill().expect("it lives");
@@ -199,7 +197,7 @@ fn duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate() {
     echo.wait().expect("it ends");
 }
 
-/// Returns disciplines of kernels from Linux 6.1 on, and the parts of the output of `tc` that show their parameters.
+/// Returns queue disciplines, and the parts of the output of `tc` that show their parameters.
 fn disciplines() -> Vec<(Queue, &'static [&'static str])> {
     let ms = Span::from_millis;
     let codel = Queue::Codel { target_ns: ms(6), interval_ns: ms(90), ecn: true, ce_threshold_ns: Some(ms(2)) };

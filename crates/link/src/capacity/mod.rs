@@ -13,7 +13,6 @@ use thalweg_plan::plan;
 use thalweg_units::{Bytes, Time};
 use trace::Trace;
 
-/// The capacity of a link.
 #[derive(Debug)]
 pub(crate) enum Capacity {
     Unlimited,

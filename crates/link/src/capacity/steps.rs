@@ -7,8 +7,7 @@
 //! Ends are rounded up to a nanosecond. The bits of that last nanosecond beyond the packet's end are credited to the
 //! next packet if it was waiting, so that ends of back-to-back packets are exact for any number of packets.
 //!
-//! Work is counted in units of 1e-9 bit, so that one nanosecond at `r` bit/s is exactly `r` units. 2^64 bytes are less
-//! than 2^97 units and 584 years at 2^64 bit/s are less than 2^128: 128 bits hold both.
+//! Work is counted in units of 1e-9 bit, so that one nanosecond at `r` bit/s is exactly `r` units.
 
 use crate::error::LinkError;
 use thalweg_plan::plan::Step;
@@ -30,7 +29,6 @@ pub(crate) struct Steps {
     credit: u128,
 }
 
-/// A rate and its start time.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     at: Time,
@@ -143,7 +141,7 @@ impl Steps {
     }
 }
 
-/// Divides and rounds up. Nearly all values fit into 64 bits, where division is several times as fast.
+/// Divides and rounds up. Most values fit into 64 bits, where division is faster.
 fn div_ceil(work: u128, rate: u128) -> u128 {
     match (u64::try_from(work), u64::try_from(rate)) {
         (Ok(work), Ok(rate)) => u128::from(work.div_ceil(rate)),

@@ -11,8 +11,8 @@
 //! - mm-link counts 1504 bytes per opportunity, of which 4 are the header of its TUN device. Here an opportunity is
 //!   1500 bytes of IP packets.
 //! - mm-link rejects packets larger than one opportunity. Here they use as many as they need.
-//! - Transmission of the next packet starts when the previous one is complete, even while it waits for its opportunity,
-//!   so it does not count against the buffer, as on a link with a rate. In mm-link it counts until its opportunity.
+//! - A packet that waits for its opportunity counts against the buffer in mm-link. Here it does not, as on a link with
+//!   a rate.
 
 use crate::error::LinkError;
 use thalweg_units::{Bytes, MTU, Time};
@@ -21,7 +21,6 @@ const NANOS_PER_MS: u64 = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// Opportunities of one period, in chronological order.
     opportunities_ns: Box<[u64]>,
     period_ns: u64,
     /// Number, counted from 0 over all periods, of the next opportunity that no packet has used.

@@ -145,7 +145,6 @@ impl<P: Packet> Dualpi2<P> {
         false
     }
 
-    /// Performs the due updates of the base probability.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             let at = self.next_update;

@@ -1,7 +1,6 @@
 //! Fair queuing by flow, like Linux's `fq` on a router: forwarded packets have no socket, so they are not paced.
 //!
-//! Flows are served by deficit round robin, new ones first. A flow begins with the credit of the initial quantum; after
-//! more than 40 ms of idleness it has at least a quantum.
+//! Flows are served by deficit round robin, new ones first. A flow begins with the credit of the initial quantum.
 
 use super::fifo::Fifo;
 use super::item::Item;

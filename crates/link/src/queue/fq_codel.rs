@@ -116,7 +116,6 @@ impl<P: Packet> FqCodel<P> {
         self.bytes
     }
 
-    /// Drops packets from the head of the sub-queue with the most bytes.
     fn drop_from_largest(&mut self, tally: &mut Tally) {
         let sizes = self.flows.iter().map(|flow| flow.items.bytes()).enumerate();
         let (index, size) = sizes.fold((0, Bytes::ZERO), |most, next| if next.1 > most.1 { next } else { most });

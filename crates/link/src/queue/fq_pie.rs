@@ -115,7 +115,6 @@ impl<P: Packet> FqPie<P> {
         }
     }
 
-    /// Performs the due updates of the probabilities.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             if self.busy.is_empty() {

@@ -1,9 +1,8 @@
 //! Queue disciplines: the choice of packets that are sent, dropped or marked.
 //!
-//! A discipline is called when a packet arrives ([`Discipline::push`]) and when the capacity is free
-//! ([`Discipline::pop`]), each with the time. Timers of a discipline run within these calls. The files cite the RFC
-//! sections of their rules, if there are any. Where Linux differs, the code follows Linux, and a comment states that.
-//! A new discipline needs a file here, and a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
+//! Timers of a discipline run within the calls when a packet arrives ([`Discipline::push`]) and when the capacity is
+//! free ([`Discipline::pop`]). Where Linux differs from an RFC, the code follows Linux. A new discipline needs a file
+//! here, and a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
 
 mod codel;
 mod control_law;

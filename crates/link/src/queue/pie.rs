@@ -34,7 +34,6 @@ const SUM_FORCING_DROP: f64 = 8.5;
 /// Maximum drop probability at which ECN-capable packets are marked (RFC 8033, section 5.1).
 const MAX_MARKING_PROBABILITY: f64 = 0.1;
 
-/// Parameters of the controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub target: Span,
@@ -54,7 +53,6 @@ impl Settings {
     }
 }
 
-/// The controller's state for one queue.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     probability: f64,
@@ -139,7 +137,7 @@ impl Controller {
     /// Updates the probability from the delay (RFC 8033, sections 4.2 and 5.5).
     pub fn update(&mut self, settings: &Settings, backlog: Bytes) {
         let (delay, before) = (self.delay, self.delay_before);
-        // The delay of a non-empty queue is never zero: zero means that it is not known yet.
+        // With a backlog, a delay of zero means that it is not known yet.
         let is_known = delay > Span::ZERO || backlog == Bytes::ZERO;
         let weight = self.weight();
         let deviation = delay.as_secs_f64() - settings.target.as_secs_f64();
@@ -224,7 +222,6 @@ impl<P: Packet> Pie<P> {
         Some(item)
     }
 
-    /// Performs the due updates of the probability.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             self.controller.update(&self.settings, self.items.bytes());

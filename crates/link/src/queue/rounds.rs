@@ -1,9 +1,8 @@
 //! Deficit round robin over sub-queues, new ones first (RFC 8290, section 4.2, which calls the credit "deficit").
 //!
-//! A sub-queue that becomes active joins the list of new ones with credit: a quantum, except in `fq`. The head of the
-//! new list (of the old list if the new one is empty) is served while it has credit. Without credit it receives a
-//! quantum and joins the end of the old list. A new sub-queue that becomes empty passes through the old list once, so
-//! that sparse flows cannot starve the others.
+//! A sub-queue that becomes active joins the list of new ones. The head of the new list (of the old list if the new one
+//! is empty) is served while it has credit. Without credit it receives a quantum and joins the end of the old list. A
+//! new sub-queue that becomes empty passes through the old list once, so that sparse flows cannot starve the others.
 
 use std::collections::VecDeque;
 use thalweg_units::Bytes;

@@ -1,5 +1,4 @@
-//! Tests invariants of random links under random sequences of calls: packets are accounted for, and results depend only
-//! on seeds, not on the times of calls.
+//! Tests invariants of random links under random sequences of calls.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;
@@ -33,7 +32,6 @@ fn capacities() -> impl Strategy<Value = (plan::Capacity, Option<Vec<u64>>)> {
     prop_oneof![Just((plan::Capacity::Unlimited, None)), phases, traces]
 }
 
-/// Generates disciplines with short time constants, so that they act within a short test.
 fn queues() -> impl Strategy<Value = plan::Queue> {
     let (target_ns, interval_ns, tupdate_ns) = (Span(ms(1)), Span(ms(5)), Span(ms(2)));
     let (flows, quantum_bytes, memory_limit_bytes) = (4, Bytes(1514), Bytes(30_000));
@@ -64,7 +62,6 @@ fn queues() -> impl Strategy<Value = plan::Queue> {
     ]
 }
 
-/// Generates optional stages: a discipline, a policer, aggregation.
 fn stages() -> impl Strategy<Value = (plan::Queue, Option<plan::Policer>, Option<plan::Aggregation>)> {
     let policers =
         prop::option::weighted(0.2, (0..1_000_000_000u64, 0..50_000u64, prop::bool::ANY)).prop_map(|policer| {
@@ -132,7 +129,6 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
     )
 }
 
-/// Generates operations, each with the time that passes before it.
 fn operations() -> impl Strategy<Value = Vec<(u64, Operation)>> {
     let gaps = prop_oneof![Just(0), 0..200_000u64, 0..ms(10)];
     let sends = (prop_oneof![40..1500u64, Just(1500), 1500..9000u64], prop_oneof![Just(0), Just(ms(7)), 0..ms(40)])

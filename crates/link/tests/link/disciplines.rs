@@ -92,7 +92,6 @@ fn dualpi2() -> Queue {
     }
 }
 
-/// A flow of 1500-byte packets at a constant rate.
 #[derive(Clone, Copy)]
 struct Source {
     flow: u64,
@@ -100,7 +99,6 @@ struct Source {
     gap_ns: u64,
 }
 
-/// The result of sending several flows.
 #[derive(Default)]
 struct Result {
     /// Delays of the packets of each flow that arrived, in order.
@@ -124,7 +122,6 @@ impl Result {
     }
 }
 
-/// Sends the flows for a number of seconds.
 fn offer(config: &plan::Link, sources: &[Source], seconds: u64) -> Result {
     let mut link: Link<Segment> = Link::new(config, &plan::Traces::default(), 7).expect("a configuration that can be");
     let (mut rng, mut result) = (rng(1), Result::default());
@@ -150,7 +147,6 @@ fn offer(config: &plan::Link, sources: &[Source], seconds: u64) -> Result {
     result
 }
 
-/// Sends one flow at a multiple of the link's rate.
 fn overload(queue: Queue, ecn: Ecn, factor: f64, seconds: u64) -> Result {
     let source = Source { flow: 1, ecn, gap_ns: (ms(1) as f64 / factor) as u64 };
     offer(&bottleneck(queue, 10_000), &[source], seconds)

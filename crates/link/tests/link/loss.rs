@@ -22,7 +22,6 @@ fn gilbert_elliott(p: f64, r: f64, loss_bad: f64, loss_good: f64) -> plan::Loss 
     plan::Loss::GilbertElliott { p, r, loss_bad, loss_good }
 }
 
-/// Returns the lengths of the runs of lost packets.
 fn bursts(outcome: &Outcome) -> Vec<usize> {
     let runs = outcome.sent.chunk_by(|a, b| a == b);
     runs.filter(|run| run[0] == Sent::Lost).map(<[Sent]>::len).collect()

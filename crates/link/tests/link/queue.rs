@@ -5,7 +5,6 @@ use thalweg_link::Sent;
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Packets, Span, Time};
 
-/// Returns a bottleneck that sends a packet of 1500 bytes per millisecond.
 fn bottleneck(buffer: plan::Buffer) -> plan::Link {
     plan::Link { capacity: rate(12_000_000), buffer, ..plain() }
 }

@@ -10,14 +10,14 @@ use thalweg_units::{Packets, Rate, Span, Time};
 pub struct Account {
     /// Totals per arm, by index.
     pub arms: Vec<ArmAccount>,
-    /// Time at which a connection to the destination last closed.
+    /// Time of the latest outcome.
     pub last_seen: Time,
 }
 
 /// Totals of an arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArmAccount {
-    /// Number of closed connections.
+    /// Number of outcomes.
     pub connections: u64,
     /// Number of treated connections that closed with the arm while it was the preferred one.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub struct ArmAccount {
 }
 
 impl Account {
-    /// Adds an outcome. `arms` is the number of arms; `preferred` is the arm that most connections use, if any.
+    /// Adds an outcome. `arms` is the number of arms.
     pub(super) fn add(&mut self, outcome: &Outcome, arms: usize, preferred: Option<ArmId>, now: Time) {
         self.arms.resize_with(arms.max(self.arms.len()), ArmAccount::default);
         self.last_seen = now;
@@ -46,7 +46,7 @@ impl Account {
         arm.retransmits = Packets(arm.retransmits.0.saturating_add(outcome.retransmits.0));
     }
 
-    /// Returns the totals of an arm; `None` if no connection of any arm has closed.
+    /// Returns the totals of an arm; `None` without outcomes of the destination.
     pub fn arm(&self, arm: ArmId) -> Option<&ArmAccount> {
         self.arms.get(arm.index())
     }

@@ -7,10 +7,9 @@
 //! `alpha` (Ville's inequality). Several fractions are used in parallel, each with an equal part of the capital; the
 //! sum has the same bound. Mirrored bets test the hypothesis "no better".
 //!
-//! The probability that any test of a host ever rejects "no worse" although it is true is at most `alpha`; the same
+//! The probability that any test of a guard ever rejects "no worse" although it is true is at most `alpha`; the same
 //! bound holds for "no better". The n-th test that is started has a level of `alpha / (n (n + 1))`, and these add up to
-//! `alpha`. The first test is that of all destinations of an IP version; the next ones are those of the networks of the
-//! first destination, and its own.
+//! `alpha`.
 //!
 //! A path may change; capital that was lost while the policy was better would then have to be recovered first. So each
 //! test is restarted after 64 pairs, then 128, and so on, and also after a withdrawal. The e-th epoch has a share of `1
@@ -25,17 +24,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thalweg_units::{Span, Time};
 
-/// Betting fractions of the capital.
 const FRACTIONS: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.7, 0.95];
 
 /// Differences are clipped at this multiple of the scale.
 const CUT: f64 = 2.0;
 
-/// Number of pairs until a test restarts for the first time; each later epoch is twice as long as the previous one.
+/// Number of pairs in the first epoch; each later one is twice as long as the previous one.
 const FIRST_EPOCH: u64 = 64;
 
-/// Parameter of Robbins' mixture, in units of the variance of a difference. Compared with an interval for a fixed
-/// number of pairs, the interval is tightest at about 8 to 9 times this number of pairs.
+/// Parameter of Robbins' mixture, in units of the variance of a difference. Relative to an interval for a fixed number
+/// of pairs, the interval is tightest at 8 to 9 times this number of pairs.
 const TIGHTEST: f64 = 10.0;
 
 /// A change in the result of a test.
@@ -51,7 +49,7 @@ pub(super) enum Standing {
     NoLongerBetter,
 }
 
-/// Gain of treated connections over held-out ones, as a difference between rewards.
+/// Gain of treated connections over held-out ones, as a difference of rewards.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Number of pairs compared.
@@ -72,12 +70,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Evidence about a prefix.
+/// State of the test of a prefix.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Evidence {
-    /// Number of the test among those of the host, from 1.
+    /// Number of the test among those of the guard, from 1.
     rank: u64,
-    /// Number of the epoch, from 1.
+    /// From 1.
     epoch: u64,
     pairs_left: u64,
     against_no_worse: Capital,
@@ -131,11 +129,11 @@ impl Evidence {
         self.is_better
     }
 
-    /// Adds a pair, and returns a change of the result, if any. Pairs during a withdrawal are ignored; the first one
-    /// after it only starts the next epoch.
+    /// Adds a pair, and returns a change of the result, if any. The first pair after a withdrawal only starts the next
+    /// epoch.
     pub fn add(&mut self, distance: f64, scale: f64, alpha: f64, now: Time, withdraw_for: Span) -> Option<Standing> {
         if self.withdrawn_until(now).is_some() {
-            // All connections use the default, so there is no comparison.
+            // All connections use the default.
             return None;
         }
         if self.withdrawn_until.take().is_some() {
@@ -171,7 +169,6 @@ impl Evidence {
         None
     }
 
-    /// Starts the next epoch.
     fn begin(&mut self) {
         self.epoch += 1;
         self.pairs_left = FIRST_EPOCH << (self.epoch - 1).min(32);
@@ -185,8 +182,7 @@ impl Evidence {
         parts(self.rank) + parts(self.epoch) - libm::log(alpha)
     }
 
-    /// Returns the gain of treated connections over held-out ones, since the policy last resumed after a withdrawal, if
-    /// it did; `None` below two pairs.
+    /// Returns the gain of treated connections over held-out ones since the last withdrawal; `None` below two pairs.
     pub fn difference(&self) -> Option<Difference> {
         let Moments { n, mean, scatter } = self.moments;
         if n < 2.0 {

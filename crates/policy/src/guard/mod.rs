@@ -2,15 +2,12 @@
 //!
 //! - **Hold-out.** A share of connections keeps the system's default. The other (treated) connections are compared with
 //!   them.
-//! - **Test.** The comparison is evaluated after every pair of connections ([`evidence`]). Where treated connections
-//!   are worse, the default is restored for the destination, for its network, or for its IP version. After
-//!   `withdraw_for` the policy may try again, with a stricter test. The probability that any of these tests ever raises
-//!   a false alarm is at most `alpha`, for any number of destinations.
+//! - **Test.** The comparison is evaluated after each pair of connections ([`evidence`]). Where treated connections
+//!   are worse, the default is restored for the destination, or for a prefix that contains it. After `withdraw_for` the
+//!   policy may try again, with a stricter test.
 //! - **Smaller hold-out.** Where treated connections are significantly better, holding out is harmful, so the share is
 //!   reduced.
-//! - **CPU.** Arms that need an unshared CPU are excluded while the host is short of CPU, and the policy and the test
-//!   ignore outcomes that the shortage affected.
-//! - **Events.** Changes are reported with their reasons.
+//! - **CPU.** Arms that need an unshared CPU are excluded while the host is short of CPU.
 
 mod account;
 mod evidence;
@@ -49,7 +46,7 @@ pub struct GuardSettings {
     pub alpha: f64,
     /// Duration of a withdrawal, during which the default is used.
     pub withdraw_for: Span,
-    /// Maximum number of destinations; beyond it, the least recently active ones are evicted.
+    /// Maximum number of destinations.
     pub most_prefixes: usize,
 }
 
@@ -81,9 +78,8 @@ pub struct Guard {
     objective: Objective,
     settings: GuardSettings,
     host: Host,
-    /// Results of the comparison, for destinations and the prefixes that contain them.
+    /// Tests of destinations and of the prefixes that contain them.
     evidence: BTreeMap<Prefix, Evidence>,
-    /// Number of tests started so far. Later tests are stricter.
     tests: u64,
     destinations: BTreeMap<Prefix, Destination>,
 }
@@ -99,7 +95,7 @@ struct Destination {
 }
 
 impl Guard {
-    /// Creates a guard without learned state around a policy, which may have some.
+    /// Creates a guard without learned state.
     pub fn new(arms: Arms, policy: AnyPolicy, objective: Objective, settings: GuardSettings) -> Guard {
         let (evidence, destinations) = (BTreeMap::new(), BTreeMap::new());
         Guard { arms, policy, objective, settings, host: Host::default(), evidence, tests: 0, destinations }
@@ -120,7 +116,7 @@ impl Guard {
         self.destinations.iter().map(|(&prefix, destination)| (prefix, &destination.account))
     }
 
-    /// Returns the totals of a destination; `None` if it is unknown or was evicted.
+    /// Returns the totals of a destination; `None` if it is unknown.
     pub fn account(&self, prefix: Prefix) -> Option<&Account> {
         self.destinations.get(&prefix).map(|destination| &destination.account)
     }
@@ -130,7 +126,7 @@ impl Guard {
         self.destinations.range(prefix..).next().is_some_and(|(first, _)| prefix.has(*first))
     }
 
-    /// Returns the preferred arm of a destination, if any: the latest one that [`Guard::note_preference`] has found.
+    /// Returns the latest preferred arm of a destination that [`Guard::note_preference`] has found, if any.
     pub fn preferred(&self, prefix: Prefix) -> Option<ArmId> {
         self.destinations.get(&prefix).and_then(|destination| destination.preferred)
     }
@@ -144,7 +140,7 @@ impl Guard {
     /// Restores the learned state of another guard, with this one's settings.
     ///
     /// # Errors
-    /// If the learned state does not apply here. The error names the difference, and nothing is restored.
+    /// If the learned state does not apply; the error names the difference.
     pub fn restore_from(&mut self, other: Guard) -> Result<(), &'static str> {
         if self.arms != other.arms {
             return Err("other arms or another default");
@@ -180,9 +176,8 @@ impl Guard {
         Some(PolicyEvent { at: now, prefix: None, change, reason: reason.to_owned() })
     }
 
-    /// Learns from a closed connection, and returns the resulting changes. A connection with an unknown arm is ignored.
-    /// A connection of [`Group::Untouched`] is only counted, and so is one while the host was short of CPU if its arm
-    /// needs an unshared CPU.
+    /// Learns from a closed connection, and returns the resulting changes. Connections of [`Group::Untouched`] are only
+    /// counted, as are those that a shortage of CPU limited, if their arm needs an unshared CPU.
     pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         if outcome.arm.index() >= self.arms.len() {
             return Vec::new();
@@ -208,10 +203,9 @@ impl Guard {
         events
     }
 
-    /// Returns an event if the preferred arm of a destination has changed: the arm whose probability is at least 0.6.
-    /// The caller passes the current weights of incoming and outgoing connections; those of the direction of the latest
-    /// outcome count. `None` also if no outcome has been observed since the previous call. Computing the weights costs
-    /// more than learning from a connection, so this is called when weights are published, not for each connection.
+    /// Returns an event if the preferred arm of a destination has changed, given the current weights of incoming and
+    /// outgoing connections. Those of the direction of the latest outcome count; `None` without an outcome since the
+    /// previous call. This is separate from [`Guard::observe`], because computing the weights costs more than learning.
     pub fn note_preference(
         &mut self,
         prefix: Prefix,
@@ -275,8 +269,7 @@ impl Guard {
         explanation
     }
 
-    /// Explains the algorithms of connections to a destination. Includes the policy's own explanation, after the reason
-    /// for overriding the policy if there is one.
+    /// Returns the reason for overriding the policy, if there is one, and the policy's own explanation.
     fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
         let (_, is_withdrawn) = self.standing(prefix, now);
         if is_withdrawn {
@@ -303,7 +296,7 @@ impl Guard {
         )
     }
 
-    /// Returns the evidence about a destination and the prefixes that contain it, the largest first.
+    /// Returns the tests of a destination and of the prefixes that contain it, the largest first.
     fn around(&self, prefix: Prefix) -> impl Iterator<Item = &Evidence> {
         let prefixes = self.settings.tree.ancestors(prefix).chain([prefix]);
         prefixes.filter_map(|prefix| self.evidence.get(&prefix))
@@ -322,8 +315,8 @@ impl Guard {
         (holdout, is_withdrawn)
     }
 
-    /// Removes the arms that need an unshared CPU while the host is short of CPU. If all others have probability 0, the
-    /// default is used; if that needs an unshared CPU, the first arm that does not; without such an arm, the default.
+    /// Removes the arms that need an unshared CPU while the host is short of CPU. If no other arm has a positive
+    /// probability, the default is used, or the first arm that does not need an unshared CPU.
     fn within_cpu(&self, weights: Weights) -> Weights {
         if !self.host.is_cpu_limited {
             return weights;
@@ -338,8 +331,7 @@ impl Guard {
         weights.without(instead, needs_cpu)
     }
 
-    /// Returns the difference of rewards, treated minus held out, if an unpaired connection of the other group and the
-    /// same class exists. `None` otherwise, or without a reward.
+    /// Returns the difference of rewards, treated minus held out, if the connection completes a pair.
     fn pair(&mut self, outcome: &Outcome) -> Option<f64> {
         let reward = self.objective.reward(outcome)?;
         let class = (self.objective.size(outcome.acked), outcome.direction);
@@ -347,7 +339,7 @@ impl Guard {
         destination.stratum.take(class, outcome.group == Group::HeldOut, reward)
     }
 
-    /// Adds a pair to the evidence about a destination and the prefixes that contain it.
+    /// Adds a pair to the tests of a destination and of the prefixes that contain it.
     fn weigh(&mut self, prefix: Prefix, distance: f64, now: Time, events: &mut Vec<PolicyEvent>) {
         let scale =
             self.destinations.get_mut(&prefix).map_or(1.0, |destination| destination.stratum.scale_before(distance));
@@ -378,14 +370,13 @@ impl Guard {
         }
     }
 
-    /// Returns whether an advantage at this prefix changes the hold-out: settings may fix it, or a prefix that contains
-    /// this one may have shrunk it already.
+    /// Returns whether an advantage at this prefix changes the hold-out. The settings may fix the hold-out, or a larger
+    /// prefix may have reduced it.
     fn may_shrink(&self, prefix: Prefix) -> bool {
         let mut around = self.settings.tree.ancestors(prefix).filter_map(|outer| self.evidence.get(&outer));
         self.settings.least_holdout < self.settings.holdout && !around.any(Evidence::is_better)
     }
 
-    /// Evicts the least recently active eighth of the destinations if there are too many.
     fn evict(&mut self) {
         if self.destinations.len() <= self.settings.most_prefixes {
             return;

@@ -2,9 +2,8 @@
 //!
 //! A held-out connection is paired with the latest unpaired treated one, or waits for the next. If another held-out
 //! connection closes first, it replaces the waiting one. If the treatment has no effect, and connections are held out
-//! only at random, the two connections of a pair are exchangeable: the difference of their rewards is as likely to be
-//! `d` as `-d`. That is the only assumption of the test. It requires no variance or distribution of rewards, and drift
-//! affects both sides equally.
+//! at random, the two connections of a pair are exchangeable: the difference of their rewards is as likely to be `d` as
+//! `-d`. The test assumes this, but no variance or distribution of rewards.
 
 use crate::outcome::{Direction, Size};
 use serde::{Deserialize, Serialize};
@@ -39,7 +38,7 @@ impl Stratum {
             self.waiting.len() - 1
         });
         let waiting = &mut self.waiting[number];
-        // Only one waiting connection per group is kept, and that choice must not depend on the rewards.
+        // One waiting connection per group is kept, a choice that must not depend on the rewards.
         let (own, other) = if is_held_out {
             (&mut waiting.held_out, &mut waiting.treated)
         } else {
@@ -57,8 +56,7 @@ impl Stratum {
         }
     }
 
-    /// Returns the scale of differences before `distance`, then adds `distance`: the scale of a test must not depend on
-    /// the value that it scales.
+    /// Adds a difference, and returns the scale before it: a scale must not depend on the value that it scales.
     pub fn scale_before(&mut self, distance: f64) -> f64 {
         let before = self.scale.unwrap_or(USUAL);
         self.scale = Some(before + NEWEST * (distance.abs() - before));

@@ -1,5 +1,4 @@
-//! A randomised comparison (A/B test): connections or destinations are randomly assigned to two groups; after the end
-//! of the pilot, if one is set, all use the treatment.
+//! A randomised comparison (A/B test): connections or destinations are randomly assigned to two groups.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Outcome};
@@ -16,9 +15,9 @@ use thalweg_units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbUnit {
-    /// Each connection is assigned separately: this yields more samples, but connections that share a queue interfere.
+    /// Each connection is assigned separately; connections of both groups that share a queue interfere.
     Connection,
-    /// Each destination is assigned once: until the end of the pilot, all of its connections use the same arm.
+    /// Each destination is assigned once, and its connections use the same arm.
     Prefix,
 }
 
@@ -29,9 +28,7 @@ pub struct Ab {
     treatment: ArmId,
     share: f64,
     unit: AbUnit,
-    /// Seed of the assignment of destinations.
     seed: u64,
-    /// End of the pilot; from then on all connections use the treatment.
     pilot_until: Option<Time>,
 }
 
@@ -48,7 +45,6 @@ impl Ab {
         self
     }
 
-    /// Returns the share of connections to `prefix` that use the treatment.
     fn share(&self, prefix: Prefix, now: Time) -> f64 {
         if self.pilot_until.is_some_and(|end| now >= end) {
             return 1.0;

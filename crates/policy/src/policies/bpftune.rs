@@ -1,14 +1,12 @@
 //! The policy of Oracle's bpftune for TCP connections (its tuner `tcp_conn`).
 //!
 //! - It chooses an arm only from the fourth connection to a key on.
-//! - Each arm has a cost. The arm with the lowest cost is chosen, at random among equals; one connection in twenty uses
-//!   a random arm.
+//! - The arm with the lowest cost is chosen, at random among equals; one connection in twenty uses a random arm.
 //! - The cost of a connection is `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) /
 //!   largest rate of all` with S = 10^6, in whole numbers. The arm's cost moves towards it by a fraction that
 //!   [`BpftuneSettings::learning_rate`] sets; a cost of zero is replaced with it. The cost of an untried arm is zero,
 //!   so it is tried next.
-//! - A connection that retransmits more than 1/64 of its segments is switched to BBR immediately, regardless of the
-//!   costs.
+//! - A connection that retransmits more than 1/64 of its segments is switched to BBR immediately.
 //!
 //! Not implemented: thin linear timeouts, which it also sets on lossy connections. Difference: bpftune counts
 //! connections when they open, this implementation when they close.
@@ -32,8 +30,7 @@ const SCALE: i64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BpftuneKey {
-    /// The route's gateway, as in version 0.4. Here all destinations of an IP version share their statistics, as behind
-    /// a single router.
+    /// The route's gateway, as in version 0.4. All destinations of an IP version count as behind one gateway.
     Gateway,
     /// The destination, as documented in bpftune's manual page.
     Destination,
@@ -49,7 +46,7 @@ pub struct BpftuneSettings {
     pub learning_rate: u8,
     /// Number, from 1, of the first connection to a key for which the policy chooses an arm.
     pub min_instances: u64,
-    /// With `has_loss_rule`, connections that retransmit more than 2^-drop_shift of their segments are moved to BBR.
+    /// Connections that retransmit more than 2^-drop_shift of their segments are lossy.
     pub drop_shift: u8,
     /// Exploration ratio: one in N connections uses a random arm.
     pub explore_one_in: u32,
@@ -101,7 +98,7 @@ impl Bpftune {
         Bpftune { arms, settings, hosts: BTreeMap::new() }
     }
 
-    /// Restores the learned state of another instance, if its statistics have the same keys. Returns whether they do.
+    /// Restores the learned state of another instance; returns false if its statistics have other keys.
     pub(crate) fn restore_from(&mut self, other: Bpftune) -> bool {
         let is_same = self.settings.key == other.settings.key;
         if is_same {
@@ -117,14 +114,12 @@ impl Bpftune {
         }
     }
 
-    /// Returns the statistics for a destination; `None` without any, or if the number of the next connection is below
-    /// `min_instances`.
+    /// Returns the statistics for a destination; `None` without any, or before connection `min_instances`.
     fn host(&self, prefix: Prefix) -> Option<&Host> {
         // The connection that is about to open counts too.
         self.hosts.get(&self.key(prefix)).filter(|host| host.instances + 1 >= self.settings.min_instances)
     }
 
-    /// Returns the arms with the lowest cost.
     fn cheapest(host: &Host) -> Vec<usize> {
         let least = host.arms.iter().map(|metric| metric.cost).min().unwrap_or(0);
         (0..host.arms.len()).filter(|&number| host.arms[number].cost == least).collect()

@@ -1,4 +1,4 @@
-//! Epsilon-greedy: the best arm so far, and sometimes a random one. A common baseline for bandit algorithms.
+//! Epsilon-greedy: the best arm so far, and sometimes a random one.
 
 use crate::arm::Arms;
 use crate::objective::Objective;

@@ -1,7 +1,6 @@
 //! State of the simple policies: the mean reward of each arm, by destination.
 //!
-//! Rewards of short and long connections are not comparable, so each is measured as the difference to the previous mean
-//! of its class at that destination.
+//! Rewards of short and long connections are not comparable, so each is counted relative to the mean of its class.
 
 use crate::arm::{ArmId, Arms};
 use crate::objective::Objective;
@@ -17,7 +16,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Ledgers {
     pub arms: Arms,
     objective: Objective,
-    /// Memory in number of connections; the weight of older ones decreases.
+    /// In number of connections.
     memory: f64,
     of: BTreeMap<Prefix, Ledger>,
 }
@@ -50,12 +49,11 @@ impl Ledger {
         Ledger { arms: vec![Mean::default(); arms.len()], classes: vec![Mean::default(); 6], variance: Mean::default() }
     }
 
-    /// Returns the total weight of connections.
     pub fn connections(&self) -> f64 {
         self.arms.iter().map(|arm| arm.n).sum()
     }
 
-    /// Returns the arm with the highest mean; arms with a weight below 0.5, such as untried ones, come first.
+    /// Returns the arm with the highest mean, or one with almost no data, if there is one.
     pub fn best(&self) -> ArmId {
         let value = |number: usize| if self.arms[number].n < 0.5 { f64::INFINITY } else { self.arms[number].value };
         let mut best = 0;
@@ -74,8 +72,7 @@ impl Ledgers {
         Ledgers { arms, objective, memory, of: BTreeMap::new() }
     }
 
-    /// Adds an outcome, and reduces the weight of earlier ones. Outcomes without a reward, or of [`Group::Untouched`],
-    /// are ignored.
+    /// Adds an outcome, and reduces the weight of earlier ones.
     pub fn learn(&mut self, outcome: &Outcome) {
         let Some(reward) = self.objective.reward(outcome) else { return };
         if outcome.group == Group::Untouched {
@@ -110,7 +107,7 @@ impl Ledgers {
         }
     }
 
-    /// Explains the weights of a destination. `why` returns the reason for an arm, given its name and share.
+    /// Explains the weights of a destination. `why` returns the sentence, given an arm's name and share.
     pub fn explain(&self, prefix: Prefix, weights: &Weights, why: impl FnOnce(&str, f64) -> String) -> Explanation {
         let mut arms = bare_views(&self.arms, weights);
         if let Some(ledger) = self.of.get(&prefix) {
@@ -121,7 +118,7 @@ impl Ledgers {
         Explanation { prefix, sentence, arms }
     }
 
-    /// Restores the learned state of other ledgers, if they have the same objective. Returns whether they do.
+    /// Restores the learned state of other ledgers; returns false if their objective differs.
     pub fn restore_from(&mut self, others: Ledgers) -> bool {
         let is_same = self.objective == others.objective;
         if is_same {

@@ -1,4 +1,4 @@
-//! The policies: the default (`bayes`), those that it is compared with, and those with other purposes.
+//! The policies.
 
 mod ab;
 mod bayes;

@@ -1,10 +1,8 @@
-//! Threshold rules: the policy files that studies and `thalweg advise` export, and that users write.
+//! Threshold rules, from policy files.
 //!
-//! Losses and the queue of a path are estimated from connections of loss-based arms to the destination
-//! (docs/reference/policy.md): BBR causes most of its own losses, and does not fill the queue. The smallest RTT is that
-//! of connections of all arms. Tables of networks map a destination to its operator and country; the location of this
-//! host is configured. A condition on a value that is unknown for a destination is false; a condition on a value that
-//! this host cannot know of any destination is an error.
+//! Losses and the queue of a path are estimated from connections of loss-based arms (docs/reference/policy.md), because
+//! those of BBR do not describe the path. A condition on a value that is unknown for a destination is false; a
+//! condition on a value that is unknown for all destinations is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -28,7 +26,6 @@ const MEMORY: f64 = 50.0;
 /// Minimum number of segments for a loss ratio.
 const MIN_SEGMENTS: f64 = 200.0;
 
-/// A measured quantity that rules may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Quantity {
@@ -56,7 +53,6 @@ impl Range {
     }
 }
 
-/// A condition of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Condition {
     /// The quantity is within the range.
@@ -101,7 +97,7 @@ struct FileRule {
 pub struct Attributes {
     /// Prefix lengths of destinations.
     pub tree: Tree,
-    /// Properties of this host that are the same for all of its connections, such as `pop` and `machine`.
+    /// Properties of this host, such as `pop` and `machine`.
     pub host: BTreeMap<String, String>,
     /// Properties of networks, such as AS and country.
     pub places: Places,
@@ -157,18 +153,17 @@ pub struct Rules {
     rules: Vec<Rule>,
     #[serde(rename = "seen")]
     averages: BTreeMap<Prefix, Averages>,
-    /// Attributes of the host and of networks. Not serialized: the reader of a snapshot supplies them.
+    /// Not serialized, because they come from the settings.
     #[serde(skip)]
     attributes: Arc<Attributes>,
 }
 
-/// Averages of the outcomes of a destination.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Averages {
     segments: f64,
     retransmits: f64,
     rtt_min: Option<Span>,
-    /// Maximum queue of recent connections, in BDPs. It decays slowly, so that a smaller queue is detected.
+    /// Maximum queue of connections, in BDPs. It decays, so that a smaller queue is detected.
     buffer_bdp: Option<f64>,
 }
 
@@ -176,8 +171,7 @@ impl Rules {
     /// Creates the rules from a parsed policy file. Rules that exclude this host are omitted.
     ///
     /// # Errors
-    /// If the value is not a policy file, has another version, names an algorithm that is not among the arms, or has a
-    /// condition that is invalid or on a value that this host cannot know.
+    /// If the policy file is invalid, or a rule cannot be applied here.
     pub fn from_value(arms: Arms, file: Value, attributes: Arc<Attributes>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {
@@ -196,7 +190,7 @@ impl Rules {
                 .map(|(key, wanted)| attributes.condition(&format!("rules.{name}.when.{key}"), &key, wanted))
                 .collect();
             let conditions = conditions?;
-            // Conditions on attributes of the host are evaluated now.
+            // Conditions on attributes of the host have been evaluated.
             if conditions.iter().all(|condition| *condition != Evaluation::No) {
                 let when = conditions.into_iter().filter_map(Evaluation::later).collect();
                 rules.push(Rule { name, algorithm, when, reason });
@@ -211,7 +205,7 @@ impl Rules {
         self.default
     }
 
-    /// Restores the averages of another instance, if its rules and its default are the same. Returns whether they are.
+    /// Restores the averages of another instance; returns false if its rules or its default differ.
     pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;
         if is_same {
@@ -220,7 +214,6 @@ impl Rules {
         is_same
     }
 
-    /// Returns the first rule that applies, if any.
     fn rule(&self, prefix: Prefix, class: Class) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.when.iter().all(|condition| self.is_met(condition, prefix, class)))
     }
@@ -300,7 +293,6 @@ impl Attributes {
         }
     }
 
-    /// Returns the names that rules can use here.
     fn names(&self) -> Vec<&str> {
         let own = ["buffer_bdp", "loss_ratio", "rtt_s", "prefix", "direction"];
         own.into_iter().chain(self.host.keys().map(String::as_str)).chain(self.places.columns()).collect()
@@ -326,7 +318,7 @@ impl Averages {
         let keep = 1.0 - 1.0 / MEMORY;
         self.segments = keep * self.segments + outcome.segments.0 as f64;
         self.retransmits = keep * self.retransmits + outcome.retransmits.0.min(outcome.segments.0) as f64;
-        // The maximum RTT shows the queue size only if the queue has been full, which a loss indicates.
+        // The maximum RTT shows the queue size if the queue has been full, which a loss indicates.
         let has_filled = outcome.retransmits.0 > 0;
         if let (Some(least), Some(most), true) =
             (outcome.rtt_min, outcome.rtt_max, has_filled && !outcome.is_app_limited)

@@ -14,7 +14,6 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-// The same as `GreedySettings`, but with `width` instead of `epsilon`.
 /// Settings of exploration and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -44,7 +43,7 @@ impl Ucb {
         Ucb { width: settings.width, ledgers: Ledgers::new(arms, objective, settings.memory) }
     }
 
-    /// Returns the upper confidence bound of an arm; infinite below a weight of 0.5, as for untried arms.
+    /// Returns the upper confidence bound of an arm; infinite for arms with almost no data.
     fn bound(&self, ledger: &Ledger, arm: usize) -> f64 {
         let mean = ledger.arms[arm];
         if mean.n < 0.5 {

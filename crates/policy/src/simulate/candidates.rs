@@ -1,4 +1,4 @@
-//! The policies by name, and the candidate settings of those that are tuned.
+//! The policies by name, and their candidate settings.
 
 use super::contender::{Contender, Player};
 use super::play::Simulation;
@@ -13,8 +13,7 @@ use crate::policies::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The rules that the study imc19-when-to-use-bbr exports on the simulator (`thalweg reproduce imc19-when-to-use-bbr
-/// --policy FILE`).
+/// Rules of the study imc19-when-to-use-bbr.
 const RULES: &str = r#"{
     "format": 1,
     "default": "cubic",
@@ -52,8 +51,7 @@ impl Contender {
         "bayes, guarded",
     ];
 
-    /// Returns the candidate settings of a policy. The settings of policies that are compared with the default one are
-    /// chosen for the least regret, on other worlds than those of the evaluation.
+    /// Returns a policy with each of its candidate settings.
     ///
     /// # Errors
     /// If the policy is unknown.
@@ -106,7 +104,6 @@ impl Contender {
         })
     }
 
-    /// Wraps the policy with the guard that every policy has on a server.
     fn guarded(mut self, name: &str, simulation: &Simulation) -> Contender {
         let settings = GuardSettings::default();
         self.settings["holdout"] = json!(settings.holdout);
@@ -130,7 +127,6 @@ fn rules(arms: &Arms) -> Rules {
     Rules::from_value(arms.clone(), file, Arc::default()).expect("the population has these arms")
 }
 
-/// Returns the combinations of each value with each memory.
 fn grid(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     values.iter().flat_map(|&value| [50.0, 200.0, 1000.0].map(|memory| (value, memory)))
 }

@@ -21,7 +21,6 @@ pub struct Contender {
     pub(super) player: Player,
 }
 
-/// A policy, with or without the guard.
 #[derive(Clone, Debug)]
 pub(super) enum Player {
     Bare(Box<AnyPolicy>),
@@ -63,7 +62,7 @@ impl Player {
         }
     }
 
-    /// Whether the policy is bpftune without the guard, which switches connections with many losses to BBR.
+    /// Whether the policy is bpftune, which switches connections with many losses to BBR, without the guard.
     pub fn moves_lossy_connections(&self) -> bool {
         matches!(self, Player::Bare(policy) if matches!(**policy, AnyPolicy::Bpftune(_)))
     }

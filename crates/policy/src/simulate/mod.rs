@@ -1,15 +1,13 @@
 //! Simulates policies on a population of paths.
 //!
 //! **Population** ([`Population`]): kinds of paths with their shares, sizes of transfers, changes of paths, and periods
-//! in which a host is short of CPU. It is defined in data/population.json, which was fixed before any policy was tuned
-//! on it.
+//! in which a host is short of CPU.
 //!
-//! **Outcomes** ([`Table`]): results of transfers on such a path with each arm. They come from the simulator, with
-//! other users' traffic (tools/policy_outcomes.py). Each connection draws one of the rows.
+//! **Outcomes** ([`Table`]): results of transfers on such a path with each arm, from the network simulator
+//! (tools/policy_outcomes.py). Each connection draws one of the rows.
 //!
 //! **Play** ([`Simulation::play`]): a world is drawn from a seed. Its connections open in sequence, draw an arm with
-//! the policy's weights, and report their outcome when they close. All policies use the same worlds and the same random
-//! numbers.
+//! the policy's weights, and report their outcome when they close.
 //!
 //! **Score** ([`Score`]): regret is the mean additional reward of the path's best single arm at that moment. It is
 //! computed from means over the rows of the table, and not from the row that was drawn, which removes noise.

@@ -21,10 +21,10 @@ const GOOD: f64 = 0.05;
 const SETTLED_OF: usize = 20;
 const SETTLED: usize = 16;
 
-/// Minimum number of recorded choices for a destination for measuring when they settle.
+/// Minimum number of choices for a destination for measuring when they settle.
 const MIN_CONNECTIONS: usize = 2 * SETTLED_OF;
 
-/// Minimum size of transfers that last long enough to harm competing connections.
+/// Minimum size of transfers for which the harm to competing connections is measured.
 const HARMFUL_FROM: Bytes = Bytes(1_000_000);
 
 /// Inputs of the simulation.
@@ -38,7 +38,6 @@ pub struct Simulation {
     means: Vec<[f64; 2]>,
 }
 
-/// State of a connection when it opens.
 struct Start {
     prefix: Prefix,
     kind: usize,
@@ -54,7 +53,7 @@ impl Simulation {
     /// Creates a simulation from the contents of a population file and an outcomes file.
     ///
     /// # Errors
-    /// If they are invalid or inconsistent; the error is a sentence with the reason.
+    /// If they are invalid or inconsistent; the error is a sentence.
     pub fn new(population: &str, outcomes: &str, objective: Objective) -> Result<Simulation, String> {
         let population = Population::parse(population)?;
         let table = Table::parse(outcomes, &population)?;
@@ -122,7 +121,6 @@ impl Simulation {
         tally.score()
     }
 
-    /// Returns the outcome of a connection.
     fn outcome(&self, connection: &Connection, start: &Start, player: &Player) -> Outcome {
         let &Start { prefix, kind, is_busy, arm, is_held_out } = start;
         let row_of = |arm: ArmId| {
@@ -202,7 +200,6 @@ impl Simulation {
         self.means[place][usize::from(is_left_after_losses)]
     }
 
-    /// Returns the difference to the mean reward of the best arm.
     fn regret(&self, kind: usize, is_busy: bool, arm: ArmId, is_left_after_losses: bool) -> f64 {
         let values = self.arms.iter().map(|(arm, _)| self.value(kind, is_busy, arm, false));
         values.fold(f64::NEG_INFINITY, f64::max) - self.value(kind, is_busy, arm, is_left_after_losses)
@@ -222,7 +219,6 @@ fn mixed(first: &Row, then: &Row) -> Row {
     }
 }
 
-/// Running results of a simulated policy.
 struct Tally<'a> {
     simulation: &'a Simulation,
     world: &'a World,
@@ -233,8 +229,8 @@ struct Tally<'a> {
     good: Mean,
     harm: Mean,
     by_kind: Vec<(f64, f64)>,
-    /// For each destination, before and after its change: whether each choice was good. Held-out connections and times
-    /// in which the host was short of CPU are omitted.
+    /// Whether choices were good, by destination, before and after its change. Those of held-out connections, and while
+    /// the host is short of CPU, are omitted.
     choices: Vec<[Vec<bool>; 2]>,
 }
 
@@ -326,7 +322,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Returns the number of choices before 16 of the next 20 are good; the number of all choices if that never occurs.
+/// Returns the number of choices before they settle, or of all choices.
 fn settled(choices: &[bool]) -> f64 {
     let is_settled = |next: &[bool]| next.iter().filter(|&&is_good| is_good).count() >= SETTLED;
     choices.windows(SETTLED_OF).position(is_settled).unwrap_or(choices.len()) as f64

@@ -25,7 +25,7 @@ pub struct Population {
     pub world: Shape,
 }
 
-/// A kind of path. Its other properties in the file are used only by tools/policy_outcomes.py.
+/// A kind of path. Other properties in the file are not used here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     /// Name in the table of outcomes.
@@ -71,7 +71,7 @@ pub struct Shape {
     pub changes_to: f64,
     /// Number of connections to all destinations.
     pub connections: u32,
-    /// Exponent of popularity: the n-th most popular destination receives connections in proportion to 1 / n to this
+    /// Exponent of Zipf's law: the n-th most popular destination receives connections in proportion to 1 / n to this
     /// power.
     pub popularity_exponent: f64,
     /// Share of connections that the application limits.

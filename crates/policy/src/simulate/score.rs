@@ -14,25 +14,24 @@ pub struct Score {
     pub regret_while_busy: Option<f64>,
     /// Share of connections that used an arm within 5 % of the best.
     pub good: f64,
-    /// Loss of throughput of a competing connection, relative to its throughput next to CUBIC; for transfers of at
-    /// least 1 MB.
+    /// Loss of throughput of a competing connection, relative to its throughput next to CUBIC; mean over large
+    /// transfers.
     pub harm: f64,
-    /// Number of connections to each destination until the choice was good, for destinations where the default is not
-    /// good and that have enough connections.
+    /// Number of connections until the choice was good, of destinations where the default is not good.
     pub settled: Vec<f64>,
-    /// Number of connections after a change until the choice was good, for paths whose previous best arm is no longer
-    /// good and that have enough connections.
+    /// Number of connections after a change until the choice was good, of destinations whose previous best arm is no
+    /// longer good.
     pub settled_after_change: Vec<f64>,
     /// Number of connections, and the sum of their regret, by the kind of path.
     pub by_kind: Vec<(f64, f64)>,
 }
 
-/// The median of a set of numbers, and their worst decile: the value at which the worst tenth begins.
+/// The median and the worst decile of a set of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Median: half of the numbers are below it.
+    /// The median.
     pub median: f64,
-    /// Worst decile: nine tenths of the numbers are better.
+    /// The value at which the worst tenth begins.
     pub worst_decile: f64,
 }
 
@@ -43,7 +42,7 @@ pub struct Summary {
     pub policy: String,
     /// Settings of the policy.
     pub settings: serde_json::Value,
-    /// Number of settings from which these were chosen, on other worlds.
+    /// Number of settings from which these were chosen.
     pub tuned_among: usize,
     /// Number of worlds.
     pub seeds: usize,
@@ -53,13 +52,13 @@ pub struct Summary {
     pub regret_with_holdout_percent: Spread,
     /// Regret while the host was short of CPU, in per cent, over worlds where it was.
     pub regret_while_busy_percent: Option<Spread>,
-    /// Percentage of connections that used an arm within 5 % of the best. The worst decile is the lowest one.
+    /// Percentage of connections that used an arm within 5 % of the best.
     pub good_percent: Spread,
-    /// Loss of throughput of a competing connection, relative to its throughput next to CUBIC, in per cent.
+    /// [`Score::harm`] in per cent.
     pub harm_percent: Spread,
-    /// Number of connections to a destination until the choice was good, for destinations where the default is not.
+    /// Spread of [`Score::settled`] over the destinations of all worlds.
     pub settled: Option<Spread>,
-    /// Number of connections after a change until the choice was good again.
+    /// Spread of [`Score::settled_after_change`].
     pub settled_after_change: Option<Spread>,
     /// Regret by kind of path, in per cent, over all worlds.
     pub by_kind_percent: BTreeMap<String, f64>,

@@ -29,8 +29,7 @@ pub struct Table {
     cells: Vec<Vec<Row>>,
     arms: usize,
     sizes: usize,
-    /// Throughput of a CUBIC connection that competes with an unlimited connection, relative to that next to CUBIC: by
-    /// kind and arm.
+    /// See [`Table::neighbour`]; by kind and arm.
     neighbours: Vec<Vec<f64>>,
 }
 
@@ -58,7 +57,7 @@ impl Table {
     /// Parses the file, and checks that it has every entry that the population requires.
     ///
     /// # Errors
-    /// If the text is not a table, has another version, or lacks an entry; the error is a sentence.
+    /// If the text is not such a table; the error is a sentence.
     pub fn parse(text: &str, population: &Population) -> Result<Table, String> {
         let file: File = serde_json::from_str(text).map_err(|error| format!("outcomes: {error}"))?;
         if file.format != FORMAT {
@@ -96,8 +95,8 @@ impl Table {
         &self.cells[((kind * 2 + usize::from(is_cpu_shared)) * self.arms + arm) * self.sizes + size]
     }
 
-    /// Returns the throughput of a CUBIC connection that competes with an unlimited connection of an arm, relative to
-    /// that next to CUBIC.
+    /// Returns the throughput of a CUBIC connection that competes with a connection of an arm, relative to that next to
+    /// CUBIC.
     pub fn neighbour(&self, kind: usize, arm: usize) -> f64 {
         self.neighbours[kind][arm]
     }

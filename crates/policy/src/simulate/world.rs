@@ -7,8 +7,8 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_units::{Span, Time};
 
-/// A host with its destinations and connections. It contains all random numbers, so that they are the same for every
-/// policy.
+/// A host with its destinations and connections, and the random numbers of the simulation, so that they are the same
+/// for all policies.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) destinations: Vec<Destination>,
@@ -21,7 +21,6 @@ pub struct World {
 #[derive(Clone, Debug)]
 pub(super) struct Destination {
     pub prefix: Prefix,
-    /// Kind of the path before the change, and the time and kind of the change.
     kind: usize,
     change: Option<(Time, usize)>,
 }
@@ -33,7 +32,7 @@ pub(super) struct Connection {
     pub size: usize,
     /// Selects the row of the table.
     pub row: u64,
-    /// Random numbers from 0 to 1 that determine whether the connection is held out, and which arm it draws.
+    /// Random numbers in [0, 1) that determine whether the connection is held out, and which arm it draws.
     pub holdout: f64,
     pub arm: f64,
     /// Share of the path's rate that the application uses, if the application is the limit.
@@ -56,7 +55,7 @@ impl Destination {
 }
 
 impl World {
-    /// Draws a world; the same seed yields the same world.
+    /// Draws a world from a seed.
     pub fn draw(population: &Population, seed: u64) -> World {
         let mut stream = Stream(Xoshiro256PlusPlus::seed_from_u64(seed));
         let (shape, cpu) = (&population.world, &population.cpu);

@@ -19,8 +19,7 @@ fn always_bbr(settings: GuardSettings) -> Guard {
     guarded(AnyPolicy::Static(Static::only(arms(), BBR)), settings)
 }
 
-/// Simulates connections to several destinations, one per second, with these completion times of CUBIC and BBR. Returns
-/// the changes.
+/// Simulates connections, one per second, with these median completion times of CUBIC and BBR. Returns the changes.
 fn play(
     guard: &mut Guard,
     to: &[Prefix],
@@ -63,7 +62,7 @@ fn the_false_alarm_rate_over_1000_null_runs_is_at_most_nominal() {
     assert!(alarms <= nominal, "{alarms} of 1000 runs, at most {nominal} allowed");
 }
 
-/// Control of the guard's test: a fixed-sample test, evaluated after every pair.
+/// Shows why the guard does not use a fixed-sample test.
 #[test]
 fn a_fixed_sample_test_evaluated_continuously_exceeds_the_nominal_false_alarm_rate() {
     let mut alarms = 0;

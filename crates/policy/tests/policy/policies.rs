@@ -19,7 +19,7 @@ fn four_arms() -> Arms {
     Arms::named(&["cubic", "bbr", "htcp", "dctcp"], "cubic").unwrap()
 }
 
-/// Returns an outcome with the values that bpftune uses: smallest round-trip time and delivery rate.
+/// Returns an outcome with the values that bpftune uses.
 fn seen(arm: ArmId, rtt_us: u64, megabytes_per_s: u64) -> Outcome {
     Outcome {
         rtt_min: Some(Span::from_micros(rtt_us)),
@@ -54,7 +54,7 @@ fn bpftune_costs_match_its_formula() {
     policy.observe(&seen(CUBIC, 3, 1000), NOW);
     assert_eq!(costs(&policy)[0], 900_000.0, "a tenth of the rate; the first sample is the cost");
     policy.observe(&seen(CUBIC, 9, 1000), NOW);
-    // The new cost is (9 - 3) / 3 higher, and the estimate moves by 1/16 of it.
+    // The cost of the sample is higher by (9 - 3) / 3, and the arm's cost moves by 1/16 of the difference.
     assert_eq!(costs(&policy)[0], 900_000.0 + 125_000.0);
 }
 
@@ -147,7 +147,6 @@ fn an_invalid_policy_file_is_rejected() {
     assert!(key.contains("losses") && key.contains("loss_ratio"), "{key}");
 }
 
-/// Creates rules from a file with one rule for BBR, and the attributes known here.
 fn rule_when(when: serde_json::Value, attributes: Attributes) -> Result<Rules, RulesError> {
     let rules = json!([{"name": "here", "algorithm": "bbr", "when": when}]);
     Rules::from_value(arms(), json!({"format": 1, "default": "cubic", "rules": rules}), Arc::new(attributes))

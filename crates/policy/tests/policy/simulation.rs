@@ -4,19 +4,18 @@ use std::ops::Range;
 use thalweg_policy::simulate::{Contender, OUTCOMES, POPULATION, Simulation, Spread};
 use thalweg_policy::{ArmId, Objective};
 
-/// Seeds of the worlds. Medians of ten seeds differ by up to a fifth, which exceeds the differences between policies.
+/// Seeds of the worlds. With few seeds, medians vary more than policies differ.
 const SEEDS: Range<u64> = 500..540;
 
 fn simulation() -> Simulation {
     Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
 }
 
-/// Returns the median over worlds of the mean regret of all connections, including held-out ones.
+/// Returns the median over worlds of the mean regret, including held-out connections.
 fn regret(simulation: &Simulation, contender: &Contender, seeds: Range<u64>) -> f64 {
     Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret_with_holdout).collect()).unwrap().median
 }
 
-/// Returns the minimum regret among a policy's candidate settings.
 fn at_best(simulation: &Simulation, name: &str, seeds: Range<u64>) -> f64 {
     let candidates = Contender::candidates(name, simulation).unwrap();
     candidates.iter().map(|contender| regret(simulation, contender, seeds.clone())).fold(f64::INFINITY, f64::min)

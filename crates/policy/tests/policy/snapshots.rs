@@ -23,7 +23,6 @@ fn policies() -> Vec<AnyPolicy> {
     ]
 }
 
-/// Returns a guard with learned state.
 fn learned(policy: AnyPolicy) -> Guard {
     let mut guard = Guard::new(arms(), policy, Objective::default(), Default::default());
     let mut luck = Luck::new(1);

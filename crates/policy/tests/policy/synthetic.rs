@@ -24,7 +24,7 @@ pub fn at(seconds: u64) -> Time {
     Time(seconds * 1_000_000_000)
 }
 
-/// Returns the outcome of a transfer of 300 kB that took `ms`, with a minimum RTT of 20 ms.
+/// Returns the outcome of a transfer that took `ms`.
 pub fn outcome(prefix: Prefix, arm: ArmId, ms: f64) -> Outcome {
     let span = Span((ms * 1e6) as u64);
     Outcome {
@@ -65,8 +65,7 @@ impl Luck {
     }
 }
 
-/// Draws arms from a policy for `n` connections to a path with these median completion times of CUBIC and BBR. Returns
-/// BBR's share.
+/// Simulates `n` connections to a path with these median completion times of CUBIC and BBR. Returns BBR's share.
 pub fn run(policy: &mut dyn Policy, prefix: Prefix, medians_ms: [f64; 2], n: u64, luck: &mut Luck) -> f64 {
     let mut chosen = 0;
     for number in 0..n {

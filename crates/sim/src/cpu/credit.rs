@@ -8,20 +8,17 @@
 //! ```
 //!
 //! The host's other load uses the share `load` of the time on CPU. Of the time for packets, the share `load` displaces
-//! the load; only the rest costs credit. When the balance is used up, the host is on CPU only in slices. At the end of
-//! each period the balance changes by the earnings of the baseline less the used time. Once it covers a slice, or has
-//! reached a maximum below that, the host is again on CPU whenever it needs to be. Slices cause no debt.
+//! the load; only the rest costs credit. When the balance is used up, the host is on CPU only in slices. Once the
+//! balance covers a slice, or has reached a maximum below that, the host is again on CPU whenever it needs to be.
+//! Slices cause no debt.
 //!
 //! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their
-//! parameters.
-//!
-//! Not modelled: EC2 lowers the share gradually over minutes when the balance is nearly used up.
+//! parameters. Not modelled: EC2 lowers the share gradually when the balance is nearly used up.
 
 use super::slices::{MILLION, Slices};
 use thalweg_plan::plan;
 use thalweg_units::{Span, Time};
 
-/// The CPU credit of a host.
 #[derive(Debug)]
 pub(crate) struct Credit {
     /// The balance in millionths of a nanosecond, so that shares in millionths are exact.
@@ -29,7 +26,7 @@ pub(crate) struct Credit {
     max: i128,
     baseline_ppm: i128,
     load_ppm: i128,
-    /// Whether the balance is used up, so that the host runs only in slices.
+    /// Whether the host runs only in slices.
     is_used_up: bool,
     /// Time up to which the balance is computed. If the balance is used up: start of the current period, or of the
     /// experiment.
@@ -52,12 +49,11 @@ impl Credit {
         }
     }
 
-    /// Whether credit is left, so that the host is on CPU whenever it needs to be.
+    /// Whether the host is on CPU whenever it needs to be.
     pub(super) fn is_left(&self) -> bool {
         !self.is_used_up
     }
 
-    /// Updates the balance to `now`.
     pub(super) fn advance(&mut self, now: Time, slices: &mut Slices) {
         while self.at < now {
             if self.is_used_up {
@@ -72,7 +68,6 @@ impl Credit {
         }
     }
 
-    /// Charges `cost` of CPU time for packets.
     pub(super) fn spend(&mut self, cost: Span) {
         if self.is_used_up {
             self.spent += cost;

@@ -72,12 +72,10 @@ impl Slices {
         }
     }
 
-    /// Returns the start of the period after that of `at`.
     pub(super) fn next_period(&self, at: Time) -> Time {
         at + self.period.saturating_sub(self.elapsed(at))
     }
 
-    /// Restarts the periods at `at`.
     pub(super) fn begin_at(&mut self, at: Time) {
         self.phase = Span((self.period.0 - at.0 % self.period.0) % self.period.0);
     }

@@ -7,7 +7,6 @@ use thalweg_units::{Bytes, Rate, Span, Time};
 
 const RTT: Span = Span::from_millis(40);
 
-/// Returns an application alone on a path of 40 ms, for 30 s.
 fn alone(app: App, rate: Rate) -> Experiment {
     let mut experiment = support::experiment();
     support::set_path(&mut experiment, rate, RTT, 1.0);
@@ -98,7 +97,6 @@ fn rpcs_issued_during_a_path_outage_are_measured_from_their_arrival() {
     assert_eq!(connections, Some(1));
 }
 
-/// Adds an outage from 10 s to 12 s.
 fn add_outage(experiment: &mut Experiment) {
     let step = |at: u64, rate_bps| Step { at_ns: Time(at * 1_000_000_000), rate_bps };
     let rate = Rate::from_mbps(10);

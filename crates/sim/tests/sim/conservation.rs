@@ -1,5 +1,4 @@
-//! Tests invariants of random experiments: packets are accounted for at every step, completed transfers have delivered
-//! their size, and the same experiment produces the same rows.
+//! Tests invariants of random experiments.
 
 use crate::support;
 use proptest::prelude::*;
@@ -60,7 +59,6 @@ fn load() -> impl Strategy<Value = Load> {
     ]
 }
 
-/// Generates applications whose messages overlap, or which use several connections.
 fn app() -> impl Strategy<Value = App> {
     let sizes = || prop::collection::vec(1u64..50_000, 1..3).prop_map(|sizes| sizes.into_iter().map(Bytes).collect());
     prop_oneof![
@@ -85,7 +83,6 @@ fn app() -> impl Strategy<Value = App> {
     ]
 }
 
-/// Generates CoDel, which marks packets of ECN flows, or a FIFO.
 fn queue() -> impl Strategy<Value = Queue> {
     let codel = Queue::Codel {
         target_ns: Span::from_millis(5),

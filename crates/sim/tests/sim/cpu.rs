@@ -1,4 +1,4 @@
-//! Tests of hosts that share a CPU: published results for BBR and CUBIC, and reproducibility.
+//! Tests of hosts that share a CPU.
 //!
 //! Elmenhorst and Aschenbruck, "2BRobust" (2026): on 100 Mbit/s with 10 ms, a BBR sender that is on CPU for 10 ms out
 //! of 20 ms falls towards 10 Mbit/s. CUBIC, which sends a complete window when it is on CPU, does not. CUBIC with `fq`,
@@ -155,7 +155,6 @@ fn invalid_cpu_settings_are_rejected_with_the_key_path() {
     assert_eq!(refused(&|_, cpu| cpu.credit = Some(loaded)), "hosts.sender.cpu.credit.load_ppm");
 }
 
-/// Returns the payload rate in Mbit/s that was acknowledged from `from_s` to `to_s` seconds.
 fn mbps_between(rows: &thalweg_trace::Memory, from_s: u64, to_s: u64) -> f64 {
     let acked =
         |at_s: u64| rows.samples.iter().rev().find(|row| row.t_us <= at_s * 1_000_000).map_or(0, |row| row.acked_bytes);

@@ -33,7 +33,6 @@ fn queues() -> [Queue; 3] {
     ]
 }
 
-/// Returns an experiment of 20 s with one flow over `queue`.
 fn path(cc: &str, queue: &Queue, ecn: bool) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 1.0, &[cc], 20);
     experiment.forward.queue = queue.clone();

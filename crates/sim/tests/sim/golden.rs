@@ -1,9 +1,9 @@
 //! Compares the results of a set of small experiments with a table in git. A diff of the table shows the effect of a
 //! change.
 //!
-//! Each experiment has a control, the same one without the tested feature, and the two must differ. To accept new
-//! numbers: `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and state the reason in the
-//! commit. Increment `RESULT_VERSION` too.
+//! The control of an experiment is the same one without the tested feature; the two must differ. To accept new numbers:
+//! `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and state the reason in the commit.
+//! Increment `RESULT_VERSION` too.
 
 use crate::support::{self, bulk, loss, run};
 use std::fmt::Write;
@@ -14,7 +14,6 @@ use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(30);
 
-/// An experiment, its subject, and the change that removes the subject.
 struct Case {
     about: &'static str,
     experiment: Experiment,
@@ -121,7 +120,6 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Returns a download and an upload over an access line whose upstream is 13 times slower.
 fn two_way() -> Experiment {
     let mut experiment = plain(&["cubic", "cubic"]);
     experiment.duration_ns = Some(Span::from_secs(30));

@@ -8,14 +8,12 @@ use thalweg_units::{Bytes, Rate, Span};
 const RATE: Rate = Rate::from_mbps(500);
 const RTT: Span = Span::from_millis(10);
 
-/// Returns 20 s of CUBIC through a buffer of 100 KiB, a sixth of the BDP.
 fn shallow() -> Experiment {
     let mut experiment = bulk(RATE, RTT, 1.0, &["cubic"], 20);
     experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(102_400) };
     experiment
 }
 
-/// Returns the experiment with hosts that merge packets arriving within `coalescing`.
 fn with_cards(mut experiment: Experiment, coalescing: Span) -> Experiment {
     for host in experiment.hosts.values_mut() {
         host.offloads = true;
@@ -28,7 +26,6 @@ fn last<'a>(rows: &'a Memory, link: &str) -> &'a QueueRow {
     rows.queue.iter().rfind(|row| row.link == link).expect("there are samples of it")
 }
 
-/// Returns the number of data segments per acknowledgement.
 fn segments_per_ack(rows: &Memory) -> f64 {
     rows.flows[0].segments as f64 / last(rows, "reverse").sent_packets as f64
 }

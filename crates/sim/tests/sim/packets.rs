@@ -8,7 +8,6 @@ use thalweg_units::{Bytes, Packets, Rate, Span};
 const RATE: Rate = Rate::from_mbps(20);
 const RTT: Span = Span::from_millis(20);
 
-/// Returns 3 s of CUBIC whose packets are recorded.
 fn recorded(queue: Queue) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 0.5, &["cubic"], 3);
     experiment.engine.record = true;
@@ -29,7 +28,6 @@ fn forward(rows: &Memory) -> (Vec<&PacketRow>, &QueueRow) {
     (packets, rows.queue.iter().rfind(|row| row.link == "forward").expect("there are samples of it"))
 }
 
-/// Counts the packets with an outcome and a cause.
 fn count(packets: &[&PacketRow], fate: &str, cause: Option<&str>) -> u64 {
     packets.iter().filter(|row| row.fate == fate && row.cause == cause).count() as u64
 }

@@ -10,7 +10,6 @@ use thalweg_units::{Bytes, Rate, Span, Time};
 const MBPS_20: Rate = Rate::from_mbps(20);
 const MS_40: Span = Span::from_millis(40);
 
-/// Returns a long flow, and a series of short ones that compete with it.
 fn with_series(repeat: Repeat) -> Experiment {
     let mut experiment = support::experiment();
     let long = experiment.flows[0].clone();

@@ -14,7 +14,6 @@ const SIZE_DEFAULT: u32 = 536;
 /// A segment shorter than this is not full-sized: TCP_MSS_DEFAULT less 12 bytes of options.
 const SHORT_SIZE_MIN: u32 = SIZE_DEFAULT - 12;
 
-/// The state that decides when an ACK is sent.
 #[derive(Debug)]
 pub(super) struct AckPolicy {
     /// Number of ACKs left in quick mode.
@@ -23,22 +22,19 @@ pub(super) struct AckPolicy {
     pub(super) delay: Option<Span>,
     /// Arrival time of the latest in-order segment.
     pub(super) last_at: Time,
-    /// Payload of a full segment.
     pub(super) full_size: u32,
     /// Payload of the latest segment, if it was short but might be the sender's full size.
     pub(super) last_short_size: u32,
     /// Whether there is anything to acknowledge.
     pub(super) is_scheduled: bool,
-    /// Whether an immediate ACK is required.
     pub(super) is_forced: bool,
-    /// Whether a short segment, or one that carries the PSH flag, has arrived since the last ACK.
+    /// Whether a segment since the last ACK indicated the end of a write.
     pub(super) is_pushed: bool,
     /// Whether more segments of the same merged packet follow.
     pub(super) is_merged: bool,
     /// Time at which a delayed ACK is due.
     pub(super) due: Option<Time>,
-    /// Expiry of the delayed-ACK timer as last set. Sending an ACK does not stop the timer, and a compressed ACK is
-    /// never sent later than it expires.
+    /// Expiry of the delayed-ACK timer as last set. Sending an ACK does not stop the timer.
     pub(super) timer: Option<Time>,
     /// Number of immediate ACKs sent for segments beyond the current gap.
     pub(super) duplicates: u32,
@@ -46,7 +42,6 @@ pub(super) struct AckPolicy {
     pub(super) duplicates_at: u64,
     /// Number of ACKs not sent, which the compressed ACK will replace.
     pub(super) compressed: u32,
-    /// Time at which the compressed ACK is due.
     pub(super) compressed_due: Option<Time>,
 }
 
@@ -101,13 +96,12 @@ impl AckPolicy {
         self.quick |= 1;
     }
 
-    /// Ends quick mode: the window is short, so immediate ACKs do not help the sender.
+    /// Ends quick mode.
     pub fn stop_quick(&mut self) {
         self.quick = 0;
     }
 
-    /// Enters quick mode for one ACK per two full segments of `window`, in bytes (two ACKs if that is less than one),
-    /// but at most `max`, or for the ACKs that are left in quick mode if those are more. Resets the delay.
+    /// Enters quick mode for one ACK per two full segments of `window`, in bytes, but at most `max`. Resets the delay.
     pub fn enter_quick(&mut self, window: u64, max: u64) {
         self.add_quick(window, max);
         self.delay = Some(DELAY_MIN);
@@ -148,7 +142,6 @@ impl AckPolicy {
         self.last_at = now;
     }
 
-    /// Updates the estimate of the size of a full segment.
     fn measure_size(&mut self, len: u32, is_push: bool) {
         let last_short = std::mem::take(&mut self.last_short_size);
         if len >= self.full_size {

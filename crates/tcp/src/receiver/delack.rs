@@ -1,18 +1,16 @@
 //! The time at which an ACK is sent.
 //!
-//! An ACK is sent immediately when more than one full segment is unacknowledged; in quick mode (up to 16 ACKs at the
-//! beginning, after a pause and after a duplicate; also while the window grows); when the last gap is filled; for a
-//! duplicate; for marks (`marks`); and after a short segment or one with the PSH flag, which indicate the end of a
-//! write. Otherwise, without a gap, it is sent after an adaptive delay, 40 ms at first.
+//! An ACK is sent immediately when more than one full segment is unacknowledged, in quick mode, when something requires
+//! it, and after a segment that indicates the end of a write: a short one, or one with the PSH flag. Otherwise, without
+//! a gap, it is sent after an adaptive delay.
 //!
 //! Senders set PSH on the last segment of a burst of several (Linux does so to help receive offload), so only the ACKs
-//! of single segments are delayed. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH.
+//! of single segments are delayed. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH on full
+//! segments.
 //!
-//! Beyond a gap the first segments are acknowledged immediately; from the fourth on one ACK covers up to 45 segments or
-//! 5 % of the round-trip time, at most 1 ms (SACK compression).
+//! Beyond a gap, the first segments are acknowledged immediately, and later ones by compressed ACKs (SACK compression).
 //!
-//! Not modelled: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs sent only because the
-//! application has read and the window has opened (the application reads immediately, and the window never closes).
+//! Not modelled: ACKs sent only because the application has read and the window has opened.
 
 use super::Receiver;
 use super::ack_policy::DELAY_MIN;
@@ -21,8 +19,7 @@ use thalweg_units::{Span, Time};
 
 /// Maximum delay of an ACK: TCP_DELACK_MAX.
 const DELAY_MAX: Span = Span::from_millis(200);
-/// Maximum delay if the latest segment did not indicate the end of a write: half a second, before the limit above is
-/// applied.
+/// Maximum delay if no segment since the last ACK indicated the end of a write, before [`DELAY_MAX`] is applied.
 const SLOW_DELAY_MAX: Span = Span::from_millis(500);
 /// Number of immediate ACKs beyond a gap: the number that triggers a fast retransmission.
 const DUPLICATES_AT_ONCE: u32 = 3;
@@ -32,7 +29,6 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_DELAY_MAX: Span = Span::from_millis(1);
 
 impl Receiver {
-    /// Decides whether to send an ACK after a segment has arrived.
     pub(super) fn decide_ack(&mut self, now: Time) {
         if !self.acks.is_scheduled || self.acks.is_merged {
             return;
@@ -46,7 +42,6 @@ impl Receiver {
         }
     }
 
-    /// Decides whether to send an ACK after the application has read.
     pub(super) fn decide_ack_after_read(&mut self, now: Time) {
         if !self.acks.is_scheduled || self.acks.is_merged {
             return;
@@ -108,15 +103,12 @@ impl Receiver {
         }
     }
 
-    /// Sends the pending compressed ACK, if there is one. Called before a segment adds a third SACK block, or changes one
-    /// after the first two.
     pub(super) fn flush_compressed(&mut self, now: Time) {
         if self.acks.compressed > 0 {
             self.send_ack(now);
         }
     }
 
-    /// Sends the delayed and compressed ACKs that are due.
     pub(super) fn on_ack_timer(&mut self, now: Time) {
         if self.acks.compressed_due.is_some_and(|due| due <= now) {
             self.acks.compressed_due = None;

@@ -2,7 +2,6 @@
 
 use thalweg_cc::EcnFeedback;
 
-/// ECN state of the receiver.
 #[derive(Debug, Default)]
 pub(super) struct EcnEcho {
     /// The feedback that both ends have negotiated; `None` if the connection is not ECN-capable.

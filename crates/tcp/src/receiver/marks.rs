@@ -16,7 +16,7 @@ use thalweg_cc::EcnFeedback;
 use thalweg_units::{Bytes, Ecn, Time};
 
 impl Receiver {
-    /// Handles the CWR flag of a segment. The ACK is immediate, since the sender's window may be small.
+    /// The ACK of a CWR segment is immediate, since the sender's window may be small.
     pub(super) fn on_cwr(&mut self) {
         if self.ecn.feedback.is_some() {
             self.ecn.is_ece = false;

@@ -31,7 +31,6 @@ const PAWS_WINDOW: u32 = 1;
 const RTO_INITIAL: Span = Span::from_secs(1);
 /// Lower bound of the timeout's variation term.
 const RTO_MIN: Span = Span::from_millis(200);
-/// Upper bound of the timeout.
 const RTO_MAX: Span = Span::from_secs(120);
 
 /// Settings of a receiving host.
@@ -66,7 +65,6 @@ pub struct Receiver {
     /// The same left edge, in bytes.
     acked_bytes: u64,
     acks: AckPolicy,
-    /// Configured feedback.
     ecn_config: Option<EcnFeedback>,
     ecn: EcnEcho,
     window: ReceiveWindow,
@@ -76,7 +74,6 @@ pub struct Receiver {
     outbox: VecDeque<ToSender>,
 }
 
-/// State of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listening,
@@ -143,7 +140,7 @@ impl Receiver {
         self.outbox.pop_front()
     }
 
-    /// Returns the time at which the endpoint needs to be woken: for a delayed ACK, or for the SYN-ACK.
+    /// Returns the time at which the endpoint needs to be woken.
     pub fn next_wake(&self) -> Option<Time> {
         match self.state {
             State::Listening => None,
@@ -180,7 +177,6 @@ impl Receiver {
         }
     }
 
-    /// Sends the SYN-ACK, which is repeated after 1 s, 2 s, 4 s ...
     fn send_syn_ack(&mut self, now: Time, attempt: u32) {
         let wait = Span(RTO_INITIAL.0 << (attempt - 1).min(7)).min(RTO_MAX);
         self.state = State::SynReceived { sent_at: now, due: expiry(now, wait), attempt };
@@ -193,7 +189,6 @@ impl Receiver {
         }));
     }
 
-    /// Completes the handshake when the sender has answered the SYN-ACK.
     fn establish(&mut self, now: Time) {
         let State::SynReceived { sent_at, attempt, .. } = self.state else {
             return;
@@ -232,7 +227,7 @@ impl Receiver {
             self.on_ecn_field(now, data);
             self.acks.schedule();
             if self.stream.would_open_block(data.seq) {
-                // In Linux this ACK also counts as the answer to the segment that triggered it.
+                // As in Linux, this ACK also counts as the answer to the arriving segment.
                 self.flush_compressed(now);
             }
         }
@@ -275,7 +270,6 @@ impl Receiver {
         }
     }
 
-    /// Sends an ACK of all data received.
     fn send_ack(&mut self, now: Time) {
         let window = self.window.select(self.stream.next_bytes(), self.stream.held());
         if window.is_short {

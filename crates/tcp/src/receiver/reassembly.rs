@@ -1,8 +1,8 @@
 //! The received ranges, and the SACK blocks that report them.
 //!
 //! The blocks are those that changed last, the latest first (RFC 2018, section 4): Linux stores four and drops older
-//! ones, so a segment next to a dropped block is reported alone. An ACK holds three. A duplicate is reported once,
-//! before them (RFC 2883), and not at all if its ACK was delayed and another segment arrived in the meantime.
+//! ones, so a segment next to a dropped block is reported alone. A duplicate is reported once, before them (RFC 2883),
+//! and not at all if its ACK was delayed and another segment arrived in the meantime.
 
 use crate::kernel::Held;
 use crate::packet::{Data, SackBlock, SackList, Seq};
@@ -13,19 +13,14 @@ const BLOCKS: usize = 4;
 /// Number of blocks above which a new one makes Linux send the compressed ACK: TCP_SACK_BLOCKS_EXPECTED.
 const EXPECTED_BLOCKS: usize = 2;
 
-/// Classification of an arriving segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// The segment is the next one in order.
     InOrder {
         /// Whether the segment has filled the last gap.
         is_gap_filled: bool,
     },
     /// The segment is beyond a gap.
-    OutOfOrder {
-        /// Whether the segment is new.
-        is_new: bool,
-    },
+    OutOfOrder { is_new: bool },
     /// The segment had been delivered before.
     Duplicate,
 }
@@ -39,7 +34,6 @@ struct Island {
     bytes: u64,
 }
 
-/// The received stream.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     next: u64,
@@ -206,7 +200,6 @@ impl Reassembly {
         }
     }
 
-    /// Removes blocks that the left edge has passed.
     fn drop_passed_blocks(&mut self) {
         let mut kept = 0;
         for at in 0..self.block_count {

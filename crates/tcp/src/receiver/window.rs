@@ -1,10 +1,9 @@
 //! The receive window and its buffer.
 //!
-//! The buffer starts at 128 KiB and grows to `rcvbuf_max` with the amount that the application reads per round trip
-//! (dynamic right-sizing). A part of it is usable as window; the rest is for bookkeeping. That part is half
-//! (`tcp_adv_win_scale` = 1) on Linux 6.1; from 6.6 on the ratio of payload to memory of the largest segment that has
-//! arrived (`scaling_ratio`, in 256ths). A full segment that arrives opens the window by two segments, up to the limit
-//! set by the buffer. The right edge of the window never moves back.
+//! The buffer grows to `rcvbuf_max` with the amount that the application reads per round trip (dynamic right-sizing). A
+//! part of it is usable as window; the rest is for bookkeeping. That part is half (`tcp_adv_win_scale` = 1) on Linux
+//! 6.1; from 6.6 on the ratio of payload to memory of the largest segment that has arrived (`scaling_ratio`, in
+//! 256ths). The right edge of the window never moves back.
 //!
 //! Approximations: segments beyond a gap take the memory of [`KernelGeneration::held_memory`]. In-order data takes
 //! memory only while it is handled, since the application reads immediately; hence the window never closes. Segments
@@ -27,7 +26,6 @@ const INITIAL_SEGMENTS: u64 = 10;
 /// Bytes of headers and bookkeeping of a segment: 320 for headers, 256 and 320 for descriptors.
 const SEGMENT_OVERHEAD: u64 = 320 + 256 + 320;
 
-/// The receive window for an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selected {
     /// Size in bytes from the left edge.
@@ -49,9 +47,7 @@ pub(super) struct ReceiveWindow {
     scale: u32,
     /// Maximum window that the buffer allows.
     clamp: u64,
-    /// Size to which the window has opened.
     opened: u64,
-    /// Right edge of the window in the stream.
     right_edge: u64,
     /// The window in the last ACK.
     advertised: u64,
@@ -180,8 +176,7 @@ impl ReceiveWindow {
         self.window_round_at = Some(now);
     }
 
-    /// Measures the part of the buffer that is usable as window, when a segment with more payload than the previous
-    /// full size has arrived.
+    /// Measures the part of the buffer that is usable as window, from a segment of `len` payload bytes.
     pub fn measure_ratio(&mut self, len: u32) {
         if !self.kernel.measures_window() {
             return;
@@ -199,8 +194,7 @@ impl ReceiveWindow {
     }
 
     /// Handles a read of the application up to `next_bytes`: the segment that ends at `arrived`, and the data beyond
-    /// the gap that it has filled. The last segment beyond a gap ends `span` bytes after `next_bytes`. Once per round
-    /// trip, makes the buffer large enough for a sender that doubles its rate.
+    /// the gap that it has filled. The last segment beyond a gap ends `span` bytes after `next_bytes`.
     pub fn on_read(&mut self, now: Time, arrived: u64, next_bytes: u64, span: u64) {
         if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
             return;
@@ -216,9 +210,9 @@ impl ReceiveWindow {
         self.read_at = now;
     }
 
-    /// Returns the bytes still in the receive queue when the application has copied the first socket buffer. The
-    /// arrived segment is that first buffer, unless all data that follows it fits into the same buffer. Returns 0 for
-    /// kernels that do not subtract them.
+    /// Returns the bytes still in the receive queue when the application has copied the first socket buffer: the
+    /// arrived segment, unless all data that follows it fits into the same buffer. Returns 0 for kernels that do not
+    /// subtract them.
     fn waiting(&self, arrived: u64, next_bytes: u64) -> u64 {
         let joined = next_bytes - arrived;
         if self.kernel.subtracts_queue() && joined >= MAX_FRAGMENTS * self.mss { joined } else { 0 }
@@ -235,7 +229,7 @@ impl ReceiveWindow {
     fn expand(&mut self, read: u64, before: u64, span: u64) {
         let reserve = if self.kernel.grows_for_gaps() { 0 } else { 16 * self.mss };
         let needed = u128::from(2 * read + reserve);
-        // 128-bit divisions are slow, and beyond a gap this runs for every segment.
+        // 128-bit divisions are slow.
         let growth = if read == before { 0 } else { needed * u128::from(read - before) / u128::from(before) };
         let span = if self.kernel.grows_for_gaps() { span } else { 0 };
         let window = needed + 2 * growth + u128::from(span);

@@ -5,8 +5,7 @@
 //! 2. SACK blocks (`sack`), marks (`marks`)
 //! 3. removal of acknowledged segments from the scoreboard; round-trip times; the receiver's window (in Linux: step 1)
 //! 4. RACK's window; an answer to a loss probe
-//! 5. the state of recovery: losses, undo (`recovery`), if the ACK is a duplicate, reports SACKs, D-SACKs or marks, or
-//!    the state is not Open
+//! 5. the state of recovery: losses, undo (`recovery`)
 //! 6. the timer
 //! 7. the rate sample
 //! 8. cwnd: by proportional rate reduction or by the controller
@@ -42,12 +41,10 @@ struct Acked {
     reordered_from: u64,
 }
 
-/// Round-trip time samples of an ACK.
 struct Rtts {
     /// RTT of the newest newly acknowledged segment, or from the timestamp, for the controller.
     newest: Option<Span>,
-    /// RTT of the oldest newly acknowledged segment, measured from its send time; of the oldest one in the SACK blocks
-    /// if the cumulative acknowledgement covers retransmitted segments.
+    /// RTT of the oldest newly acknowledged segment, measured from its send time rather than from a timestamp.
     exact: Option<Span>,
     /// RTT of the oldest newly selectively acknowledged segment.
     sacked: Option<Span>,
@@ -118,8 +115,7 @@ impl Sender {
         }
     }
 
-    /// Handles an ACK below the left edge. Its blocks may still be new. As in Linux, segments that they report do not
-    /// count as delivered.
+    /// Handles an ACK below the left edge. As in Linux, segments that its blocks report do not count as delivered.
     fn on_overtaken_ack(
         &mut self,
         now: Time,
@@ -171,7 +167,6 @@ impl Sender {
         }
     }
 
-    /// Removes the segments below `next` from the scoreboard, and passes their round-trip times to the estimators.
     fn remove_acked(&mut self, now: Time, next: u64, prior: &Prior, facts: &mut AckFacts) -> Rtts {
         let prior_sacked = self.board.sacked_out();
         let acked = self.pop_acked(now, next, facts);
@@ -198,8 +193,6 @@ impl Sender {
         rtts
     }
 
-    /// Removes the segments below `next` from the scoreboard. Those not reported by a SACK block before count as
-    /// delivered now.
     #[inline]
     fn pop_acked(&mut self, now: Time, next: u64, facts: &mut AckFacts) -> Acked {
         let mut last_flags = Flags::default();
@@ -275,7 +268,6 @@ impl Sender {
         Rtts { newest, exact, sacked }
     }
 
-    /// Applies the ACK to cwnd.
     fn control_cwnd(&mut self, now: Time, ack: &Ack, facts: &AckFacts, rng: &mut dyn Rng) {
         if self.is_governed {
             self.lend_to_controller(now, ack, rng);
@@ -311,7 +303,6 @@ impl Sender {
         }
     }
 
-    /// Requests that lost segments be retransmitted as soon as cwnd allows.
     pub(super) fn request_retransmission(&mut self) {
         self.work.rexmit = Rexmit::Lost;
     }

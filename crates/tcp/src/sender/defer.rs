@@ -14,10 +14,8 @@ const WINDOW_DIVISOR: u64 = 3;
 /// time.
 const RECENT: Span = Span::from_millis(1);
 
-/// Whether and why to defer a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
-    /// Send now.
     Now,
     /// Wait: cwnd allows only a short burst.
     ForCwnd,

@@ -6,13 +6,10 @@ use thalweg_units::Ecn;
 /// Cause of a reduction of cwnd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Congestion {
-    /// A segment was lost.
     Loss,
-    /// A segment was marked.
     Mark,
 }
 
-/// ECN state of the sender.
 #[derive(Debug, Default)]
 pub(super) struct EcnState {
     /// The feedback that both ends have negotiated; `None` if the connection is not ECN-capable.
@@ -41,7 +38,7 @@ impl EcnState {
         self.is_cwr_due = matches!(self.feedback, Some(EcnFeedback::Classic | EcnFeedback::Dctcp));
     }
 
-    /// Cancels a pending CWR, because the reduction was spurious.
+    /// Cancels a pending CWR.
     pub fn withdraw_cwr(&mut self) {
         self.is_cwr_due = false;
     }

@@ -4,7 +4,6 @@ use crate::packet::Timestamp;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
-/// State of the current or most recent recovery.
 #[derive(Debug, Default)]
 pub(super) struct Episode {
     /// Recovery or Loss ends when all data below this segment is acknowledged (Linux: `tp->high_seq`).

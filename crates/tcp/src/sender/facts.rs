@@ -1,10 +1,9 @@
-//! The properties of an ACK.
+//! The properties of an ACK, collected step by step.
 
 use super::rate::Delivery;
 use crate::packet::Timestamp;
 use thalweg_units::{Span, Time};
 
-/// The properties of an ACK, collected step by step.
 #[derive(Debug)]
 pub(super) struct AckFacts {
     /// Whether a later ACK arrived before this one: it is below the left edge.

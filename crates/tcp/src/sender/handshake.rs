@@ -1,11 +1,8 @@
 //! The three-way handshake, on the side that opens the connection and sends the data.
 //!
-//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If it was repeated more than once and the first
-//! SYN was lost, the initial window is one segment. If the answer echoes the timestamp of the first SYN, the timeouts
-//! were spurious and the initial window stays unchanged.
+//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1).
 //!
-//! Not modelled: Linux gives up after six repetitions; here the connection retries forever. Since 6.5, the first five
-//! repetitions of Linux are a second apart, and only later intervals double.
+//! Not modelled: since 6.5, the first five repetitions of Linux are a second apart, and only later intervals double.
 
 use super::facts::timestamp_rtt;
 use super::transmit::Departure;
@@ -27,7 +24,6 @@ impl Sender {
         self.set_timer(now, Timer::Retransmission, self.rtt.rto());
     }
 
-    /// Repeats the SYN, because it was not answered in time.
     pub(super) fn on_syn_timeout(&mut self, now: Time) {
         self.counters.syn_retransmits += 1;
         self.work.syn = true;
@@ -52,8 +48,7 @@ impl Sender {
         };
         self.rtt.sample_min(now, rtt, false);
         self.rtt.sample(rtt, 0, 0);
-        // The SYN counts as a delivered segment, as in Linux; controllers only compare counts of deliveries with each
-        // other.
+        // The SYN counts as a delivered segment, as in Linux.
         self.rate.delivered = 1;
         self.rate.delivered_at = now;
         self.ecn.feedback = self.config.ecn.filter(|_| packet.is_ecn);
@@ -82,7 +77,6 @@ impl Sender {
         self.config.ecn.is_some() && self.counters.syn_retransmits == 0
     }
 
-    /// Returns the next packet of the handshake, if one is due.
     pub(super) fn poll_handshake(&mut self) -> Option<Departure> {
         if std::mem::take(&mut self.work.syn) && self.handshake == Handshake::SynSent {
             return Some(Departure::Syn);

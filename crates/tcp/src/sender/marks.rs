@@ -5,10 +5,9 @@
 //! are not ECN-capable with classic feedback (section 6.1.5); they are with DCTCP's, as in Linux, and with accurate
 //! feedback.
 //!
-//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until the data sent so far is
-//! acknowledged, the controller sets ssthresh, cwnd falls to ssthresh by proportional rate reduction, and the next new
-//! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks cause no further
-//! reduction.
+//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr, the controller sets ssthresh, and
+//! cwnd falls to ssthresh by proportional rate reduction. A reduction in which marks were reported is never undone. In
+//! recovery, marks cause no further reduction.
 //!
 //! With [`EcnFeedback::Accurate`] ACKs carry the number of marked segments, and neither ECE nor CWR is used.
 //!

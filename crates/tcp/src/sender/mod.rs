@@ -128,7 +128,6 @@ pub struct Sender {
     cc: Box<dyn Controller>,
     /// Whether the controller sets cwnd in every state of recovery.
     is_governed: bool,
-    /// Whether segments leave at the pacing rate.
     is_paced: bool,
     window: Window,
     handshake: Handshake,
@@ -162,14 +161,10 @@ pub struct Sender {
     bytes_sent: u64,
 }
 
-/// State of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handshake {
-    /// Not begun.
     Closed,
-    /// The SYN was sent.
     SynSent,
-    /// Done.
     Established,
 }
 
@@ -193,7 +188,6 @@ struct Probe {
     is_copy: bool,
 }
 
-/// Use of cwnd.
 #[derive(Debug, Default)]
 struct Usage {
     /// Whether cwnd limited the sender in the current window.
@@ -259,7 +253,7 @@ impl Sender {
     pub fn write(&mut self, _now: Time, size: Bytes) {
         let is_idle = self.sndbuf.queued == self.sndbuf.written;
         self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
-        // Otherwise the application is writing, or waits for an ACK to free buffer space.
+        // Otherwise, once connected, the application is already writing or waits for an ACK to free buffer space.
         if self.handshake == Handshake::Established && is_idle {
             self.sndbuf.begin_writing();
         }
@@ -336,7 +330,6 @@ impl Sender {
         }
     }
 
-    /// Returns the totals of lost and of marked packets.
     fn totals(&self) -> Totals {
         Totals { lost: self.board.lost_total(), marked: self.counters.marked }
     }
@@ -350,7 +343,6 @@ impl Sender {
         SendCounts { inflight, lost: self.board.lost_total() as u32, delivered_ce: self.counters.marked as u32 }
     }
 
-    /// Reports the segments just declared lost to the controller, if it observes them.
     fn report_losses(&mut self, now: Time, rng: &mut dyn Rng) {
         if self.board.newly_lost.is_empty() {
             return;

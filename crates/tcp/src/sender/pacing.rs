@@ -1,11 +1,9 @@
 //! Departure and length of the next burst.
 //!
 //! Linux hands segments to the network in bursts (TSO packets). A burst lasts about a millisecond at the pacing rate,
-//! so a slow connection sends few segments at a time and a fast one has a low cost per segment. Bursts are longer on
-//! short paths, where their queue drains within a round trip. A paced connection sends the next burst when the previous
-//! one would have drained at the pacing rate. If a burst left late, the wait after it is shorter by that delay, but by
-//! at most half of the burst's length. The first ten segments are not paced. Departures have nanosecond resolution, and
-//! their timer has no slack.
+//! and longer on short paths, where its queue drains within a round trip. A paced connection sends the next burst when
+//! the previous one would have drained at the pacing rate. If a burst left late, the wait after it is shorter by that
+//! delay, but by at most half of the burst's length.
 
 use super::Sender;
 use super::pacer::BURST_MAX;
@@ -22,7 +20,6 @@ const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 
 impl Sender {
-    /// Returns the pacing rate, if the connection is paced.
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
         self.is_paced.then_some(self.window.pacing_rate)
     }
@@ -48,8 +45,7 @@ impl Sender {
         (bytes.min(BURST_MAX) / self.config.mss.0).max(least).min(most)
     }
 
-    /// Sets the pacing rate of a connection whose controller does not set it. The rate sizes the bursts and, if the
-    /// host paces, schedules their departures.
+    /// Sets the pacing rate of a connection whose controller does not set it.
     pub(super) fn update_pacing_rate(&mut self) {
         if self.cc.paces() {
             return;
@@ -57,7 +53,7 @@ impl Sender {
         let is_early = self.window.cwnd.0 < self.window.ssthresh.0 / 2;
         let percent = if is_early { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let window = self.window.cwnd.0.max(self.board.packets_out());
-        // Bits, times the share, times microseconds per second: below 2^64 for windows of up to 10^12 bytes.
+        // Bits, times the share, times microseconds per second.
         let scaled = window.saturating_mul(self.config.mss.0).saturating_mul(8 * percent * 10_000);
         let srtt_us = self.rtt.srtt().map_or(0, Span::as_micros).max(1);
         self.window.pacing_rate = Rate(scaled / srtt_us);

@@ -1,7 +1,6 @@
-//! The loss probe (TLP, RFC 8985 section 7): two round trips after the last new segment or ACK, a segment is sent that
-//! elicits an ACK: new data if available, otherwise the last segment again.
-//!
-//! A probe of new data is one segment; Linux sends a burst if cwnd allows one.
+//! The loss probe (TLP, RFC 8985 section 7): about two round trips after the last new segment or ACK, a segment is sent
+//! that elicits an ACK: new data if available, otherwise the last segment again. A probe of new data is one segment;
+//! Linux sends a burst if cwnd allows one.
 //!
 //! If the retransmission of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a
 //! duplicate ACK shows that both copies arrived), cwnd is reduced to the controller's ssthresh.

@@ -7,7 +7,6 @@
 
 use thalweg_units::Packets;
 
-/// State of one reduction.
 #[derive(Debug, Default)]
 pub(super) struct Prr {
     /// cwnd before the reduction.

@@ -6,9 +6,8 @@
 //! grows by a quarter for every round trip in which a D-SACK reported a spurious retransmission, up to the smoothed
 //! round-trip time. After 16 recoveries without such a D-SACK it is reset to a quarter.
 //!
-//! Linux iterates over a list of segments in the order of their latest transmission. Here two queues replace the linked
-//! list: segments sent only once are in that order by number, and retransmissions are in a separate queue. Entries
-//! invalidated by an ACK, a SACK or a later retransmission are dropped when they are reached.
+//! In place of Linux's list in the order of the latest transmission, two queues hold the segments sent once, which are
+//! in that order by number, and the retransmissions. Invalid entries are dropped when they are reached.
 
 use super::scoreboard::{Flags, Scoreboard};
 use std::collections::VecDeque;
@@ -22,7 +21,6 @@ const MAX_REORDERING: u64 = 300;
 /// Number of recoveries without a D-SACK after which the window is reset (RFC 8985, section 6.2, step 4).
 const PERSIST_RECOVERIES: u8 = 16;
 
-/// State of the loss detection.
 #[derive(Debug)]
 pub(super) struct Rack {
     /// Send time of the most recently sent segment that has arrived.
@@ -105,7 +103,7 @@ impl Rack {
         self.is_reordering_seen = true;
     }
 
-    /// Lowers the reordering degree after a timeout, because it was overestimated.
+    /// Lowers the reordering degree to [`DUP_THRESHOLD`] after a timeout.
     pub fn reset_reordering_degree(&mut self) {
         self.reordering = self.reordering.min(DUP_THRESHOLD);
     }
@@ -115,7 +113,7 @@ impl Rack {
         self.has_advanced = true;
     }
 
-    /// Restarts detection after all loss marks were cleared: segments that a timeout had marked are examined again.
+    /// Restarts detection after all loss marks were cleared.
     pub fn on_unmarked(&mut self, board: &Scoreboard) {
         self.cursor = board.una();
         let is_resent =
@@ -218,9 +216,8 @@ impl Rack {
             }
             self.cursor += 1;
         }
-        // At least the segment at the cursor is still waiting. The last waiting segment is nearly always the last one
-        // below the edge that has not arrived: losses are detected in the order of sending, so no segment before a lost
-        // one is waiting, unless a timeout was undone.
+        // At least the segment at the cursor is still waiting. The last waiting segment is usually the last one below
+        // the edge that has not arrived, since losses are detected in the order of sending.
         self.edge = self.edge.max(self.cursor);
         while self.edge < board.next() {
             let segment = board.segment(self.edge);

@@ -10,7 +10,6 @@ use super::scoreboard::{Flags, Segment, SendCounts, since};
 use thalweg_cc::RateSample;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// Delivery state of the connection.
 #[derive(Debug, Default)]
 pub(super) struct RateSampler {
     /// Number of delivered segments. The SYN counts, as in Linux, and so do spurious copies (reported by D-SACK).
@@ -74,7 +73,7 @@ impl RateSampler {
         self.app_limited_until.is_some()
     }
 
-    /// Marks the next samples as limited by the application, or by a controller that limits itself.
+    /// Marks the next samples as application-limited.
     pub fn set_app_limited(&mut self, in_flight: Packets) {
         self.app_limited_until = Some((self.delivered + in_flight.0).max(1));
     }

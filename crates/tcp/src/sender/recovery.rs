@@ -12,12 +12,9 @@
 //! A timeout leads from every state to Loss. A mark leads from Open and Disorder to Cwr (`marks`), which ends when data
 //! beyond `high_seq` is acknowledged, and may turn into Recovery.
 //!
-//! Recovery ends when all data below `high_seq` is acknowledged: that sent before its reduction of cwnd. A loss probe
-//! that repaired a loss causes a reduction without retransmissions: Cwr is entered and left on the same ACK. F-RTO (RFC
-//! 5682, the SACK version) checks a timeout outside of recovery, or one that repeats the previous one: after the first
-//! retransmission new segments are sent, and if an original that was declared lost arrives, the timeout was spurious.
-//!
-//! Not modelled: MTU probing, reneging receivers, connections without SACK.
+//! F-RTO (RFC 5682, the SACK version) checks a timeout outside of recovery, or one that repeats the previous one: after
+//! the first retransmission new segments are sent, and if a segment sent only once, before the timeout, arrives, the
+//! timeout was spurious.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;
@@ -70,7 +67,6 @@ impl Sender {
         self.request_retransmission();
     }
 
-    /// Ends Cwr or Recovery if its data is acknowledged.
     fn leave_finished_state(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if self.state == CaState::Open {
             self.episode.first_resent_at = None;
@@ -122,7 +118,6 @@ impl Sender {
         self.report_losses(now, rng);
     }
 
-    /// Returns RACK's current reordering window.
     pub(super) fn reordering_window(&self) -> Span {
         let is_recovering = matches!(self.state, CaState::Recovery | CaState::Loss);
         self.rack.window(self.board.sacked_out(), is_recovering, self.rtt.min_rtt(), self.rtt.srtt())
@@ -247,7 +242,6 @@ impl Sender {
         self.request_retransmission();
     }
 
-    /// Handles the expiry of the retransmission timer.
     pub(super) fn on_retransmission_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
         if self.board.packets_out() == 0 {
             self.timer = None;

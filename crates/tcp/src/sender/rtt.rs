@@ -6,8 +6,6 @@
 //! The smallest round-trip time is a windowed minimum that keeps the best, second best and third best of staggered
 //! parts of the window (Kathleen Nichols' estimator), so that the old minimum expires without a jump to the latest
 //! sample.
-//!
-//! Deviation: Linux counts in microseconds.
 
 use thalweg_units::{Span, Time};
 
@@ -33,7 +31,6 @@ pub(super) struct Rtt {
     variation: i64,
     /// The round trip ends when this segment is acknowledged.
     round_end: u64,
-    /// The timeout, including backoff.
     rto: Span,
     min: WindowedMin,
 }

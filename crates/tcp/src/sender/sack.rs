@@ -52,8 +52,7 @@ impl Sender {
         }
     }
 
-    /// Handles a first block that reports a duplicate. Returns whether it counts as a D-SACK; if not, it is an ordinary
-    /// block.
+    /// Handles a first block that reports a duplicate. Returns whether it counts as a D-SACK.
     fn on_dsack(&mut self, (start, end): (u64, u64), prior_una: u64, facts: &mut AckFacts) -> bool {
         let Some(copies) = end.checked_sub(start).filter(|copies| *copies > 0) else {
             return false;

@@ -6,7 +6,7 @@
 //! `in_flight = packets_out - sacked_out - lost_out + retrans_out` (RFC 6675's pipe, as Linux keeps it).
 //!
 //! Lost segments that wait for their retransmission are in a heap by number; selectively acknowledged segments are in a
-//! set of ranges. So most ACKs access only the segments that they change. Reneging receivers are not modelled.
+//! set of ranges.
 
 use crate::ranges::Ranges;
 use std::cmp::Reverse;
@@ -14,7 +14,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use thalweg_cc::LostSegment;
 use thalweg_units::{Bytes, Packets, Time};
 
-/// State flags of a segment in the scoreboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
@@ -62,7 +61,6 @@ impl Flags {
     }
 }
 
-/// A segment that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     /// Time of its last (re)transmission.
@@ -219,7 +217,7 @@ impl Scoreboard {
         self.segments.push_back(segment);
     }
 
-    /// Removes the first segment, because it was acknowledged.
+    /// Removes the first segment.
     pub fn pop(&mut self) -> Option<(Segment, SendCounts)> {
         let segment = self.segments.pop_front()?;
         let counts = self.counts.pop_front().unwrap_or_default();

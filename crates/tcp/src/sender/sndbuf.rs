@@ -1,9 +1,9 @@
 //! The send buffer, and the application's writes to it.
 //!
 //! The buffer starts with space for [`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor) times ten segments
-//! ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)), 45 to 128 KiB, and grows to the same multiple
-//! of cwnd, up to its limit (`tcp_wmem`). An application that waits for space is woken by an ACK after which a third of
-//! the buffer is free.
+//! ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)), and grows to the same multiple of cwnd, up to
+//! its limit (`tcp_wmem`). An application that waits for space is woken by an ACK after which a third of the buffer is
+//! free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has
 //! offered, whichever is less, in whole segments. A piece and each outstanding burst take memory for their payload and
@@ -21,13 +21,11 @@
 //! ```
 //!
 //! Memory is checked before a piece begins, and not while it is filled. After a burst of a piece was sent, the rest of
-//! the piece is filled again, so one write can queue, and have in flight, much more than the limit: as much as cwnd
-//! allows. Linux behaves in the same way, so a small `sndbuf_max` limits a connection less than its value suggests.
+//! the piece is filled again, so one write can queue, and have in flight, much more than the limit. Linux behaves in
+//! the same way, so a small `sndbuf_max` limits a connection less than its value suggests.
 //!
-//! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines
-//! does. If the buffer has reached `sndbuf_max`, a write takes time for the packets sent during it, except on 6.1.
-//! Whether the application limits the rate is decided at the beginning of every such write; for a controller that
-//! watches losses, also on ACKs and at timers.
+//! The simulated application writes without blocking. If the buffer has reached `sndbuf_max`, a write takes time for
+//! the packets sent during it, except on 6.1.
 //!
 //! Not modelled: Linux merges pieces that were selectively acknowledged, and splits those that are retransmitted in
 //! parts.
@@ -57,7 +55,6 @@ impl Sender {
         self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0.max(SIZE_MIN)));
     }
 
-    /// Returns the memory in use by the buffer, in bytes.
     fn sndbuf_memory(&self) -> u64 {
         let Bytes(una) = self.board.una_bytes();
         self.sndbuf.queued - una
@@ -79,8 +76,7 @@ impl Sender {
         }
     }
 
-    /// Suspends or resumes the application's writes. They are suspended while the CPU that polls the connection is not
-    /// the application's.
+    /// Suspends or resumes the application's writes.
     pub fn hold_application(&mut self, is_held: bool) {
         self.sndbuf.is_held = is_held;
     }
@@ -90,8 +86,7 @@ impl Sender {
         self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
     }
 
-    /// Continues the application's writes until data is to be sent, and returns which. Returns [`Push::Nothing`] if the
-    /// application is held or busy, has nothing more to write, or waits for memory with nothing queued.
+    /// Continues the application's writes until data is to be sent. Returns which data that is.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;
@@ -133,8 +128,7 @@ impl Sender {
         Push::Nothing
     }
 
-    /// Stops writing, because no memory is free: the application waits, and the data queued by the current write is
-    /// sent.
+    /// Stops writing, because no memory is free.
     fn stop_writing(&mut self) -> Push {
         self.sndbuf.is_writing = false;
         self.sndbuf.write_left = 0;
@@ -146,8 +140,7 @@ impl Sender {
         Push::All
     }
 
-    /// Starts the application's next write. Returns false if the previous one is not complete, or nothing is left to
-    /// write.
+    /// Starts the application's next write. Returns whether it did.
     fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
         let sndbuf = &mut self.sndbuf;
         let unqueued = sndbuf.written - sndbuf.queued;
@@ -171,8 +164,7 @@ impl Sender {
         true
     }
 
-    /// Marks the next rate samples if only the application prevents the pipe from being full. Called when the
-    /// application starts to write; for a controller that watches losses, also on ACKs and at timers.
+    /// Marks the next rate samples if only the application prevents the pipe from being full.
     pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;

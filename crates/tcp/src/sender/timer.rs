@@ -1,7 +1,5 @@
 //! The single timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
 //! reordering window. As in Linux, setting one of them cancels another.
-//!
-//! Not modelled: Linux aborts the connection after 15 timeouts.
 
 use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 use super::work::{Push, Rexmit};
@@ -12,8 +10,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Returns the time at which the connection must be woken: for its timer, for the departure of a burst, or because
-    /// the application has finished a write.
+    /// Returns the time at which the connection must be woken.
     pub fn next_wake(&self) -> Option<Time> {
         let next = match (self.timer_wake(), self.pacing_wake()) {
             (Some(timer), Some(departure)) => Some(timer.min(departure)),
@@ -30,7 +27,7 @@ impl Sender {
         self.pacer.is_waiting.then_some(self.pacer.departure)
     }
 
-    /// Returns the expiry of the timer: retransmission timeout, loss probe, or the end of RACK's reordering window.
+    /// Returns the expiry of the timer.
     pub fn timer_wake(&self) -> Option<Time> {
         self.timer.map(|(at, _)| at)
     }
@@ -80,14 +77,13 @@ impl Sender {
     }
 
     /// Sets the timer to expire `after` the next departure that pacing allows; as in Linux, the time until that
-    /// departure is rounded down to milliseconds. Used only for timers that start with a transmission or an ACK.
+    /// departure is rounded down to milliseconds.
     pub(super) fn set_timer_after_pacing(&mut self, now: Time, timer: Timer, after: Span) {
         let pacing_delay = if self.is_paced { self.pacer.departure.since(now) } else { Span::ZERO };
         let after = (after + Span::from_millis(pacing_delay.as_millis())).min(RTO_MAX);
         self.set_timer(now, timer, after);
     }
 
-    /// Returns the purpose of the timer.
     pub(super) fn pending_timer(&self) -> Option<Timer> {
         self.timer.map(|(_, timer)| timer)
     }
@@ -144,7 +140,6 @@ impl Sender {
         self.set_timer(now, Timer::LossProbe, self.rtt.rto());
     }
 
-    /// Handles the end of RACK's reordering window.
     fn on_reordering_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
         let before = self.board.in_flight();
         let window = self.reordering_window();

@@ -2,13 +2,9 @@
 //!
 //! The order is: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. While
 //! F-RTO checks a timeout, new segments precede lost ones. Lost and new segments are subject to cwnd and pacing, new
-//! data also to the receiver's window. If there was new data to send, the connection updates its state once no more of
-//! it can be sent: whether cwnd is the limit and, if new data was sent, the timer.
+//! data also to the receiver's window.
 //!
-//! Not modelled: Linux limits the data in the host's own queues (TSQ) and keeps a retransmission from overtaking its
-//! original there; here a packet is on the link when it is polled. Nagle's algorithm is off (`TCP_NODELAY` is
-//! assumed). Retransmissions are sent as single segments. There are no zero-window probes: the receiving application
-//! reads immediately, so the window never closes.
+//! There are no zero-window probes: the receiving application reads immediately, so the window never closes.
 
 use super::defer::Deferral;
 use super::episode::is_reducing;
@@ -19,21 +15,19 @@ use crate::packet::{Data, Established, Seq, Syn, Timestamp, ToReceiver};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Time};
 
-/// A packet that is sent now.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Departure {
     Syn,
     /// The third packet of the handshake.
     Established,
-    /// The segment with this number.
     Segment(u64),
 }
 
 impl Sender {
     /// Returns the next packet to send at `now`. Call it until it returns `None`.
     ///
-    /// Inlined so that the packet is constructed at its final location. An immediate copy would stall until the
-    /// processor has completed the stores of all fields, and all earlier stores.
+    /// Inlined so that the packet is constructed at its final location: an immediate copy would stall until the
+    /// processor has completed the stores of its fields.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
         let tsval = Timestamp::at(now);
@@ -57,7 +51,6 @@ impl Sender {
         })
     }
 
-    /// Selects the next packet to send at `now`, and updates the counts.
     fn next_departure(&mut self, now: Time, rng: &mut dyn Rng) -> Option<Departure> {
         if self.work.syn || self.work.established {
             return self.poll_handshake();
@@ -65,7 +58,6 @@ impl Sender {
         self.next_segment(now, rng).map(Departure::Segment)
     }
 
-    /// Returns the number of the next segment to send, if any.
     fn next_segment(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if std::mem::take(&mut self.work.head) && self.board.packets_out() > 0 {
             let head = self.board.una();
@@ -114,7 +106,6 @@ impl Sender {
         }
     }
 
-    /// Ends the transmission of new segments, because no more of them can be sent.
     fn end_push(&mut self, now: Time) {
         self.work.push = Push::Nothing;
         self.work.has_begun_burst = false;
@@ -132,7 +123,6 @@ impl Sender {
         unsent > 0 && next + unsent.min(self.config.mss.0) <= self.window_end.0
     }
 
-    /// Sends the next lost segment, if allowed. Returns its number.
     fn send_lost(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.in_flight() >= self.window.cwnd {
             return None;
@@ -149,7 +139,6 @@ impl Sender {
         Some(seq)
     }
 
-    /// Sends the next new segment, if allowed. Returns its number.
     fn send_new(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.pacer.left == 0 {
             if self.work.push == Push::OneBurst && self.work.has_begun_burst {
@@ -207,7 +196,6 @@ impl Sender {
         Some(half.min(room.0).min(burst_size).min(segments)).filter(|segments| *segments > 0)
     }
 
-    /// Sends the next new segment, and returns its number.
     pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> u64 {
         let offset = self.board.next_bytes();
         let (piece_end, _) = self.sndbuf.head().expect("there is something to send");
@@ -275,7 +263,7 @@ impl Sender {
         self.pacer.on_sent(u32::from(len), self.counters.segments, rate);
     }
 
-    /// Updates whether cwnd is the limit and, if new segments were sent, the timer. Called when no more can be sent.
+    /// Updates whether cwnd is the limit and, if new segments were sent, the timer.
     fn take_stock(&mut self, now: Time) {
         let work = &mut self.work;
         let sent = std::mem::take(&mut work.sent);

@@ -1,10 +1,8 @@
 //! Congestion window validation: the reduction of an unused cwnd (similar to RFC 7661; RFC 5681 section 4.1).
 //!
-//! A window that the application does not fill contains no information about the path. Loss-based controllers raise
-//! cwnd only while it limits the sender. After a pause, cwnd is halved for every retransmission timeout that has
-//! passed. If the segments sent do not fill cwnd and no ACK has arrived for a timeout, cwnd is reduced half-way to the
-//! used part. This is rare, since in Linux every ACK that may raise cwnd restarts that period. Controllers that govern
-//! recovery handle this themselves.
+//! A window that the application does not fill contains no information about the path. After a pause, cwnd is halved
+//! for every retransmission timeout that has passed. If the segments sent do not fill cwnd for a timeout, cwnd is
+//! reduced half-way to the used part. Controllers that govern recovery handle this themselves.
 
 use super::{INITIAL_CWND, Sender};
 use thalweg_cc::CaState;
@@ -38,7 +36,6 @@ impl Sender {
         }
     }
 
-    /// Reduces cwnd by half of its unused part, after it was not fully used for a timeout.
     fn shrink_unused(&mut self, now: Time) {
         if self.state == CaState::Open && !self.sndbuf.is_blocked() {
             let used = Packets(self.usage.cwnd_used).max(INITIAL_CWND);

@@ -1,6 +1,5 @@
-//! The transmissions that the latest event allows.
+//! The transmissions that the latest event allows, and their progress.
 
-/// The transmissions that the latest event allows, and their progress.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Whether to send a SYN.
@@ -27,32 +26,27 @@ pub(super) struct Work {
     pub(super) was_idle: bool,
     /// Whether the next burst waits for cwnd.
     pub(super) is_deferred_for_cwnd: bool,
-    /// Whether a burst of the current push has begun.
     pub(super) has_begun_burst: bool,
 }
 
 /// New segments that may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Push {
-    /// No new segments.
     #[default]
     Nothing,
     /// One burst, without waiting for a longer one.
     OneBurst,
     /// All segments except a short one at the end, because the application continues to write.
     WholeSegments,
-    /// All new segments.
     All,
 }
 
 /// Segments that may be retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Rexmit {
-    /// No retransmissions.
     #[default]
     None,
     /// New segments instead of retransmissions, to detect whether a timeout was spurious.
     New,
-    /// Lost segments.
     Lost,
 }

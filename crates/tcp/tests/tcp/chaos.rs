@@ -1,5 +1,4 @@
-//! Tests that with random losses, delays and duplicates every byte arrives once and in order, and all counts stay
-//! correct.
+//! Tests with random losses, delays and duplicates.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -91,7 +90,6 @@ proptest! {
         prop_assert_eq!(counters.segments - counters.retransmits, pieces.len() as u64);
         prop_assert_eq!(pipe.info().inflight.0, 0);
 
-        // The receiver never moves the right edge of the window to the left.
         let mut edge = 0;
         for (_, ack) in pipe.ack_packets() {
             let next = pieces.get(&ack.next).map_or(total, |piece| piece.0);

@@ -24,7 +24,6 @@ fn classic() -> Pipe {
     path(Some(EcnFeedback::Classic), Some(EcnFeedback::Classic))
 }
 
-/// Applies `decide` to the first transmission of each segment.
 fn on_first(pipe: &mut Pipe, decide: impl Fn(&Data) -> Fate + 'static) {
     pipe.forward = Box::new(move |packet, before| match packet {
         ToReceiver::Data(data) if before == 0 => decide(data),
@@ -43,10 +42,8 @@ fn transfer(pipe: &mut Pipe, count: u64) {
     pipe.run_to_end(at_ms(60_000));
 }
 
-/// A state of recovery, and ssthresh at its start.
 type Entered = (CaState, Option<Packets>);
 
-/// Records every change of the state of recovery.
 fn watch(pipe: &mut Pipe) -> Rc<RefCell<Vec<Entered>>> {
     let states = Rc::new(RefCell::new(vec![(CaState::Open, None)]));
     let log = Rc::clone(&states);
@@ -59,7 +56,6 @@ fn watch(pipe: &mut Pipe) -> Rc<RefCell<Vec<Entered>>> {
     states
 }
 
-/// Returns the numbers of the segments that carry CWR.
 fn cwr(pipe: &Pipe) -> Vec<u64> {
     pipe.data().filter(|(_, data)| data.is_cwr).map(|(_, data)| data.seq.0).collect()
 }

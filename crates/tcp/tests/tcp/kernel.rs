@@ -17,14 +17,12 @@ use thalweg_tcp::{
 };
 use thalweg_units::{Bytes, Span, Time};
 
-/// The limit of both buffers on the host.
 const BUFFER_MAX: Bytes = Bytes(i32::MAX as u64);
 
 /// Tolerance of times: the kernel's clock has a resolution of microseconds, and its timers have one of milliseconds
 /// with a phase that the recording determines only roughly.
 const NEAR: Span = Span::from_micros(500);
 
-/// An event of a recording.
 struct RecordedEvent {
     kind: char,
     at: Time,
@@ -62,7 +60,6 @@ fn events(text: &str) -> Vec<RecordedEvent> {
     text.lines().map(RecordedEvent::parse).collect()
 }
 
-/// Returns the packets that this crate's sender sends for the inputs of the kernel's sender.
 fn sends(events: &[RecordedEvent], cc: &str) -> Vec<(Time, u64)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut sender = Sender::new(
@@ -111,7 +108,6 @@ fn take_data(sender: &mut Sender, now: Time, rng: &mut Xoshiro256PlusPlus, sent:
     }
 }
 
-/// Returns the ACKs that this crate's receiver sends for the inputs of the kernel's receiver.
 fn acknowledges(events: &[RecordedEvent]) -> Vec<(Time, AckPacket)> {
     let mut receiver = Receiver::new(ReceiverConfig {
         rcvbuf_max: BUFFER_MAX,

@@ -7,7 +7,6 @@ use thalweg_units::{Bytes, Ecn, Span, Time};
 /// Number that the tests use for the first segment that they send.
 const FIRST: u64 = 100;
 
-/// An ACK, with the segment numbers of the tests.
 struct Shown {
     next: u64,
     blocks: Vec<(u64, u64)>,
@@ -32,7 +31,7 @@ impl Bench {
         Bench { receiver, now: at_ms(20), before: FIRST }
     }
 
-    /// Returns a receiver that has left quick mode and has no pending ACK, after about a hundred segments, 1 ms apart.
+    /// Returns a receiver that has left quick mode and has no pending ACK.
     fn warm() -> Bench {
         let mut bench = Bench::established();
         for seq in 0..FIRST {
@@ -102,7 +101,6 @@ impl Bench {
         acks
     }
 
-    /// Advances time until the receiver's next event. Returns the elapsed time, and the ACKs sent.
     fn until_it_acts(&mut self) -> (Span, Vec<Shown>) {
         let due = self.receiver.next_wake().expect("something is due");
         let waited = due.since(self.now);

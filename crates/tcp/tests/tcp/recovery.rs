@@ -12,7 +12,6 @@ fn path(cwnd: u64) -> Pipe {
     Pipe::new(Fixed::new(cwnd), Some(Rate::from_mbps(20)), ms(10))
 }
 
-/// Records every change of the state of recovery.
 fn watch_states(pipe: &mut Pipe) -> Rc<RefCell<Vec<CaState>>> {
     let states = Rc::new(RefCell::new(vec![CaState::Open]));
     let recorded = Rc::clone(&states);
@@ -73,7 +72,6 @@ fn recovery_sends_one_segment_per_two_delivered_and_ends_at_ssthresh() {
     let (begin, end) = (log[first], log[first + length]);
     assert!(begin.1 >= Packets(95), "cwnd does not fall at once: {}", begin.1);
     assert_eq!(end.1, Packets(50), "cwnd ends at ssthresh");
-    // The interval in which the number of packets in flight falls from 100 to 50.
     let falling: Vec<_> = log[first..first + length].iter().filter(|entry| entry.2 > Packets(50)).collect();
     let (from, to) = (falling[0], falling[falling.len() - 1]);
     let (sent, delivered) = (to.3 - from.3, to.4.0 - from.4.0);

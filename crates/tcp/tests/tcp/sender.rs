@@ -11,7 +11,6 @@ use thalweg_tcp::{
 };
 use thalweg_units::{Bytes, Packets, Span, Time};
 
-/// A large receive window.
 const WINDOW: Bytes = Bytes(10_000_000);
 
 /// A controller with a window of 100 segments that every loss reduces to two; it records ACKs.

@@ -1,10 +1,9 @@
 //! Applications, which determine the sizes and times of transfers on their connections.
 //!
 //! An [`Application`] is a state machine without a clock. The engine wakes it at the requested time, and reports each
-//! message whose last byte was acknowledged or that was abandoned; the application returns messages to send and the
-//! time of its next wakeup. Acknowledgements replace responses of a peer: the time from a message's start to the
-//! acknowledgement of its last byte equals the time that a client measures from its request to the last byte, shifted
-//! by half a round trip.
+//! message that was acknowledged in full or abandoned. Acknowledgements replace responses of a peer: the time from a
+//! message's start to the acknowledgement of its last byte equals the time that a client measures from its request to
+//! the last byte, shifted by half a round trip.
 //!
 //! On one connection messages are delivered in the order in which they were sent.
 

@@ -1,6 +1,5 @@
 //! Web pages. The document is requested first; every other object is referenced by another one, and is requested when
-//! that one has arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers
-//! open up to six connections to a host.
+//! that one has arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1.
 //!
 //! The other objects are spread evenly over `depth - 1` levels, and each is referenced by a random object of the
 //! previous level. With a depth of 1, all objects are known from the start.
@@ -32,7 +31,6 @@ pub struct Web {
     loading: Vec<Option<usize>>,
 }
 
-/// A page that is being loaded.
 #[derive(Clone, Debug, Default)]
 struct Page {
     sizes: Vec<Bytes>,
@@ -44,7 +42,6 @@ struct Page {
 }
 
 impl Web {
-    /// Creates a browser for [`App::Web`].
     pub(super) fn new(app: &App, stream: Stream) -> Web {
         let App::Web { objects, depth, sizes_bytes, connections, pages, think_ns } = app else {
             unreachable!("the caller has matched the kind")

@@ -1,4 +1,4 @@
-"""An answer: a verdict for every part of the traffic, with its evidence and cautions."""
+"""An answer: a verdict for every part of the traffic, with its evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ NOT_COMPARABLE = "not comparable"
 
 @dataclass(frozen=True)
 class Gain:
-    """Gain of the treatment over the control, as a fraction of time saved or of throughput added. Negative: a loss."""
+    """Gain of the treatment over the control: the fraction of time saved, or of throughput added."""
 
     value: float
     low: float
@@ -62,9 +62,9 @@ class Comparison:
     """The better algorithm, or one of the verdicts that name none."""
     reason: str
     networks: Networks | None = None
-    """Networks that the comparison rests on; None: it covers one network, or networks were not counted."""
+    """Networks behind the comparison; None: it covers one network, or they were not counted."""
     receiver_limited: tuple[float | None, float | None] = (None, None)
-    """Fractions of the treatment's and of the control's samples that were limited by the receiver; None: unknown."""
+    """Receiver-limited fractions of the treatment's and of the control's samples; None: unknown."""
 
     @property
     def gain(self) -> Gain | None:
@@ -82,7 +82,6 @@ class Part:
     values: PartValues
     """Its value in each dimension: a text, or the number of a class."""
     comparisons: Mapping[str, Comparison]
-    """Comparisons by metric."""
     n: int
     """Number of samples of both arms."""
     verdict: str
@@ -153,7 +152,7 @@ class Answer:
     dimensions: Sequence[Dimension]
     overall: Part
     parts: Sequence[Part]
-    """Parts with the minimum number of samples of both arms, the largest first; without dimensions, only the total."""
+    """Parts with enough samples of both arms, the largest first; without dimensions, the total."""
     too_small: int
     """Number of parts with fewer samples."""
     too_small_n: int
@@ -163,9 +162,9 @@ class Answer:
     sizes: Sequence[Sized]
     ages: Sequence[Age]
     since: Sequence[Since]
-    """Differences by time since the activation; empty, for example, if the records end within a day of it."""
+    """Differences by time since the activation; empty if the samples cover only one span of it."""
     over_time: pl.DataFrame
-    """Columns start_us, metric, arm, n, median; one row per time step, metric and arm."""
+    """Columns start_us, metric, arm, n, median."""
     step_us: int
     cautions: Sequence[Caution]
     rollout: Sequence[Step]
@@ -173,15 +172,14 @@ class Answer:
     left_out: Sequence[LeftOutFile]
     rows: int
     untouched: int
-    """Rows that are excluded because an application, a route or the administrator chose the algorithm."""
+    """Rows that are excluded because `thalweg-agent tune` left their algorithm alone."""
     other_algorithms: Mapping[str, int]
-    """Number of rows of closed connections and transfers that used neither algorithm, by algorithm."""
+    """Closed connections and transfers with neither algorithm, by algorithm."""
     receiver_limited: int
-    """Rows that are excluded because their receivers limited them; 0 unless the question excludes these rows."""
+    """Rows that are excluded because receivers limited them; 0 unless the question excludes them."""
     without_arm: Mapping[str, int]
-    """Rows of the compared algorithms that belong to no arm, by the reasons that apply to the design."""
+    """Rows of the compared algorithms that belong to no arm, by reason."""
     n: int
-    """Number of samples that were compared."""
     first_us: int
     last_us: int
     engine: str
@@ -194,7 +192,7 @@ class Answer:
 
     @property
     def not_compared(self) -> list[tuple[int, str]]:
-        """Numbers of rows that were not compared, and which rows these are; without the `untouched` ones."""
+        """Numbers of rows that were not compared, with descriptions; without the `untouched` ones."""
         treatment, control = self.question.treatment, self.question.control
         is_switchback = self.question.design.name == "switchback"
         which = {

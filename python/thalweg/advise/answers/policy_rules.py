@@ -1,6 +1,4 @@
-"""Converts an answer to a policy file: rules for the parts that gain from the treatment, in the order of
-the roll-out.
-"""
+"""Converts an answer to a policy file: rules for the parts that gain from the treatment, in roll-out order."""
 
 from datetime import UTC, datetime
 
@@ -20,7 +18,7 @@ def has_rules(answer: Answer) -> bool:
 
 
 def text(answer: Answer) -> str:
-    """Return the policy that follows from an answer, as TOML; docs/reference/policy.md describes the file."""
+    """Return the policy that follows from an answer, as TOML."""
     question = answer.question
     first, last = (
         datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%dT%H:%MZ") for us in (answer.first_us, answer.last_us)
@@ -57,7 +55,7 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutR
 
 
 def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.Condition] | str:
-    """Return the condition for the value of a part in one dimension, or the reason why a rule cannot express it."""
+    """Return the condition for a part's value in one dimension, or the reason why a rule cannot express it."""
     if dimension.name in CANNOT and dimension.titles:
         return CANNOT[dimension.name]
     if dimension.titles:

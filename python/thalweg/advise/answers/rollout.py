@@ -8,18 +8,14 @@ from thalweg.records.schema import UNKNOWN_TEXT
 
 BOLD = 0.5
 CAREFUL = 0.1
-"""Initial fraction of a part's connections; the others keep the control, so that the comparison continues."""
+"""Initial fraction of a part's connections; the others keep the control, for comparison."""
 
 LARGE = 0.05
 """Minimum gain, at the lower end of its interval, that permits a larger initial fraction."""
 
 
 def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:
-    """Return a step for each part whose verdict is the treatment; parts with an unknown value are left out.
-
-    The gain is that of the metric with the largest lower end among those whose verdict is the treatment. Steps are in
-    descending order of this lower end times the part's fraction of all `n` samples.
-    """
+    """Return a step for each part whose verdict is the treatment; parts with an unknown value are left out."""
     plan_steps = []
     for part in parts:
         won = [comparison for comparison in part.comparisons.values() if comparison.verdict == question.treatment]

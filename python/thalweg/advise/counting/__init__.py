@@ -1,1 +1,1 @@
-"""Counts of records, by question: selects rows, parts of the traffic and arms."""
+"""Counts of records, by question."""

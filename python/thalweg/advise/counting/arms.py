@@ -11,7 +11,7 @@ from thalweg.records.schema import LATEST_US
 CONTROL = 0
 TREATMENT = 1
 GROUPS = 64
-"""Number of groups of clusters. A standard error from 64 groups has a relative error of 9 % (1 / sqrt(2 * 63))."""
+"""Number of groups of clusters: a standard error from 64 groups has a relative error of 9 % (1 / sqrt(2 * 63))."""
 
 CHANGED = "changed_algorithm"
 CONTRADICTING = "contradicts_design"
@@ -27,16 +27,12 @@ HOURS_APART = 37
 DAY_HOURS = 24
 
 FOLDS = 8
-"""Number of folds. The retransmission class of a sample's network is computed from the other seven folds, never from
-the sample's own.
-"""
+"""Number of folds. The retransmission class of a sample's network is computed from the other folds."""
 MIN_SLOTS = 2 * FOLDS
-"""Minimum number of time slots, unless a slot would be shorter than a second; consecutive slots belong to different
-folds.
-"""
+"""Minimum number of time slots, unless a slot would be shorter than a second."""
 
 TURNS = 2**32
-"""Upper bound of a switchback period's number; with the shortest period, a second, it is reached in the year 2106."""
+"""Upper bound of a switchback period's number; one-second periods reach it in the year 2106."""
 UNIT_DIGITS = 7
 """Hexadecimal digits of the hash of a switchback unit; a collision among a thousand units is unlikely."""
 
@@ -47,15 +43,12 @@ def began(rows: Table) -> IntegerValue:
 
 
 def is_untouched(rows: Table) -> BooleanValue:
-    """Return which rows are of connections whose algorithm an application, a route or the administrator has chosen."""
+    """Return which rows are of connections whose algorithm `thalweg-agent tune` left alone."""
     return (rows.assignment == UNTOUCHED).fill_null(False)
 
 
 def is_receiver_limited(rows: Table) -> BooleanValue:
-    """Return in which rows the receiver's window limited the sender for at least half of the time with data to send.
-
-    Null where this is unknown.
-    """
+    """Return in which rows the receiver's window limited the sender for at least half of the busy time; null: unknown."""
     busy_us = rows.busy_us.nullif(0).cast("float64")
     return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us
 
@@ -63,9 +56,7 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 def belongs(rows: Table, question: Question) -> BooleanValue:
     """Return whether each row belongs to an arm.
 
-    A connection has no arm for a reason of `without_arm`, because it used neither algorithm, or because its end is
-    unknown or a time is after the year 9999. It also has none if `thalweg-agent tune` left its algorithm alone, because
-    the reason for that choice is unknown.
+    Rows whose algorithm `thalweg-agent tune` left alone do not, because the reason for that choice is unknown.
     """
     is_kept = (rows.end_us <= LATEST_US) & (began(rows) <= LATEST_US) & ~is_untouched(rows)
     is_kept &= rows.cc.isin([question.treatment, question.control])
@@ -75,11 +66,7 @@ def belongs(rows: Table, question: Question) -> BooleanValue:
 
 
 def without_arm(rows: Table, question: Question) -> dict[str, BooleanValue]:
-    """Return which rows of the treatment and of the control belong to no arm, by reason; a row has at most one.
-
-    A connection changed its algorithm, contradicts the design (the treatment before the activation, the control after
-    it), or spans the activation or a change of switchback periods. Reasons that the design rules out are absent.
-    """
+    """Return which rows of both algorithms belong to no arm, by reason; a row has at most one reason."""
     design = question.design
     has_changed = (rows.cc_at_open.notnull() & (rows.cc_at_open != rows.cc)).fill_null(False)
     if design.name == "before-after":
@@ -107,8 +94,8 @@ def unit(text: StringValue) -> IntegerValue:
 
 
 def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Return the number of the interval within which both arms are compared, as far as the design allows: the hour; for
-    before-after, the hour of the day; for a switchback, the period of a unit.
+    """Return the number of the interval within which the arms are compared: the hour; for before-after, the hour of the
+    day; for a switchback, the period of a unit.
     """
     if question.design.name == "ab":
         return whole(time_us, HOUR_US).cast("int32")
@@ -118,15 +105,14 @@ def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int 
 
 
 def pair(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Return the number of a pair of switchback periods; pairs of two units may share a number."""
+    """Return the number of a pair of switchback periods; pairs of two units may share it."""
     return whole(time_us, 2 * question.design.period_us) + unit
 
 
 def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerValue:
     """Return the fold of a row; `length_us` is the time that all records span.
 
-    Consecutive hours, or pairs of switchback periods, are in different folds. If the records span fewer than
-    `MIN_SLOTS` hours, slots of `length_us` / `MIN_SLOTS`, but at least a second, replace the hours.
+    If the records span fewer than `MIN_SLOTS` hours, shorter slots replace the hours.
     """
     if question.design.name == "switchback":
         return (pair(time_us, question) % FOLDS).cast("int8")
@@ -135,7 +121,7 @@ def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerVa
 
 
 def group(time_us: IntegerValue, code: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Return the number of the group that a row's cluster belongs to; all rows of a cluster are in the same group.
+    """Return the number of the group that a row's cluster belongs to.
 
     `code` is a uniformly distributed hash of the network.
     """

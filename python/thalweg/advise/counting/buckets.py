@@ -1,10 +1,8 @@
-"""Narrow buckets of positive integers. Distributions are stored as counts per bucket, and the counts of parts add up to
-those of the total.
+"""Narrow buckets of positive integers: distributions are stored as counts per bucket, which add up over parts.
 
-Every engine assigns a number to the same bucket: buckets are computed with integer arithmetic, except for a logarithm
-that selects only the octave. Between two powers of two there are 96 buckets: 64 of equal width in the lower half and 32
-in the upper one. So no bucket is wider than 1/96 (1.04 %) of its smallest value. 96 equal widths would have the same
-resolution, but need a division per value. Logarithms would need 67 buckets, but engines would differ at the edges.
+Buckets are computed with integer arithmetic, except for a logarithm that selects only the octave, because logarithms of
+engines differ. Between two powers of two there are 96 buckets: 64 of equal width in the lower half and 32 in the upper
+one, so that none is wider than 1/96 of its smallest value. 96 equal widths would need a division per value.
 """
 
 import math
@@ -20,7 +18,7 @@ LARGEST = 2**40 - 1
 
 
 OCTAVES_OF_E = 1 / math.log(2)
-"""Factor that converts a natural logarithm to base 2; Ibis would write log2 as the ratio of two logarithms."""
+"""Converts a natural logarithm to base 2; Ibis would write log2 as the ratio of two logarithms."""
 
 
 def of_column(value: IntegerValue) -> IntegerValue:
@@ -50,7 +48,7 @@ def of_number(value: int) -> int:
 
 
 def lows(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the lower bound of each bucket; the lower bound of the next bucket is its upper bound.
+    """Return the lower bound of each bucket.
 
     >>> lows(np.array([0, 96, 160, 192]))
     array([1., 2., 3., 4.])

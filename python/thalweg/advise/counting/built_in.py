@@ -1,4 +1,4 @@
-"""Functions that every engine has under the same name, but that Ibis lacks or translates differently."""
+"""Functions that engines have under the same name, but that Ibis lacks or translates differently."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from ibis.expr.types import IntegerValue, StringValue, Value
 
 
 def built_in(name: str, takes: type, gives: type) -> Callable[[Value], Value]:
-    """Return an engine's function of one column, from its name and the types of the column and of the result."""
+    """Return an engine's function of one column, by its name and types."""
     # Ibis uses this function only for the name of its argument; the engine implements it.
     function: Callable[[Value], Value] = ibis.udf.scalar.builtin(
         lambda value: value, name=name, signature=((takes,), gives)
@@ -28,6 +28,5 @@ def number_of(text: StringValue, digits: int) -> IntegerValue:
 
 
 def _digit(digest: StringValue, place: int) -> IntegerValue:
-    """Return the value of the hexadecimal digit at a position."""
     character = digest.substr(place, 1).ascii_str()
     return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

@@ -1,7 +1,6 @@
 """Queries on the samples: counts and sums of integers.
 
-With `by_part`, a query aggregates by part, and without by class of destination. `keys` packs the keys; fetched results
-are unpacked with the same names.
+With `by_part`, a query aggregates by part, and without by class of destination. `keys` packs the keys.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,8 @@ SCALE = 1000
 
 UNEVEN = 0.2
 """Standard deviation of the treatment's share over time above which strata are balanced, as a fraction of the product
-of both arms' shares. So small shares, whose deviations are small, count as well."""
+of both arms' shares.
+"""
 
 SURELY = 4.0
 """Minimum number of standard deviations by which the share's variation must exceed random variation."""
@@ -33,7 +33,6 @@ MIXES = ("size", "rtt")
 """Properties whose distributions must not differ between the arms."""
 
 PART = ("part",)
-"""The key of a part: its number."""
 
 
 def histogram(samples: Table, *, by_part: bool = False) -> Table:
@@ -44,7 +43,7 @@ def histogram(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def value_sums(rows: Table) -> dict[str, IntegerValue]:
-    """Return the aggregates of values: n (rows), weight, and total (of values times weight)."""
+    """Return the aggregates of values: n (rows), weight, and total (values times weight)."""
     return {"n": rows.count(), "weight": rows["weight"].sum(), "total": (rows["value"] * rows["weight"]).sum()}
 
 
@@ -59,7 +58,7 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
     """Sum the properties that show whether the arms had similar work, over the samples with a size.
 
     Sizes and round-trip times are summed as bucket numbers, which are logarithms, and as squares of these. Bucket 0
-    means an unknown round-trip time and adds nothing.
+    (unknown) adds nothing.
     """
     pack = keys.within if by_part else _cell
     sized = samples.filter(samples["size"].notnull())
@@ -79,7 +78,7 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def queues(samples: Table, *, by_part: bool = False) -> Table:
-    """Sum the bucket numbers of the control's queueing delays, with and without losses, by group of clusters."""
+    """Sum the bucket numbers of the control's queueing delays, by losses and group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
     of_control = samples.filter(is_control, samples["queue"].notnull())
     pack = keys.group_of if by_part else keys.place_and_group
@@ -98,7 +97,7 @@ def sizes(samples: Table) -> Table:
 
 
 def over_time(samples: Table, step_us: int) -> Table:
-    """Count the values of the checked samples by time step, metric, arm and bucket; steps are whole minutes."""
+    """Count the values of the checked samples by time step (whole minutes), metric, arm and bucket."""
     sampled = samples.filter(samples["is_looked_at"])
     key = keys.metric_and_arm(sampled["cell"]) * keys.BUCKETS + sampled["bin"].cast("int64") % keys.BUCKETS
     step = segments.whole(sampled["minute"], step_us // MINUTE_US)
@@ -107,9 +106,7 @@ def over_time(samples: Table, step_us: int) -> Table:
 
 
 def meetings(samples: Table) -> Table:
-    """Count the samples whose `network` is set (n), and those of them in minutes in which the network had both arms
-    (met).
-    """
+    """Count the samples with a `network` (n), and those in minutes in which their network had both arms (met)."""
     by_network = samples.filter(samples["network"].notnull())
     by_network = by_network.select("network", "minute", arm=keys.arm_of(by_network["cell"]) % keys.ARMS)
     minutes = by_network.group_by(["network", "minute"]).agg(n=by_network.count(), treatment=by_network["arm"].sum())
@@ -161,9 +158,7 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
 
 
 def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
-    """Return factors that balance the units of a switchback, such as PoPs; None if there is nothing to balance. A
-    unit with a single arm gets no factor.
-    """
+    """Return factors that balance the units of a switchback; None if there is nothing to balance."""
     turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
     of_units = counted.with_columns(pl.col("stratum") // TURNS)
     unit_factors = factors(of_units, by, are_by_network=False)
@@ -173,7 +168,7 @@ def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame
 
 
 def weighted(samples: Table, found: Table, *, by_part: bool = False) -> Table:
-    """Multiply weights by the factors of each metric, arm and stratum; rows without a factor are excluded."""
+    """Multiply weights by the factors of metric, arm and stratum; rows without a factor are excluded."""
     alone = found.rename({f"of_{name}": name for name in (*_parts(by_part), "stratum", "key")})
     on = [samples["stratum"] == alone["of_stratum"], keys.metric_and_arm(samples["cell"]) == alone["of_key"]]
     joined = samples.inner_join(alone, [*on, *(samples[name] == alone[f"of_{name}"] for name in _parts(by_part))])
@@ -225,7 +220,7 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
 
 
 def _in_one_lot(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Return the parts of which most samples share their stratum with no other subsample: those of one network, or of
+    """Return the parts most of whose samples share their stratum with no other subsample: those of one network, or of
     unknown networks.
     """
     n = pl.col("treatment_n") + pl.col("control_n")
@@ -235,7 +230,6 @@ def _in_one_lot(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
 
 
 def _pairs(value: pl.Expr) -> pl.Expr:
-    """Return the sum of the products of all pairs."""
     return (value.sum() ** 2 - (value**2).sum()) / 2
 
 

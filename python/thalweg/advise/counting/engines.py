@@ -1,7 +1,6 @@
-"""The engines that aggregate tables: DuckDB inside this process, or a Spark cluster.
+"""The engines that aggregate tables: DuckDB in this process, or a Spark cluster.
 
-Queries are written once, with Ibis; an engine reads files, stores intermediate tables, and returns results. Numbers
-in results are integers, so that every engine returns the same.
+Queries are written with Ibis; numbers in results are integers, so that engines do not differ by rounding.
 """
 
 import re
@@ -23,15 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MEMORY = "2.7GB"
-"""DuckDB's memory limit, above which it uses the disk: together with Python below 4 GiB."""
+"""DuckDB's memory limit, above which it uses the disk."""
 
 
 SCRATCH = "thalweg-advise-"
-"""Prefix of folders for data that does not fit into memory."""
 
 
 class QueryFailed(Exception):
-    """An engine could not run a query: a damaged file, a full disk, a worker that died."""
+    """An engine could not run a query."""
 
 
 class QueryEngine(Protocol):
@@ -46,9 +44,7 @@ class QueryEngine(Protocol):
         """Create a table in the engine from a small data frame."""
 
     def view(self, name: str, table: Table) -> Table:
-        """Name a query, so that other queries can use its columns; each column is computed once per row. The result is
-        not stored.
-        """
+        """Name a query, so that other queries can use its columns; the result is not stored."""
 
     def keep(self, name: str, table: Table) -> Table:
         """Materialise a table that several queries use."""
@@ -57,7 +53,7 @@ class QueryEngine(Protocol):
         """Execute a query and return its result."""
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-        """Decode all rows of each Parquet file; yield the files for which this fails, each with the reason."""
+        """Decode all rows of Parquet files; yield the files for which this fails, with the reasons."""
 
     def close(self) -> None:
         """Release memory, disk and processes."""
@@ -67,16 +63,11 @@ INTERRUPTED = re.compile(r"interrupted[!. ]*$|cancelled as part of cancellation 
 """Messages of DuckDB and Spark for a query that Ctrl-C interrupted."""
 
 TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
-"""SQL names of the types in DuckDB and Spark. DuckDB's sums are wider than Ibis declares, so they are cast to the
-declared type.
-"""
+"""SQL names of the types in DuckDB and Spark. DuckDB's sums are wider than Ibis declares, so columns are cast."""
 
 
 class DuckDb:
-    """DuckDB in this process: tables are in memory and spill to a temporary folder, which is removed at the end.
-
-    Tables of an on-disk database would be smaller, but compressing them takes as long as all queries.
-    """
+    """DuckDB in this process: tables are in memory and spill to a temporary folder."""
 
     name = "duckdb"
 
@@ -84,7 +75,7 @@ class DuckDb:
         """Open a database in memory that spills to a temporary folder.
 
         Raises:
-            ThalwegError: If DuckDB cannot be started, for example because `memory` is not a size.
+                ThalwegError: If DuckDB cannot be started.
         """
         self._scratch = Scratch(SCRATCH)
         folder = self._scratch.folder
@@ -168,7 +159,7 @@ class DuckDb:
 
 
 class Spark:
-    """A Spark cluster, or Spark processes on this machine (`local[*]`). All workers need access to the files."""
+    """A Spark cluster, or Spark processes on this machine (`local[*]`); all workers need access to the files."""
 
     name = "spark"
 
@@ -271,7 +262,6 @@ class Spark:
 
 
 def _narrowed(query: str, schema: ibis.Schema, quote: str = '"') -> str:
-    """Cast every integer column of a query to the type in its schema."""
     columns = []
     for name, dtype in schema.items():
         column = f"{quote}{name}{quote}"
@@ -304,5 +294,5 @@ def _quoted(text: str) -> str:
 
 
 def _arrow(rows: pl.DataFrame) -> "pa.Table":
-    """Return a table with types that every Arrow reader supports."""
+    """Return an Arrow table without recent Arrow types, which some readers do not support."""
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())

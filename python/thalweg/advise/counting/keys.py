@@ -1,7 +1,7 @@
-"""Packs several classes into one small integer: an engine groups by one integer much faster than by eight columns.
+"""Packs several classes into one small integer, by which an engine groups faster than by several columns.
 
 A *cell* packs round-trip time, retransmissions, metric, arm and group of clusters; a *bin* packs the class of a size
-and the bucket of a value. Both are unpacked after counting.
+and the bucket of a value.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ BUCKETS = 4096
 assert LARGEST.bit_length() * PER_OCTAVE <= BUCKETS, "every value has a class"
 
 LOTS = 8
-"""Number of subsamples of the groups of clusters: enough to decide whether an effect occurs in all of them."""
+"""Number of subsamples of the groups of clusters."""
 
 OF_ARM = METRICS * ARMS
 OF_GROUP = OF_ARM * GROUPS
@@ -106,8 +106,8 @@ def place_of(cell: IntegerValue) -> IntegerValue:
 
 
 def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.DataFrame:
-    """Unpack a packed column of counts. `sizes` maps each component to its number of values; the last varies fastest,
-    and the first takes the remainder.
+    """Unpack a column of keys. `sizes` maps each component to its number of values; the last varies fastest, and the
+    first takes the remainder.
 
     >>> unpacked(pl.DataFrame({"key": [2 * 64 + 5]}), "key", {"arm": 0, "group": 64}).row(0)
     (2, 5)

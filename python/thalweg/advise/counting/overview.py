@@ -1,6 +1,4 @@
-"""Overview of the records before the comparison: whether both algorithms occur, which sources mark transfers, and the
-time range.
-"""
+"""Overview of the records before the comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from thalweg.records.where import Where, text
 
 STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
 MAX_TIME_STEPS = 200
-"""Upper bound of the number of time steps, except with the longest step."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +25,8 @@ class Overview:
 
     rows: int
     untouched: int
-    """Rows of connections whose algorithm `thalweg-agent tune` left alone."""
     algorithms: Mapping[str, int]
-    """Number of closed connections and transfers per algorithm, without `untouched` ones, in descending order."""
+    """Closed connections and transfers per algorithm, without `untouched` ones, in descending order."""
     with_transfers: Sequence[str]
     """Sources that mark transfers."""
     without_transfers: Sequence[str]
@@ -38,13 +34,10 @@ class Overview:
     first_us: int
     last_us: int
     other_algorithms: Mapping[str, int]
-    """Number of closed connections and transfers per algorithm that is not compared."""
     receiver_limited: int
-    """Rows that are excluded because the receiver limited them; 0 if they are not excluded."""
     without_arm: Mapping[str, int]
-    """Number of closed connections and transfers of the compared algorithms that belong to no arm, by reason."""
+    """Rows of the compared algorithms that belong to no arm, by reason."""
     is_sampled: bool
-    """Whether some rows have a weight above 1 because of sampling."""
     activated_us: int
     """Time of the activation in the design; otherwise the start of the treatment's first row."""
 
@@ -56,7 +49,7 @@ class Overview:
 
 
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
-    """Scan all rows; rows with an unknown end, or with a time after the year 9999, are ignored.
+    """Scan all rows; rows with an unknown end, or a time after the year 9999, are ignored.
 
     Raises:
         ThalwegError: If an algorithm does not occur, or if the design's time lies outside of the records.

@@ -1,6 +1,4 @@
-"""Maps parts of the traffic to numbers: an engine groups by one number, and only parts with verdicts are mapped back to
-names.
-"""
+"""Maps parts of the traffic to numbers, by which an engine groups, and back to names."""
 
 from collections.abc import Sequence
 
@@ -19,7 +17,7 @@ TAIL = HOURS * keys.CLASSES
 
 
 def are_asked(dimensions: Sequence[Dimension]) -> bool:
-    """Return whether any dimension is not one of the map's, so that parts need numbers of their own."""
+    """Return whether any dimension is not one of the map's."""
     return not {dimension.name for dimension in dimensions} <= set(MAP)
 
 
@@ -35,7 +33,7 @@ def packed(part: IntegerValue, hour: IntegerValue, size: IntegerValue) -> Intege
 
 
 def type_of(places: Places) -> str:
-    """Return the type of the part numbers: 32-bit integers if these are enough, otherwise 64-bit integers."""
+    """Return the narrowest type that holds the part numbers."""
     return "int32" if places.n_parts * TAIL < 2**31 else "int64"
 
 
@@ -45,7 +43,7 @@ def number_of_map(cell: IntegerValue, dimensions: Sequence[Dimension]) -> Intege
 
 
 def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
-    """Return the packed classes in the named dimensions; that of the other dimension, if it is not named, is 0."""
+    """Return the packed classes in the named dimensions, with 0 for a dimension that is not named."""
     retransmits = place % keys.CLASSES
     return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 
@@ -53,7 +51,7 @@ def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
 def named(
     engine: QueryEngine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
 ) -> dict[int, PartValues]:
-    """Return the values of parts in each dimension, by the number of the part."""
+    """Return the values of parts in each dimension, by their numbers."""
     requested = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
     if places.parts is not None:
         wanted = engine.put("wanted", requested.select("part").unique())
@@ -67,6 +65,6 @@ def named(
 
 
 def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
-    """Return the values of parts that `number_of_map` numbers, by the number of the part."""
+    """Return the values of parts that `number_of_map` numbers, by their numbers."""
     places = keys.unpacked(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
     return dict(zip(numbers.to_list(), places.select(dimension.name for dimension in dimensions).rows(), strict=True))

@@ -1,9 +1,8 @@
 """Attributes of each destination: network, location, distance and loss.
 
-Attributes are computed once per address and then joined to the rows, because there are far fewer addresses than
-rows. The loss of a network in one fold of the records is computed from the other folds, so that a sample does not
-influence its own class. If columns of the records are dimensions, each combination of an address and their values is a
-separate destination, so that one join is enough.
+They are computed once per address and joined to the rows, because there are fewer addresses than rows. The loss of a
+network in one fold of the records is computed from the other folds, so that a sample does not influence its own class.
+If columns of the records are dimensions, each combination of an address and their values is a destination.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ LOSSES = ("retransmits", "segments")
 """Sums over the control's samples."""
 
 MANY = 20
-"""Minimum samples of a network that almost certainly has both arms, if connections were assigned at random."""
+"""Minimum samples of a network that almost certainly has both arms, if these are assigned at random."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class Places:
     keys: Sequence[str]
     """Columns that identify the destination and the fold of a row."""
     parts: Table | None
-    """One row per part: its number, and `by_` plus the name of each dimension that depends on the destination. None:
-    there is no such dimension.
+    """One row per part: its number, and its value `by_NAME` in each dimension of destinations. None without such a
+    dimension.
     """
     n_parts: int
     """Number of parts; 1 if no dimension depends on the destination."""
@@ -48,7 +47,6 @@ class Places:
     level (the weighted sum of the values' bucket numbers), and sums of round-trip times, retransmits and segments.
     """
     n: int
-    """Number of samples."""
     n_many: int
     """Number of samples in networks with at least `MANY` samples."""
     n_both: int
@@ -110,7 +108,6 @@ def places(
 
 
 def _unknown(engine: QueryEngine, destinations: Table, table: Path, attribute: str) -> ThalwegError:
-    """Return the error for destinations none of which has a value in the table's columns."""
     is_hashed = destinations["address"].startswith("h:")
     n, n_hashed = engine.fetch(destinations.agg(n=destinations.count(), n_hashed=is_hashed.sum())).row(0)
     if n == n_hashed:
@@ -131,7 +128,7 @@ def _unknown(engine: QueryEngine, destinations: Table, table: Path, attribute: s
 
 
 def network(address: StringValue) -> StringValue:
-    """Truncate complete addresses to /24 or /48, the default of records; truncated and hashed addresses are unchanged.
+    """Truncate complete addresses to /24 or /48; other addresses are unchanged.
 
     IPv6 addresses are in the format of RFC 5952, so zeros may be omitted.
     """
@@ -147,9 +144,7 @@ def network(address: StringValue) -> StringValue:
 
 
 def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Table:
-    """Count the samples of each destination, arm, fold, metric and requested class of the transfer, and sum their
-    round-trip times, losses and levels.
-    """
+    """Count the samples by destination, arm, fold, metric and requested class of the transfer; sum their values."""
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
     of_transfer = segments.of_transfer(rows, dimensions)
@@ -184,8 +179,8 @@ def _share_of_control(engine: QueryEngine, places: Table) -> float:
 
 
 def _networks(places: Table, share_of_control: float) -> Table:
-    """Number the networks in the order of their names, and classify them: by the round-trip times of both arms, and for
-    each fold of the records by the control's retransmissions in the other folds.
+    """Number the networks in the order of their names, and classify them: by round-trip time, and for each fold by the
+    control's retransmissions in the other folds.
     """
     is_control = places["arm"] == arms.CONTROL
     sums = {
@@ -220,13 +215,12 @@ def _value(places: Table, dimension: Dimension) -> Value:
 
 
 def _numbered(places: Table, by: Sequence[str]) -> Table:
-    """Number the parts that occur, in the order of their names."""
     distinct = places.select(by).distinct()
     return distinct.mutate(part=ibis.row_number().over(order_by=[distinct[name] for name in by]).cast("int64"))
 
 
 def _assigned(places: Table) -> Table:
-    """Count the samples of all networks, of those with at least `MANY` samples, and of the latter with both arms."""
+    """Count all samples, those of networks with at least `MANY` samples, and those of such networks with both arms."""
     is_control = places["arm"] == arms.CONTROL
     networks = places.group_by("network").agg(
         treatment=places["n"].sum(where=~is_control).fill_null(0),

@@ -1,11 +1,11 @@
 """A user's table of networks, with columns such as AS and country.
 
-Three formats are read: CSV with a column `network`, such as MaxMind's `Blocks` with `Locations` in the same folder;
-RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with gzip.
+Formats are CSV with a column `network`, such as MaxMind's `Blocks` with `Locations` in the same folder; RouteViews'
+prefix-to-AS lines (pfx2as); and a folder of such files.
 
-A network is stored as one or several keys. A key is the IP version, then the leading hexadecimal digits of addresses. A
-network whose length is not a multiple of four bits has up to eight keys. The longest matching network of an address is
-that of its longest key, so an engine finds it by comparing texts, without special types.
+A network is stored as one or several keys: the IP version, then the leading hexadecimal digits of addresses. A length
+that is not a multiple of four bits needs several keys. The longest matching network of an address is that of its
+longest key, so an engine finds it by comparing texts.
 """
 
 import csv
@@ -33,7 +33,7 @@ NAMES: Mapping[str, str] = {
 """Alternative names of columns."""
 
 RESERVED = frozenset({"key", "length", "line", "digits", "digits_n", "net_address", "found_address"})
-"""Column names that the longest-prefix search uses; a user's column with such a name is renamed with a trailing `_`."""
+"""Column names of the longest-prefix search; a user's column with such a name gets a trailing `_`."""
 
 GEONAME = "geoname_id"
 """Column of MaxMind's networks: the identifier of their location in a separate file."""
@@ -65,7 +65,7 @@ class PrefixTable:
     known: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def add(self, network: str, values: tuple[str, ...]) -> None:
-        """Add a network."""
+        """Add a network; raises `_Bad` if it is malformed."""
         version, value, bits = parsed(network)
         line = self.known.setdefault(values, len(self.known))
         for key in keys(version, value, bits):
@@ -74,9 +74,8 @@ class PrefixTable:
             self.lines.append(line)
 
     def frame(self) -> pl.DataFrame:
-        """Return one row per key: `key`, and the columns of the longest network that contains it.
-
-        If a network is listed twice, the last one counts.
+        """Return one row per key: `key`, and the columns of the longest network that contains it (the last of equal
+        ones).
         """
         rows = pl.DataFrame({"key": self.keys, "length": self.lengths, "line": self.lines})
         longest = rows.sort("length", maintain_order=True).unique("key", keep="last").drop("length")
@@ -219,8 +218,7 @@ def _value(column: str, text: str, places: Mapping[str, str]) -> str:
 
 
 def autonomous_system(text: str) -> str:
-    """Return the name of an AS. Of several origins (`_`) it is the first, which RouteViews sees most often; the
-    members of an AS set (`{}`) are one name.
+    """Return the name of an AS: of several origins (`_`) the first; the members of an AS set (`{}`) are one name.
 
     >>> autonomous_system("64496"), autonomous_system("AS64496_64497"), autonomous_system("{64496,64497}")
     ('AS64496', 'AS64496', 'AS64496,64497')
@@ -229,9 +227,7 @@ def autonomous_system(text: str) -> str:
 
 
 def _places(file: Path) -> dict[str, str]:
-    """Read MaxMind's locations in the folder of a network file; return the country of each identifier. Empty if
-    the file of locations is missing.
-    """
+    """Read MaxMind's locations in the folder of a network file; return the country of each identifier."""
     beside = next(iter(sorted(file.parent.glob(LOCATIONS))), None)
     if beside is None:
         return {}

@@ -1,7 +1,6 @@
 """Maps addresses to networks: the engine finds the longest matching prefix of a user's table.
 
-Addresses are complete, truncated to a /24 or /48, or hashed. Hashed addresses match no network. A truncated address
-matches only networks that contain all of it.
+Hashed addresses match no network. A truncated address matches only networks that contain all of it.
 """
 
 from pathlib import Path
@@ -16,10 +15,8 @@ if TYPE_CHECKING:
     from thalweg.advise.counting.engines import QueryEngine
 
 ADDRESS = "net_address"
-"""Column with the addresses."""
 
 HEX = "".join(f"{number:02x}" for number in range(256))
-"""The two hexadecimal digits of every byte value, concatenated."""
 
 V4 = "^([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})(/[0-9]{1,2})?$"
 V6 = "^[0-9a-f]*:[0-9a-f:]*(/[0-9]{1,3})?$"
@@ -40,7 +37,7 @@ def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
     """Add the columns of a user's table to each address: those of the longest network that contains it, or null.
 
     `addresses` has one row per address, in the column `net_address`. If several tables of a folder have a column, the
-    first that contains the address and has a value applies.
+    first with a value for the address applies.
 
     Raises:
         ThalwegError: If a file cannot be read, or is not a table of networks.
@@ -76,12 +73,11 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
 
 
 def _keys(addresses: Table, length: int) -> Table:
-    """Return the keys of one length, for addresses whose keys can be that long."""
     return addresses.filter(addresses["digits_n"] >= length).select(ADDRESS, key=addresses["digits"].substr(0, length))
 
 
 def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringValue:
-    """Return an address as its version and hexadecimal digits, for IPv6 at least `most` of them; null if malformed."""
+    """Return an address as its version and hexadecimal digits (IPv6: at least `most`); null if malformed."""
     text = address.lower()
     octets = (text.re_extract(V4, place).nullif("").cast("int64") for place in range(1, 5))
     v4 = _concatenated(["4", *(ibis.literal(HEX).substr(octet * 2, 2) for octet in octets)])
@@ -95,7 +91,7 @@ def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringVal
 
 
 def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
-    """Return one of the eight groups of an IPv6 address; groups that `::` replaces are zero."""
+    """Return a group of an IPv6 address; groups that `::` replaces are zero."""
     front = head.re_extract(f"^(?:[0-9a-f]+:){{{place}}}([0-9a-f]+)", 1)
     back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{V6_GROUPS - 1 - place}}}$", 1)
     return ibis.ifelse(front != "", front, back).lpad(V6_GROUP_DIGITS, "0")

@@ -1,8 +1,6 @@
-"""Reads record files of any writer as one table of an engine, with the columns that an evaluation needs.
+"""Reads record files of any writer as one table of an engine.
 
-`thalweg.records` finds the files: it omits files that are part of a merged file, and reports damaged and foreign files.
-Columns that older versions did not write are null. A component `key=value` of a file's path is a column, as in object
-stores.
+A column that a file does not have is null; requested ones may come from a component `key=value` of its path.
 """
 
 import math
@@ -32,16 +30,13 @@ COLUMNS: dict[str, str] = {
     "busy_us": WHOLE, "rwnd_limited_us": WHOLE, "fct_us": WHOLE, "goodput_bps": REAL, "busy_goodput_bps": REAL,
     "acked_1s_bytes": WHOLE, "acked_3s_bytes": WHOLE, "acked_10s_bytes": WHOLE, "acked_30s_bytes": WHOLE,
 }  # fmt: skip
-"""Columns that are read from every file, with their types."""
 
 
 FLOATS = ("Float32", "Float64")
 SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
 
 MANY_FILES = 64
-"""Number of files from which on differences over the life of connections are computed from a sample of the files, if
-these also have more than `samples.LOOKED_AT` rows.
-"""
+"""Number of files from which on differences over the life of connections are computed from a sample of the files."""
 ONE_FILE_IN = 4
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -51,17 +46,16 @@ _Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of files: `COLUMNS`, and each other requested column as a text, named `part_` plus its name."""
+    """Rows of files: `COLUMNS`, and other requested columns as texts, named `part_` plus their names."""
 
     all: Table
-    """The rows as one table."""
     wanted: Mapping[str, tuple[str, str]]
     """Name in the files and type of each column, by its name in `all`."""
     alike: Sequence[tuple[Table, Mapping[str, str], Mapping[str, str]]]
-    """Tables of files with the same columns, the types of their columns, and the values in their paths."""
+    """Tables of files with equal columns and equal values in their paths; the types of the columns; these values."""
 
     def having(self, name: str) -> Table | None:
-        """Return the rows in which a column is not null; None if no file has the column.
+        """Return the rows in which a column is not null; None if no file has it.
 
         The filter uses the stored column, so that an engine can skip row groups without values.
         """
@@ -81,9 +75,11 @@ def rows(
     name: str = "rows",
     where: Where = (),
 ) -> Rows:
-    """Return the rows of files under a name in the engine; they are read when a query needs them.
+    """Return the rows of files that meet the conditions `where`; they are read when a query needs them.
 
-    Only rows that meet the conditions `where` are included.
+    Args:
+        more: Columns to return in addition to `COLUMNS`.
+        name: Name of the view in the engine.
     """
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     of_conditions = [name for name, _ in where]
@@ -105,7 +101,6 @@ def rows(
 
 
 def _selected(table: Table, where: Where, types: Mapping[str, str], of_path: Mapping[str, str]) -> Table:
-    """Return the rows that meet conditions on stored columns, or on the values in the path."""
     for name, value in where:
         if name in types:
             table = table.filter(table[name].cast(TEXT) == value)
@@ -115,10 +110,8 @@ def _selected(table: Table, where: Where, types: Mapping[str, str], of_path: Map
 
 
 def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
-    """Select about one file in four, by position in the sorted order.
-
-    The selection is a low-discrepancy sequence (multiples of the golden ratio), so that it does not align with a
-    periodic order of files.
+    """Select about one file in `ONE_FILE_IN` by a low-discrepancy sequence (multiples of the golden ratio), which does
+    not align with a periodic order of files.
     """
     return {file: files[file] for number, file in enumerate(sorted(files)) if number * GOLDEN % 1 < ONE_FILE_IN**-1}
 
@@ -148,9 +141,7 @@ def _union(tables: Sequence[Table]) -> Table | None:
 def _normalised(
     table: Table, wanted: Mapping[str, tuple[str, str]], types: Mapping[str, str], of_path: Mapping[str, str]
 ) -> Table:
-    """Select, cast and clean the columns. Invalid numbers become null: NaN, infinities, negative integers, and integers
-    above 2^63 - 1. A time of zero means unknown.
-    """
+    """Select, cast and clean the columns. Invalid numbers become null. A time of zero means unknown."""
     columns = {}
     for called, (name, dtype) in wanted.items():
         if name not in types:

@@ -1,9 +1,8 @@
 """Dimensions by which clients and their transfers are divided, and the names of the parts.
 
-Classes of round-trip time and of retransmissions are properties of a destination network; retransmissions are measured
-on connections of the control alone. A class of the single connection is unsuitable: an algorithm that causes losses
-would move its own connections to classes with many losses, and be compared there with the other algorithm's
-connections to clients on lossy paths.
+Classes of round-trip time and of retransmissions are properties of a destination network, and retransmissions are the
+control's alone. With classes of single connections, an algorithm that causes losses would move its own connections to
+classes with many losses, and be compared there with connections to clients on lossy paths.
 """
 
 import math
@@ -20,37 +19,31 @@ from thalweg.records.schema import UNKNOWN_TEXT
 from thalweg.records.sizes import SIZES
 
 UNKNOWN_CLASS = -1
-"""Class of unknown values."""
 
 RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
-"""Upper ends for a city, a country, a continent, an ocean and the other side of the world; geostationary
-satellites are beyond.
-"""
+"""Upper ends for a city, a country, a continent, an ocean and the other side of the world."""
 
 LOSS_EDGES = (10, 50, 150, 500)
-"""Retransmissions in 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; from 1.5 % on bpftune
-selects BBR.
-"""
+"""Per 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; from 1.5 % on bpftune selects BBR."""
 LOSS_SCALE = 10_000
 
 MIN_SEGMENTS = 500
 """Minimum number of segments for a retransmission ratio; with fewer, one loss would be more than 0.2 %."""
 
 MISSED = 0.01
-"""Maximum share of networks without a control sample by chance, which sets the minimum samples of a network."""
+"""Probability that a network of the minimum number of samples has none of the control."""
 
 RTT_TITLES = ("below 10 ms", "10 to 30 ms", "30 to 60 ms", "60 to 100 ms", "100 to 200 ms", "200 ms and more")
 LOSS_TITLES = ("below 0.1 %", "0.1 to 0.5 %", "0.5 to 1.5 %", "1.5 to 5 %", "5 % and more")
 
 MAP = ("rtt", "retransmits")
-"""Dimensions of every answer, independent of the question."""
+"""Dimensions of the map, which is part of an answer whatever the question."""
 
 Of = Literal["network", "table", "transfer", "records"]
 
 PartValue = str | int | None
 """Value of a part in one dimension: a text, the number of a class, or None if unknown."""
 PartValues = tuple[PartValue, ...]
-"""Values of a part in each dimension."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +76,10 @@ KNOWN = {
         Dimension("hour", "hour (UTC)", "transfer", tuple(f"{hour:02}" for hour in range(24))),
     )
 }
-"""Dimensions that do not depend on the records' columns."""
 
 
 def dimensions(names: Sequence[str], columns: set[str], of_table: set[str]) -> list[Dimension]:
-    """Resolve the names, given the columns of the records and those of the user's table of networks.
+    """Resolve the names, given the columns of the records and of the user's table of networks.
 
     Raises:
         ThalwegError: If a name is unknown in these records and this table.
@@ -101,10 +93,10 @@ def rtt_class(sum_us: IntegerValue, n: IntegerValue) -> IntegerValue:
 
 
 def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: float) -> BooleanValue:
-    """Return whether each network has enough samples and segments, of both arms together, for the control's ratio.
+    """Return whether networks have enough samples and segments, of both arms together, for the control's ratio.
 
-    The result must not depend on the assignment. Otherwise a network with few samples would have a class only if they
-    belong to the control, and the arms would cover different networks.
+    If the result depended on the assignment, small networks would have a class only if their samples belong to the
+    control, and the arms would cover different networks.
     """
     if not 0 < share_of_control < 1:
         return ibis.literal(share_of_control >= 1) & (segments >= MIN_SEGMENTS)
@@ -123,7 +115,7 @@ def size_class(size_bytes: IntegerValue) -> IntegerValue:
 
 
 def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, IntegerValue]:
-    """Return the requested classes that are properties of the single transfer, from 0; an unknown size is 0."""
+    """Return the requested classes that are properties of the single transfer, numbered from 0."""
     classes = {
         "hour": lambda: hour_of_day(rows["began_us"]),
         "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN_CLASS,
@@ -132,12 +124,12 @@ def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, Integ
 
 
 def hour_of_day(time_us: IntegerValue) -> IntegerValue:
-    """Return the hour of the day."""
+    """Return the hour of the day in UTC."""
     return (whole(time_us, HOUR_US) % 24).cast("int8")
 
 
 def whole(value: IntegerValue, unit: int) -> IntegerValue:
-    """Divide and discard the remainder; exact in every engine below 2^53, which times reach in the year 2255."""
+    """Divide and discard the remainder; exact below 2^53."""
     return (value / unit).floor().cast("int64")
 
 

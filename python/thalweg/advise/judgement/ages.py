@@ -1,8 +1,6 @@
-"""Difference between the arms over the life of a connection: bytes acknowledged in its first second, in the next two
-seconds, and so on.
+"""Difference between the arms by spans of a connection's life: Shah (2019) found a gain of BBR "only at the start".
 
-Each span is compared among the connections that were open for all of it. Shah (2019) found a gain of BBR "only at the
-start".
+Each span is compared among the connections that were open for all of it.
 """
 
 from collections.abc import Iterable
@@ -28,9 +26,9 @@ MOVED = 1
 
 
 def lives(rows: Table, question: Question) -> Table:
-    """Return the bytes of each connection after 1, 3, 10 and 30 s, for connections of at least a second.
+    """Return the bytes of each connection at the ends of the spans, for connections of at least a second.
 
-    Groups consist of hours, or of pairs of switchback periods, because there are few long connections.
+    Clusters are hours, or pairs of switchback periods, because there are few long connections.
     """
     closed = rows.filter(rows["kind"] == CLOSE, rows["acked_1s_bytes"].notnull(), arms.belongs(rows, question))
     began_us = arms.began(closed)

@@ -18,13 +18,13 @@ from thalweg.advise.statistics.balance import NOTABLE, TOO_MUCH
 from thalweg.advise.statistics.effects import Effect, adjusted
 
 OFTEN = 0.1
-"""Minimum fraction, for a caution, of samples with overlapping arms and of rows that contradict the design. Also the
-maximum fraction of samples from hours or periods with both arms if the arms count as having run one at a time.
+"""Minimum fraction of samples or rows for a caution. Arms count as having run one at a time if at most this fraction of
+samples comes from hours or periods with both.
 """
 
 MOSTLY_APART = 0.2
-"""If a smaller fraction of samples comes from networks with both arms, the assignment was by network and not by
-connection. Only networks that are large enough to have both arms by chance count.
+"""Fraction of samples in networks with both arms below which the assignment was by network and not by connection. Only
+networks that are large enough to have both arms by chance count.
 """
 
 NOTED = 0.005
@@ -34,11 +34,10 @@ STRAY = 0.01
 """Minimum fraction of the other arm in an interval that counts as having both arms."""
 
 PAIR = 2
-"""Number of switchback periods in a pair."""
 
 MOSTLY_ALONE = 0.6
-"""Fraction of samples in pairs of periods with one arm above which the periods are too short. If periods have their arm
-at random, it is about a half.
+"""Fraction of samples in pairs of periods with one arm above which the periods are too short. If the arms of periods
+are random, it is about a half.
 """
 
 REVERSED = 0.01
@@ -48,7 +47,7 @@ MIN_LOSSY_SHARE = 0.001
 
 
 def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
-    """Warn about arms with different sizes or round-trip times, Simpson's paradox, and losses without queueing."""
+    """Warn about unlike arms, Simpson's paradox, and losses without queueing."""
     yield from _unlike(parts, question)
     for metric in overall.comparisons:
         yield from _paradox(metric, parts, overall, question)
@@ -56,8 +55,8 @@ def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterab
 
 
 def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | None:
-    """Return the common effect within parts, and half the width of its interval: the mean logarithm, weighted by n1 n0
-    / (n1 + n0) over the parts with comparable arms. None: there is no such part.
+    """Return the common effect within parts and half the width of its interval, as logarithms weighted by n1 n0 / (n1 +
+    n0); None without parts with comparable arms.
     """
     total = weights = squares = 0.0
     for comparison in _of(metric, parts):
@@ -167,7 +166,7 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
 def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
     """Return a caution that names the matching design if nearly all samples are from hours with one algorithm.
 
-    None also if all hours had the same algorithm, or the control followed the treatment.
+    None also if no design matches.
     """
     if _one_arm_share(hours, STRAY) < 1 - OFTEN:
         return None
@@ -241,9 +240,7 @@ def _run_length(turns: pl.DataFrame) -> int:
 
 
 def _one_arm_share(strata: pl.DataFrame, stray: float) -> float:
-    """Return the fraction of samples in strata with one arm, where a share of the other arm up to `stray`
-    is ignored.
-    """
+    """Return the fraction of samples in strata whose share of the other arm is at most `stray`."""
     arms = strata.group_by("stratum").agg(
         pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))
     )

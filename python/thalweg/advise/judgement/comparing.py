@@ -1,4 +1,4 @@
-"""Compares the arms of each part from counts, and derives the joint verdicts."""
+"""Compares the arms of each part from counts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ MEDIAN_ALONE = (0.5,)
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts of one or several parts."""
+    """Counts of one or several parts of the traffic."""
 
     cells: pl.DataFrame
     """Values by part: metric, arm, group, bucket; n, weight, total."""
@@ -28,7 +28,6 @@ class Counted:
     queues: pl.DataFrame
     """Queueing delays of the control: is_lossy, group; n, sum, squares."""
     networks: ByMetric = field(default_factory=dict)
-    """The networks of each metric."""
 
     def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[int, ...], "Counted"]]:
         """Return the counts of each part."""
@@ -56,7 +55,7 @@ def compare(
     bootstrap: Bootstrap,
     at: Sequence[float] = MEDIAN_ALONE,
 ) -> list[Part]:
-    """Compare the arms of parts, without verdicts; `tables` are keyed by the parts' values in each dimension."""
+    """Compare the arms of parts, keyed by their values in each dimension, without verdicts."""
     parts = []
     for values, counted in tables.items():
         compared: dict[str, Comparison] = {}
@@ -82,7 +81,7 @@ def compare(
 
 
 def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
-    """Return all parts with verdicts, from p-values adjusted for the number of tests; the largest part comes first."""
+    """Return the parts with verdicts, the largest part first; p-values are adjusted for the number of tests."""
     parts = list(parts)
     p_values = {
         (part.names, metric): comparison.difference.median.p

@@ -1,4 +1,4 @@
-"""Cautions about traffic that is dominated by few networks or limited by receivers."""
+"""Cautions about traffic of few or unknown networks, and about receiver-limited traffic."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ OFTEN = 0.1
 
 
 def of_networks(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
-    """Warn about classes that one or few networks dominate, about unknown addresses, and about receiver limits."""
+    """Warn about dominant networks, unknown addresses, and receiver limits."""
     yield from _few(parts, question)
     yield from _carried(parts, question)
     yield from _unknown(overall)

@@ -1,8 +1,8 @@
-"""The table of samples: transfers and connections as narrow rows, created once from the records.
+"""The table of samples: transfers and connections as narrow rows.
 
 A transfer below the size limit is a sample of completion time; a larger one is a sample of throughput. A connection is
-a sample of throughput if its source marks no transfers; otherwise its bytes would count twice. This is decided per
-source, which avoids a join over hundreds of millions of connections. Open connections are not samples.
+a sample of throughput if its source marks no transfers; otherwise its bytes would count twice. Open connections are not
+samples.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,9 @@ TIME = 0
 RATE = 1
 assert (TIME, RATE) == (False, True), "what is not small is a rate"
 METRICS = ("completion_time", "throughput")
-"""Metrics, in the order of their numbers."""
 
 LOOKED_AT = 5_000_000
-"""Above this number of rows, overlaps of the arms are checked in one of sixteen groups of clusters, and the mix, the
-queues and the differences over time and since the activation in one of four rows. Differences over the life of
-connections are computed from one of four files, if there are at least `rows.MANY_FILES`.
-"""
+"""Number of rows above which some evaluations use a subsample of the rows, groups or files."""
 ONE_GROUP_IN = 16
 ONE_ROW_IN = 4
 
@@ -39,7 +35,7 @@ NOT_LIMITED, LIMITED = 1, 2
 """Codes, below `LIMITS`, for whether the receiver limited a sample; 0: unknown."""
 
 LAST_MINUTE = 2**31 - 1
-"""The last minute that fits into 32 bits, in the year 6053; later ones are clamped to it."""
+"""The last minute that fits into 32 bits; later ones are clamped to it."""
 
 HEAVIEST = 10_000
 """Maximum weight of a row, so that sums fit into 64 bits."""
@@ -84,7 +80,6 @@ def comparable_rows(engine: QueryEngine, rows: Table, question: Question, overvi
 
 
 def _is_sample(rows: Table, question: Question, overview: Overview) -> BooleanValue:
-    """Return whether each row is a sample; for connections that depends on their source."""
     is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
     is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
     is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
@@ -118,15 +113,12 @@ def samples(
     dimensions: Sequence[Dimension],
     overview: Overview,
 ) -> Table:
-    """Create the table of samples from the rows that `comparable_rows` returns.
-
-    The table is materialised, because several queries read it.
+    """Create and materialise the table of samples from the rows that `comparable_rows` returns.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
     since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with 24
     bits, where checked), network (only in A/B designs, where overlaps are checked), and part (numbered by `parts`,
-    where requested). The stored columns are few and narrow, so that a hundred million rows just fit into memory. The
-    others are derived from them.
+    where requested). The stored columns are few and narrow, to save memory. The others are derived from them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = comparable.inner_join(where, [comparable[name] == where[f"at_{name}"] for name in places.keys])
@@ -137,7 +129,6 @@ def samples(
 
 
 def _stored(rows: Table, question: Question, overview: Overview) -> dict[str, Value]:
-    """Return the columns to store, by name; `samples` adds the column `part`."""
     began_us = rows["began_us"]
     looked_at = is_looked_at(began_us, overview)
     columns = {
@@ -160,7 +151,6 @@ def _stored(rows: Table, question: Question, overview: Overview) -> dict[str, Va
 
 
 def _with_derived(kept: Table, question: Question, overview: Overview) -> Table:
-    """Add the columns that follow from the stored ones."""
     derived = kept.mutate(**_unpacked(kept["mark"]))
     if "part" in kept.columns:
         derived = derived.mutate(part=kept["part"].cast("int64"))
@@ -172,12 +162,10 @@ def _with_derived(kept: Table, question: Question, overview: Overview) -> Table:
 
 
 def _has_turns(question: Question) -> bool:
-    """Return whether the design has switchback periods, which may begin within a minute; hours do not."""
     return question.design.name == "switchback"
 
 
 def _group(rows: Table, question: Question) -> IntegerValue:
-    """Return the number of the group that a sample's cluster belongs to."""
     group = arms.group(rows["began_us"], rows["code"], question, rows["unit"])
     if question.cluster is None and question.clusters == "prefix":
         # Samples without an address are clustered by hour, because their network is unknown.
@@ -195,14 +183,12 @@ def _watched_network(rows: Table, overview: Overview) -> IntegerValue:
 
 
 def _mark(rows: Table, looked_at: BooleanValue, overview: Overview) -> IntegerValue:
-    """Pack into a byte: age, limit, whether the sample is checked, and whether it had losses."""
     is_lossy = (rows["retransmits"] > 0).fill_null(False)
     of_limit = since.age(rows["began_us"], overview.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])
     return (of_limit * 4 + looked_at.cast("int8") * 2 + is_lossy.cast("int8")).cast("int8")
 
 
 def _unpacked(mark: IntegerValue) -> dict[str, Value]:
-    """Return the columns that `_mark` packs."""
     return {
         "age": (mark >> ibis.literal(4, type="int32")).cast("int8"),
         "limit": ((mark >> ibis.literal(2, type="int32")) & (LIMITS - 1)).cast("int8"),
@@ -212,15 +198,13 @@ def _unpacked(mark: IntegerValue) -> dict[str, Value]:
 
 
 def _limit(is_limited: BooleanValue) -> IntegerValue:
-    """Return the code of whether a receiver limited a sample."""
     return ibis.cases((is_limited.isnull(), 0), (is_limited, LIMITED), else_=NOT_LIMITED).cast("int8")
 
 
 def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
-    """Return which rows are checked more closely: all of at most `LOOKED_AT`, otherwise one of `ONE_ROW_IN`.
+    """Return which rows are checked more closely: all if there are at most `LOOKED_AT`, otherwise one in `ONE_ROW_IN`.
 
-    The lowest bits of the start time select them. Higher bits are added, because the lowest are always 0 in times in
-    whole seconds.
+    Low bits of the start time select them. Higher bits are added, because the lowest are 0 in times in whole seconds.
     """
     if overview.rows <= LOOKED_AT:
         return ibis.literal(True)

@@ -8,7 +8,7 @@ from thalweg.advise.judgement.samples import METRICS
 
 
 def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
-    """Return the median of each arm in each time step, from the rows of `counts.over_time`: the mean of its bucket."""
+    """Return the median of each arm and time step, as the mean of its bucket, from the rows of `counts.over_time`."""
     cells = keys.unpacked(counted, "key", {"metric": 0, "arm": keys.ARMS, "bucket": keys.BUCKETS})
     names = ["step", "metric", "arm"]
     below = pl.col("weight").cum_sum().over(names) - pl.col("weight")

@@ -1,9 +1,7 @@
 """Verdicts: the better algorithm in a part of the traffic, if the records show it, and the reason.
 
-The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if median and mean
-disagree. A part with both small and large transfers gets the verdict of the metric that names an algorithm. If one
-algorithm is better for small and the other for large transfers, the verdict is "no difference", because the size is
-unknown when a connection opens. Otherwise "no difference" must hold for all metrics that have enough samples.
+The median decides, because means of heavy-tailed numbers depend on a few samples. If one algorithm is better for small
+and the other for large transfers, the verdict is "no difference", because the size is unknown when a connection opens.
 """
 
 import math
@@ -17,21 +15,19 @@ from thalweg.advise.statistics.effects import MIN_GROUPS, Difference, Effect
 from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 NEGLIGIBLE = 0.01
-"""Differences below this count as zero, however certain."""
+"""Significant differences below this count as zero."""
 
 SAMPLES = {"completion_time": "transfers", "throughput": "large transfers"}
 WORDS = {
     "completion_time": ("less time", "more time", "takes"),
     "throughput": ("more throughput", "less throughput", "gets"),
 }
-"""Words for better and worse, and the verb, per metric."""
 
 REMARKS = {
     NO_DIFFERENCE: "no difference in {}",
     NOT_COMPARABLE: "not comparable in {}",
     NOT_ENOUGH: "not enough data on {}",
 }
-"""Remarks on a metric whose verdict is not that of its part."""
 
 PROPERTIES = {
     "size": "transfers are {:.2g} times as large",
@@ -46,7 +42,7 @@ def with_verdict(compared: Comparison, p_adjusted: float | None, question: Quest
 
 
 def is_testable(compared: Comparison, question: Question) -> bool:
-    """Return whether a comparison can yield a verdict for an algorithm, and therefore counts as a test."""
+    """Return whether a comparison can yield a verdict for an algorithm, and counts as a test."""
     return not _lacking(compared, question) and not any(imbalance.is_too_much for imbalance in compared.imbalances)
 
 
@@ -59,8 +55,7 @@ def has_enough_samples(compared: Comparison, question: Question) -> bool:
 def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple[str, str]:
     """Combine the comparisons of a part into one verdict and its reason.
 
-    A metric without enough samples does not count unless no metric has enough. The reason names the verdicts of the
-    other metrics.
+    Metrics without enough samples do not count unless no metric has enough.
     """
     if not comparisons:
         return NOT_ENOUGH, "there are no samples"
@@ -78,7 +73,6 @@ def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple
 
 
 def _remark(compared: Comparison, question: Question) -> str:
-    """Return the verdict of a metric that does not decide."""
     remark = REMARKS[compared.verdict] if has_enough_samples(compared, question) else "too few samples of {}"
     return remark.format(compared.metric.replace("_", " "))
 
@@ -151,7 +145,7 @@ def _median_text(metric: str, effect: Effect, question: Question) -> str:
 
 
 def _per_cent(share: float) -> str:
-    """Format a share as a percentage: one decimal below ten.
+    """Format a share as a percentage: one decimal below ten, unless it is zero.
 
     >>> _per_cent(0.0712), _per_cent(0.12345), _per_cent(-0.002)
     ('7.1', '12', '-0.2')
@@ -177,7 +171,6 @@ def _unlike(imbalance: Imbalance, question: Question) -> str:
 
 
 def _more(effect: Effect, question: Question) -> str:
-    """Return a remark on the number of records that would detect a difference of the margin."""
     half = math.log(effect.high / effect.low) / 2
     times = (half / math.log1p(question.margin)) ** 2
     if times <= 1.5:

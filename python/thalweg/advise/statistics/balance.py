@@ -1,8 +1,7 @@
-"""Checks whether both arms got similar work (sizes of transfers, round-trip times of paths), and whether losses
-coincide with queues.
+"""Checks whether both arms got similar work, and whether losses coincide with queues.
 
-Differences are standardized: in standard deviations of the values' logarithms. A difference below 0.1 is usually
-neglected (Austin 2009); above 0.25 no adjustment is reliable (Imbens and Rubin 2015, after Cochran).
+Differences are in standard deviations of the values' logarithms. A difference below 0.1 is usually neglected (Austin
+2009); above 0.25 no adjustment is reliable (Imbens and Rubin 2015, after Cochran).
 """
 
 import math
@@ -48,7 +47,6 @@ class Imbalance:
     ratio: float
     """Ratio of treatment to control, of geometric means."""
     p: float
-    """p-value of the difference."""
 
     @property
     def is_sure(self) -> bool:
@@ -74,7 +72,7 @@ class Losses:
 
     @property
     def follow_queues(self) -> bool | None:
-        """Return whether losses coincide with queues; None: inconclusive, or too few samples with or without losses."""
+        """Return whether losses coincide with queues; None: inconclusive, or too few samples."""
         if min(self.n_lossy, self.n_clean) < MIN_LOSSY:
             return None
         if self.standardized > NOTABLE:
@@ -84,8 +82,6 @@ class Losses:
 
 @dataclass(frozen=True)
 class _Compared:
-    """The difference between two means of logarithms."""
-
     standardized: float
     """Difference of the means, in standard deviations."""
     half: float
@@ -103,7 +99,7 @@ def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
 
 def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
     """Return the receiver-limited fractions of the treatment's and of the control's samples, from the rows of
-    `counts.mix` of one part and metric; None: unknown for all samples.
+    `counts.mix` of one part and metric; None: unknown.
     """
     sums = {arm: rows.filter(pl.col("arm") == arm).select("limit_n", "limit_sum").sum().row(0) for arm in ARMS}
     treatment, control = ((total - n) / n if n else None for n, total in (sums[arm] for arm in ARMS))
@@ -113,7 +109,7 @@ def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
 def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:
     """Compare the control's queueing delays with and without losses, from the rows of `counts.queues` of one part.
 
-    If either has no samples, the difference is 0 and `high` is infinite.
+    If either has no samples, `high` is infinite.
     """
     is_lossy = pl.col("is_lossy")
     lossy, clean = (_groups(rows.filter(which), "") for which in (is_lossy, ~is_lossy))

@@ -1,15 +1,15 @@
 """The difference between the arms, with its interval.
 
 An effect is treatment over control: a ratio of medians, of other quantiles, or of means. Its uncertainty comes from a
-bootstrap over groups of clusters. A cluster is a set of dependent samples, such as one network's hour; its name alone
-determines which of 64 groups it belongs to. Clusters are independent, so groups are as well, and resampling groups
-estimates the same variance as resampling clusters (Kott 2001 on the delete-a-group jackknife; Chamandy et al. 2012). An
-engine then needs to count only 64 histograms. Both arms of a group are drawn together, so that common effects cancel.
+bootstrap over groups of clusters. Clusters, such as one network's hour, are independent, so groups are as well, and
+resampling groups estimates the same variance as resampling clusters (Kott 2001 on the delete-a-group jackknife;
+Chamandy et al. 2012); but an engine needs to count only a histogram per group. Both arms of a group are drawn together,
+so that common effects cancel.
 
-The interval is that of a normal logarithm, with the standard deviation of the replicates and Student's t: with a
-thousand replicates the percentiles themselves would be too coarse for p-values that must hold among many segments. If a
-few groups have most of the samples, the degrees of freedom of t follow from the effective number of groups (Kish 1965;
-Carter, Schnepel and Steigerwald 2017 on clusters of unequal sizes).
+The interval is that of a normal logarithm, with the standard deviation of the replicates and Student's t: percentiles
+of the replicates would be too coarse for p-values that must hold among many segments. If a few groups have most of the
+samples, the degrees of freedom of t follow from the effective number of groups (Kish 1965; Carter, Schnepel and
+Steigerwald 2017 on clusters of unequal sizes).
 """
 
 import math
@@ -34,10 +34,9 @@ MEDIAN = QUANTILES.index(0.5)
 FASTEST, SLOWEST = QUANTILES.index(0.05), QUANTILES.index(0.95)
 CONFIDENCE = 0.95
 MIN_DEGREES = 1.0
-"""Minimum degrees of freedom; one group with nearly all of the weight would leave zero, but t needs a positive number.
-"""
+"""Minimum degrees of freedom: t needs a positive number, and one dominant group would leave zero."""
 MIN_GROUPS = 20
-"""Minimum number of groups with a cluster for an estimate of the variance: about 24 clusters."""
+"""Minimum number of groups with a cluster for an estimate of the variance."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Arm:
     quantiles: tuple[float, ...]
     """Values at `QUANTILES`."""
     groups: int
-    """Number of groups with a sample, at most 64."""
+    """Number of groups with a sample."""
     curve: tuple[tuple[float, float], ...]
     """Points of the cumulative distribution: a value, and the fraction below it."""
 
@@ -91,24 +90,22 @@ class Difference:
 
     @property
     def median(self) -> Effect | None:
-        """Effect on the median, which decides the verdict."""
+        """Effect on the median."""
         return self.quantiles.get(0.5)
 
 
 POINTS = 60
-"""Maximum number of points of a curve."""
 
 
 class Bootstrap:
-    """Bootstrap draws of groups, the same for every part, so that parts can be compared."""
+    """Bootstrap draws of groups; parts with samples in the same groups have the same draws."""
 
     def __init__(self, question: Question) -> None:
-        """Prepare the draws for a question's seed and number of replicates."""
         self._question = question
         self._drawn: dict[bytes, Numbers] = {}
 
     def draws(self, is_there: NDArray[np.bool_]) -> Numbers:
-        """Return the number of times that each group is drawn in each replicate; only groups with samples are drawn."""
+        """Return the number of times that each group is drawn in each replicate; groups without samples are not drawn."""
         key = is_there.tobytes()
         drawn = self._drawn.get(key)
         if drawn is None:
@@ -137,9 +134,7 @@ def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = 
 def _effects(
     treatment: "_Table", control: "_Table", edges: Numbers, bootstrap: Bootstrap, at: Sequence[float]
 ) -> tuple[dict[float, Effect], Effect | None]:
-    """Estimate the effects on quantiles and on the mean; empty and None if there are too few groups with
-    samples, or too few finite replicates.
-    """
+    """Estimate the effects on quantiles and on the mean; empty and None if groups or finite replicates are too few."""
     is_there = treatment.is_there | control.is_there
     n = int(is_there.sum())
     if n < 2:
@@ -203,7 +198,7 @@ def quantiles(
 ) -> Numbers:
     """Return logarithms of quantiles, interpolated within a bucket.
 
-    Each quantile's bucket is found by bisection, so that replicates need the sums of a few buckets instead of all.
+    Bisection finds each quantile's bucket, so that replicates need the sums of a few buckets instead of all.
 
     Args:
         weights: A row per group, a column per bucket.
@@ -215,7 +210,7 @@ def quantiles(
         A row per replicate, a column per quantile.
     """
     draws = np.eye(len(weights)) if draws is None else draws
-    # Sums of integers are exact in any order.
+    # Weights are integers, so their sums are exact in any order.
     sums = np.ascontiguousarray(weights.cumsum(axis=1).T)
     totals = draws @ sums[-1]
     columns = []
@@ -257,8 +252,8 @@ def _summed(places: NDArray[np.int64], values: pl.Series, count: int) -> Numbers
 
 
 def half_of_interval(sd: float, degrees: float) -> float:
-    """Return half the width of an interval, from the estimate's standard deviation and its degrees of freedom."""
-    # `scipy.stats` returns the same, but takes a second to import.
+    """Return half the width of an interval, from the standard deviation and the degrees of freedom."""
+    # `scipy.stats` returns the same, but is slow to import.
     return float(special.stdtrit(degrees, 0.5 + CONFIDENCE / 2)) * sd
 
 

@@ -1,7 +1,7 @@
 """The weight of each network in a part of the traffic, and its contribution to the effect.
 
-The sums per destination already exist, because they classify the networks, so no row is read again. The effect without
-a network is measured on the mean logarithm, whose sums can be subtracted; the bucket numbers of values are logarithms.
+The effect without a network is measured on the mean logarithm, whose sums can be subtracted; the bucket numbers of
+values are logarithms.
 """
 
 import math
@@ -21,13 +21,13 @@ from thalweg.advise.statistics.networks import ByMetric, Heavy, Networks
 from thalweg.records.schema import UNKNOWN_TEXT
 
 NOTABLE_SHARE = 0.01
-"""Minimum fraction of an arm's weight for a leave-one-out effect. A network with less cannot change a median much."""
+"""Minimum fraction of an arm's weight for a leave-one-out effect; a smaller network cannot change a median much."""
 
 MOSTLY = 0.5
 """Fraction of samples without an address from which on the number of networks is unknown."""
 
 PER_MILLIARD = 1_000_000_000
-"""Unit of shares, which are integers, so that every engine returns the same 64-bit sum of squares."""
+"""Unit of shares, which are integers, so that their sums of squares are exact."""
 
 DIVISIONS = 4
 """Divisions of the traffic that are described together: everything, two by classes, and parts."""
@@ -67,14 +67,14 @@ def are_within_one(dimensions: Sequence[Dimension]) -> bool:
 
 
 def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
-    """Describe the networks of everything that is evaluated, except of parts within one network or with few samples."""
+    """Describe the networks of what is evaluated, except of parts within one network or with few samples."""
     weights = engine.keep("network_weights", _weights(places, dimensions))
     requested = () if parts.are_asked(dimensions) else _names(dimensions)
     classes = list(dict.fromkeys([(), MAP, requested]))
     numbers = [parts.of_place(weights["place"], names) if names else ibis.literal(0, type="int64") for names in classes]
     if parts.are_asked(dimensions) and not are_within_one(dimensions):
         numbers.append(weights["part"])
-    # One query for all divisions: writing a query takes longer than counting a few thousand networks.
+    # One query for all divisions, because each query has a fixed cost.
     keyed = [
         weights.mutate(key=(number * DIVISIONS + division).cast("int64")) for division, number in enumerate(numbers)
     ]
@@ -90,9 +90,7 @@ def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
 
 
 def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
-    """Sum the weights of each network in each class and part: columns place, part, metric, number, network, and for
-    each arm its weight and the weighted sum of bucket numbers, which are logarithms.
-    """
+    """Sum by class, part, metric and network: for each arm its weight and the weighted sum of bucket numbers."""
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = places.counted.inner_join(where, [places.counted[name] == where[f"at_{name}"] for name in places.keys])
     part = ibis.literal(0, type="int64")
@@ -109,7 +107,6 @@ def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
 
 
 def _described(engine: QueryEngine, weights: Table, of_parts: int, min_weight: int) -> dict[int, ByMetric]:
-    """Describe the networks of each key; those of the division `of_parts` have a minimum weight."""
     by = ["key", "metric"]
     networks = engine.view(
         "networks_of_keys",

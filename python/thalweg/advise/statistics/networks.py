@@ -1,8 +1,7 @@
 """The number of networks behind a comparison, and whether it depends on one of them.
 
-A class of destinations contains several networks. If one network has most of its samples, they are little evidence
-about the others. Two numbers show this: the effective number of networks (Kish 1965), and the effect without each
-network that has a notable share (leave-one-out).
+If one network has most of the samples of a class, they are little evidence about the others. Two numbers show this: the
+effective number of networks (Kish 1965), and the effect without each network that has a notable share (leave-one-out).
 """
 
 import math
@@ -29,7 +28,7 @@ class Heavy:
     """Contribution to the logarithm of the effect; None: without it an arm has no samples."""
 
     def adds_to(self, log: float) -> float:
-        """Return its contribution in the direction of an effect, given as a logarithm; infinite if it is unknown."""
+        """Return its contribution in the direction of an effect (a logarithm); infinite if it is unknown."""
         return math.inf if self.log_added is None else math.copysign(self.log_added, self.log_added * log)
 
 
@@ -40,8 +39,7 @@ class Networks:
     count: int
     """Number of networks with a sample; samples without an address do not count."""
     effective: float | None
-    """Effective number of networks (Kish), in the arm that has fewer; None: at least half of the weight has no address.
-    """
+    """Effective number of networks (Kish), in the arm that has fewer; None: most of the weight has no address."""
     unknown_share: float
     """Fraction of the weight without an address."""
     heavy: tuple[Heavy, ...]

@@ -9,11 +9,10 @@ from thalweg.analysis.measuring.summary import summary
 from thalweg.results import Run
 
 COUNTS = ("connections", "starved")
-"""Measures from which cautions are derived."""
 
 
 def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
-    """Return the cautions of a run: excluded experiments, repetitions that are copies, starved connections.
+    """Return the cautions of a run.
 
     Args:
         run: An open run directory.
@@ -23,7 +22,7 @@ def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
 
 
 def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
-    """Return a sentence for each flow with starved connections, on the sweep point with the largest share of them."""
+    """Return a sentence for each flow with starved connections, on the worst point of the sweep."""
     counts = summary(run, measures=COUNTS) if measured is None else measured.filter(pl.col("measure").is_in(COUNTS))
     wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
     share = pl.col("starved") / pl.col("connections")

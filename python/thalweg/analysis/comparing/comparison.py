@@ -23,9 +23,7 @@ USUAL = (
     "goodput", "completion_time", "retransmit_ratio", "share", "rtt_mean", "utilisation", "queueing_delay",
     "utilisation_up", "queueing_delay_up", "completion_time_p99", "video_bitrate", "stall_ratio", "page_time",
 )  # fmt: skip
-"""Measures that are compared by default. Each additional one makes the correction for multiple tests stricter; the last
-six have values for uploads or applications only.
-"""
+"""Measures that are compared by default; each additional one makes the correction for multiple tests stricter."""
 
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
 """`real`: significant and beyond the tolerance; `too small`: significant but within the tolerance; `copies`: one side's
@@ -64,11 +62,10 @@ class Compared:
     """p-value, corrected for the number of tests."""
     verdict: Verdict
     is_copied: bool = False
-    """Whether the repetitions of at least one side are copies of one another."""
 
     @property
     def is_relative(self) -> bool:
-        """Whether the change is relative to the first value; otherwise it is their difference in percentage points."""
+        """Whether the change is relative to the first value; otherwise it is in percentage points."""
         return not MEASURES[self.measure].is_in_points
 
     @property
@@ -127,7 +124,7 @@ def compare(
     flows: Collection[str] = (),
     tolerance: float = 0.0,
 ) -> Comparison:
-    """Compare two runs, or within one run the values of a key of its sweep.
+    """Compare two runs, or within one run the values of a swept key.
 
     `tolerance` is the largest negligible change, as a fraction of the first value (for ratios: in points).
 
@@ -174,7 +171,6 @@ def _values(run: Run, measures: Sequence[str]) -> Values:
 def _compare(
     paired: Sequence[pairs.Pair], first: Values, second: Values, flows: Collection[str]
 ) -> tuple[list[Compared], list[str]]:
-    """Join the rows of both sides; return also the rows that exist on one side only."""
     rows: list[Compared] = []
     unmatched: list[str] = []
     for pair in paired:
@@ -196,7 +192,6 @@ def _compare(
 
 
 def _judged(rows: Sequence[Compared], tolerance: float) -> list[Compared]:
-    """Correct the p-values for the number of tests, assign verdicts, and sort."""
     corrected = iter(holm([row.p for row in rows if row.p is not None]))
     tested = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
     judged = [replace(row, verdict=_verdict(row, tolerance)) for row in tested]

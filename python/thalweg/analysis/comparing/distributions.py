@@ -14,10 +14,9 @@ GROUP = ["experiment", "flow"]
 
 
 def transfer_distributions(run: Run) -> pl.DataFrame:
-    """Return distributions over the transfers of the repetitions: experiment, flow, measure, values (a sorted list).
+    """Return distributions over transfers: experiment, flow, measure, values (a sorted list).
 
-    Measures: `completion_time` in s, for completed transfers; `transfer_goodput` in bit/s, for completed and
-    unlimited transfers.
+    `completion_time` is in s, for completed transfers; `transfer_goodput` in bit/s, for completed and unlimited ones.
     """
     flows = trustworthy(run, run.scan("flows"))
     times = flows.filter("completed").select(
@@ -31,10 +30,7 @@ def transfer_distributions(run: Run) -> pl.DataFrame:
 
 
 def rtt_distributions(run: Run) -> pl.DataFrame:
-    """Return the distribution of smoothed RTTs (s), over the samples of the time series of the repetitions.
-
-    Each sample of each connection counts once, so a value's share is a share of the connections' time.
-    """
+    """Return the distribution of smoothed RTTs (s); each sample of each connection counts once."""
     samples = trustworthy(run, run.scan("samples")).filter(pl.col("srtt_us").is_not_null())
     value = (pl.col("srtt_us") / MICROSECONDS).alias("value")
     return _distribute(run.collect(samples.select(*GROUP, pl.lit("rtt").alias("measure"), value)))

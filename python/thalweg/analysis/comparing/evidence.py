@@ -1,4 +1,4 @@
-"""The evidence behind the numbers of a run: all of its experiments, some of them, or none."""
+"""The evidence behind the numbers of a run."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,9 +23,9 @@ class Evidence:
 
 @lru_cache(maxsize=32)
 def evidence(run: Run) -> Evidence:
-    """Return the evidence of a run; experiments that a study did not need do not count as missing.
+    """Return the evidence of a run.
 
-    The result is cached for the latest runs, because it counts the rows of every table `flows` and has several callers.
+    The result is cached, because it reads the tables `flows`.
     """
     extent = of_status(status(run))
     if extent.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():

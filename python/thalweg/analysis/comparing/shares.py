@@ -10,7 +10,6 @@ RECEIVED = "cpu_share_received"
 """Name of the engine's measurement; with several sending hosts, `cpu_share_received_of_NAME`."""
 
 MEASURES = ("cpu_share_asked", RECEIVED, "cpu_slice_median_us", "co_tenants_cpu_share")
-"""Measurements of engines about CPU shares."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class CpuShare:
     period_ns: int | None
     co_tenants: int
     n: int
-    """Number of experiments."""
     received: float
     """Fraction of time on CPU, median of the experiments."""
     largest: float
@@ -45,9 +43,7 @@ def is_of_a_share(name: str) -> bool:
 def shares(run: Run) -> list[CpuShare]:
     """Return the CPU share that each sending host received, for each configured share and number of co-tenants.
 
-    They are ordered by host, number of co-tenants, and configured share: without a limit first, then descending.
-
-    Untrustworthy experiments are included, as in all measurements of engines about themselves.
+    Untrustworthy experiments are included.
     """
     hosts = {
         (experiment["experiment"], experiment["repetition"]): experiment["hosts"]

@@ -1,4 +1,4 @@
-"""Measures of applications, from the transfers that belong to their segments, pages, frames and messages."""
+"""Measures of applications, from their transfers."""
 
 from types import MappingProxyType
 
@@ -30,7 +30,7 @@ SCHEMA = MappingProxyType(
 
 
 def app_measures(flows: pl.DataFrame, apps: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per experiment, repetition and application, with a column per measure, which may be null.
+    """Return one row per experiment, repetition and application, with a column per measure.
 
     Args:
         flows: The transfers.
@@ -58,9 +58,7 @@ def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
-    """Return the number, duration and share of stalls, null if a copy did not begin: playback begins with the first
-    segment or frame.
-    """
+    """Return the number, duration and share of stalls; null if playback of a copy did not begin."""
     played = transfers.filter(pl.col("stall_us").is_not_null())
     shown_us = pl.col("end_us").max() - pl.col("end_us").min()
     of_copies = played.group_by(COPY, maintain_order=True).agg(

@@ -1,8 +1,7 @@
 """Time until a flow reaches its share of the link and stays there for a second.
 
 The share of a flow is the current rate of its direction's link, minus unresponsive background, divided by the number of
-active copies of flows in that direction, times the flow's own copies. It changes when the rate changes, when background
-starts or stops, and when copies start or end.
+active copies of flows in that direction, times the flow's own copies.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,6 @@ from thalweg.analysis.tables.window import Window
 from thalweg.results.plan_document import BackgroundDocument, ExperimentDocument, StepDocument
 
 TOLERANCE = 0.1
-"""Maximum deviation from the share, as a fraction of the share."""
 
 MEAN_US = 500_000
 """Averaging time of a rate, or one bin if that is longer; BBR's probing cycle of eight round trips is shorter for RTTs
@@ -28,7 +26,6 @@ up to 60 ms.
 """
 
 STAY_US = 1_000_000
-"""Minimum time for which the rate must stay within the tolerance."""
 
 
 def convergence_times(
@@ -37,9 +34,7 @@ def convergence_times(
     """Return the time in s until each flow stays at its share, from the start of the last span of constant share that
     is at least `STAY_US` and one bin long.
 
-    None if the flow does not stay at its share, the share is not positive, or no span is long enough. Flows of a link
-    that is unlimited or follows a trace or a profile have no share and are missing. `planned` is the experiment in the
-    plan.
+    None if the flow does not stay there, or there is no such span. Flows of a link without rate steps are missing.
     """
     times: dict[str, float | None] = {}
     for direction, link in LINKS.items():

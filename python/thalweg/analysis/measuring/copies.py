@@ -37,7 +37,7 @@ def copies_remedy(run: Run) -> str:
 def copied(run: Run) -> frozenset[int]:
     """Return the sweep points with several trustworthy repetitions whose transfers are identical.
 
-    The result is cached for the latest runs, because it reads every table `flows` and has several callers.
+    The result is cached, because it reads the tables `flows`.
     """
     if not any(experiment["repetition"] for experiment in run.plan["experiments"]):
         return frozenset()

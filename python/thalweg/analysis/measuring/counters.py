@@ -1,7 +1,6 @@
-"""Counters of connections at any moment: bytes acknowledged, segments sent and retransmitted.
+"""Counters of connections at any moment, interpolated linearly between samples and the starts and ends of transfers.
 
-The samples hold the counters at their times, the table of transfers at each transfer's start and end; values in between
-are interpolated linearly. Transfers shorter than the sampling interval are therefore included.
+Transfers shorter than the sampling interval are therefore included.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +15,8 @@ from thalweg.analysis.tables.thin import Numbers
 
 CONNECTION = ["copy", "connection"]
 COUNTERS = ["acked_bytes", "segments", "retransmits"]
-"""Counters in both samples and transfers."""
 
 SAMPLED = [*COUNTERS, "inflight_packets"]
-"""Columns of the samples that are used here."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Copy:
         return total
 
     def active_us(self, from_us: float, to_us: float) -> float:
-        """Return the part of a time span, in us, in which the copy was active, including pauses between transfers."""
+        """Return the time, in us, for which the copy was active in a span, including pauses between transfers."""
         return max(0.0, min(to_us, self.end_us) - max(from_us, self.start_us))
 
 
@@ -76,7 +73,7 @@ def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
 def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
     """Return the copies of every flow that started, by experiment and repetition.
 
-    `samples` needs only the key columns, `t_us` and `SAMPLED`; both tables may hold many experiments.
+    `samples` needs only the key columns, `t_us` and `SAMPLED`.
     """
     keys = [*EXPERIMENT, "flow", *CONNECTION]
     knots = _knots(flows, samples, keys)

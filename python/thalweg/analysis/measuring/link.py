@@ -1,9 +1,4 @@
-"""Measures of the bottleneck, one value per experiment (or experiment and flow), from the table of the queue.
-
-Counters and the backlog are interpolated linearly between samples.
-
-Limitation: a link without a rate limit has no capacity, and therefore no utilisation.
-"""
+"""Measures of the bottleneck, from the table of the queue, interpolated linearly between samples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,14 +14,11 @@ from thalweg.analysis.tables.window import Window
 QUEUE_COLUMNS = [
     *EXPERIMENT, "link", "t_us", "sent_bytes", "capacity_bytes", "backlog_bytes", "dropped_packets", "marked_packets",
 ]  # fmt: skip
-"""Columns of the queue table that this module reads."""
 
 PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
 MIN_SAMPLES = 10
-"""Minimum number of samples in a time span for its utilisation, and of intervals with departures for a queueing delay:
-the course between two samples is unknown.
-"""
+"""Minimum number of samples for a utilisation, and of intervals with departures for a queueing delay."""
 
 END_US = 1e6
 """Length of the final span of samples; its mean rate is assumed after the last sample."""
@@ -45,10 +37,7 @@ class Bottleneck:
     marked_packets: Numbers
 
     def utilisation(self, start_us: float, end_us: float) -> float | None:
-        """Return bytes sent over bytes possible between two times, interpolated linearly between samples.
-
-        Times outside the samples are clamped to the first or last sample.
-        """
+        """Return bytes sent over bytes possible between two times; times outside the samples are clamped to them."""
         if self.capacity_bytes is None:
             return None
         moments = np.array([start_us, end_us], dtype=float)
@@ -57,7 +46,7 @@ class Bottleneck:
         return sent / possible if possible > 0 else None
 
     def utilisation_during(self, start_us: float, end_us: float) -> float | None:
-        """Return the utilisation between two times; None: they span fewer than `MIN_SAMPLES` samples."""
+        """Return the utilisation between two times; None: they span too few samples."""
         samples = np.count_nonzero((self.t_us >= start_us) & (self.t_us <= end_us))
         return self.utilisation(start_us, end_us) if samples >= MIN_SAMPLES else None
 
@@ -82,10 +71,11 @@ class Bottleneck:
         )
 
     def waits_s(self, window: Window) -> Numbers:
-        """Return the waiting time of a packet that had arrived at each sample within the window.
+        """Return the waiting time of a packet that had arrived at each sample within the window; empty if the link is
+        unlimited.
 
         The wait ends when the link has had capacity for the backlog; after the last sample the mean rate of the last
-        second is assumed. Waits that would never end are left out. Empty if the link is unlimited.
+        second is assumed. Infinite waits are left out.
         """
         inside = (self.t_us >= window.from_us) & (self.t_us <= window.to_us)
         if self.capacity_bytes is None:
@@ -105,10 +95,7 @@ class Bottleneck:
         return waits[np.isfinite(waits)] / MICROSECONDS
 
     def queueing_delay_s(self) -> float | None:
-        """Mean waiting time of a byte (Little 1961); it needs no rate, so the rate may change or be 0.
-
-        None: bytes left the queue in fewer than `MIN_SAMPLES` intervals between samples.
-        """
+        """Mean waiting time of a byte (Little 1961); None: bytes left the queue in too few intervals between samples."""
         busy = np.count_nonzero(np.diff(self.sent_bytes) > 0)
         if busy < MIN_SAMPLES:
             return None
@@ -117,7 +104,7 @@ class Bottleneck:
 
 
 def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, int], Bottleneck]:
-    """Return a link of every experiment that has at least two samples of it, by experiment and repetition."""
+    """Return a link of every experiment with at least two samples of it, by experiment and repetition."""
     links = {}
     of_link = queue.filter(pl.col("link") == link).sort(*EXPERIMENT, "t_us")
     for (experiment, repetition), rows in of_link.group_by(*EXPERIMENT, maintain_order=True):
@@ -134,9 +121,7 @@ def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, i
 
 
 def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -> pl.DataFrame:
-    """Return one row per experiment and repetition whose samples overlap the window, with a column per measure of the
-    path.
-    """
+    """Return one row per experiment and repetition whose samples overlap the window, with a column per measure."""
     rows = []
     for (experiment, repetition), link in links.items():
         part = link.within(window)
@@ -162,10 +147,7 @@ def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -
 def with_utilisation_while_active(
     flows: pl.DataFrame, links: Mapping[Direction, Mapping[tuple[int, int], Bottleneck]]
 ) -> pl.DataFrame:
-    """Add `utilisation_while_active` to a table with `start_us`, `end_us` and `direction` per experiment and flow.
-
-    `links` holds the links of each direction.
-    """
+    """Add `utilisation_while_active` to a table with `start_us`, `end_us` and `direction` per experiment and flow."""
     values = [
         link.utilisation_during(row["start_us"], row["end_us"])
         if (link := links[row["direction"]].get((row["experiment"], row["repetition"])))

@@ -1,8 +1,7 @@
 """Rate of each flow relative to its fair share of the path.
 
 The fair share is the max-min allocation of the link's rate, minus unresponsive background, among all active transfers,
-pages, and copies of applications with their own rate. It changes when one of them starts or ends, and when the rate
-changes.
+pages, and copies of applications with their own rate.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +47,7 @@ def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[in
 
 
 def _available_rate(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
-    """Return the payload rate that is left to the flows: the start times of its steps (us), and the rates (bit/s)."""
+    """Return the payload rate that is left to the flows: start times of its steps (us), and rates (bit/s)."""
     since, rate = steps["t_us"].to_numpy().astype(np.float64), steps["rate_bps"].to_numpy()
     starts = [traffic["start_ns"] / MICROSECOND_NS for traffic in background]
     stops = [inf if traffic["stop_ns"] is None else traffic["stop_ns"] / MICROSECOND_NS for traffic in background]
@@ -62,7 +61,6 @@ def _available_rate(steps: pl.DataFrame, background: list[BackgroundDocument]) -
 def _shares(
     transfers: pl.DataFrame, demands: Mapping[str, float], times: Numbers, available: Numbers
 ) -> Iterator[tuple[str, float]]:
-    """Yield each flow with its bytes over the bytes of its fair share."""
     demand = pl.col("flow").replace_strict(demands, default=inf, return_dtype=pl.Float64).alias("demand")
     with_demand = transfers.with_columns(demand)
     # A page counts as one demand for any number of connections, and so does a copy of an application with its own rate.

@@ -1,8 +1,7 @@
 """All measures with their units, declared once.
 
-A measure has one value per experiment (one point of the sweep, one repetition); `thalweg.analysis.measuring.summary`
-computes their mean over the repetitions, with its uncertainty. docs/reference/analysis.md lists the same measures; a
-test compares the two.
+A measure has one value per experiment (one point of the sweep, one repetition). docs/reference/analysis.md lists the
+same measures.
 """
 
 from collections.abc import Sequence
@@ -20,13 +19,11 @@ class Measure:
 
     name: str
     title: str
-    """Title for headings."""
     unit: Unit
     of: Literal["flow", "path"]
-    """Whether the measure has one value per flow or one for the path."""
     about: str
     in_window: bool = False
-    """Whether it can be computed within a window of the experiment, from the time series."""
+    """Whether it can be computed from the time series, within a window."""
     apps: Sequence[str] = ()
     """Applications whose flows have the measure; empty: every flow."""
 
@@ -37,7 +34,7 @@ class Measure:
 
     @property
     def is_in_points(self) -> bool:
-        """Whether a change is a difference in percentage points; that of other measures is relative."""
+        """Whether a change is a difference in percentage points; other changes are relative."""
         return self.is_fraction or self.name == "max_min_share"
 
     @property
@@ -76,7 +73,6 @@ _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "m
 """Measures without a better direction: one flow's gain of a share is another's loss."""
 
 APPS = ("video", "web", "call", "rpc", "probe")
-"""All applications."""
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure
@@ -414,7 +410,6 @@ APP_MEASURES: dict[str, Measure] = {
         ),
     )
 }
-"""Measures of applications."""
 
 _BOTH_WAYS = ("utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks", "jain")
 
@@ -428,7 +423,6 @@ UP_MEASURES: dict[str, Measure] = {
     for name in _BOTH_WAYS
     for measure in (MEASURES[name],)
 }
-"""Measures of the path's reverse direction."""
 
 MEASURES |= APP_MEASURES
 MEASURES |= UP_MEASURES

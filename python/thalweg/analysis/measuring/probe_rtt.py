@@ -2,7 +2,7 @@
 
 A BBR flow whose minimum RTT is 10 s old reduces its window to 4 packets for 200 ms (ProbeRTT) to drain the queue. If
 all flows of a link do so at the same time, the queue empties and all measure the base RTT; otherwise each measures the
-others' queue. ProbeRTT is detected by the window, which every engine records.
+others' queue. ProbeRTT is detected by the window.
 """
 
 import polars as pl
@@ -18,8 +18,7 @@ PROBE_RTT_PACKETS = 4
 def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Return `probe_rtt_sync` per experiment and repetition with at least two BBR connections.
 
-    It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; null if
-    that never occurs.
+    It is the time in s from the start of the last connection until all are in ProbeRTT in one sample; null: never.
     """
     bbr_flows = flows.filter(pl.col("cc") == ALGORITHM)
     names = bbr_flows.select(*EXPERIMENT, "flow").unique()

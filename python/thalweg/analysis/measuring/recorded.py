@@ -1,4 +1,4 @@
-"""Whether a run can have values of a measure: some engines do not record all columns, and some flows lack measures."""
+"""Whether a run can have values of a measure, which depends on its engine and its flows."""
 
 import polars as pl
 
@@ -23,10 +23,7 @@ SOURCES = {
 
 
 def is_recorded(run: Run, measure: str) -> bool:
-    """Return whether any complete experiment has the inputs of the measure.
-
-    If not, the engine does not record them, or the run has no samples.
-    """
+    """Return whether any complete experiment has the inputs of the measure."""
     if measure not in SOURCES:
         return True
     table, column = SOURCES[measure]

@@ -1,7 +1,4 @@
-"""Every measure of every experiment, over its full duration or within a window.
-
-Experiments that are marked untrustworthy are excluded; reports list them.
-"""
+"""Every measure of every trustworthy experiment, over its full duration or within a window."""
 
 from collections.abc import Collection, Sequence
 
@@ -54,10 +51,8 @@ SAMPLE_COLUMNS = [
     "srtt_us",
     "ca_state",
 ]
-"""Columns of the samples that this module reads."""
 
 FROM_QUEUE = {*PATH_MEASURES, *UP_MEASURES, "utilisation_while_active"}
-"""Measures that need the time series of the queue."""
 
 
 def repetitions(
@@ -65,10 +60,8 @@ def repetitions(
 ) -> pl.DataFrame:
     """Return measures of every trustworthy experiment: experiment, repetition, flow, cc, measure, unit, value.
 
-    Measures of the path have no flow and no cc. A measure that is undefined in an experiment, such as the completion
-    time of an incomplete transfer, has a null value. With `window` (two times in s since the start of the experiment),
-    only measures with `Measure.in_window` are returned, computed from the time series. `measures` are the requested
-    names; tables that none of them needs are not read.
+    Measures of the path have no flow and no cc; undefined values are null. With `window` (two times in s since the
+    start of the experiment), only measures with `Measure.in_window` are returned, computed from the time series.
 
     Raises:
         ThalwegError: If the window has no length.
@@ -80,8 +73,6 @@ def repetitions(
 
 
 class _Reader:
-    """Reads a run and computes its values, one batch of experiments at a time."""
-
     def __init__(self, run: Run, window: Window, measures: set[str] | None, *, in_window: bool) -> None:
         self.run, self.window, self.in_window = run, window, in_window
         self.wanted = [
@@ -138,7 +129,6 @@ class _Reader:
         return _tidy([of_flows, of_path], self.wanted)
 
     def _of_shares_and_apps(self, flows: pl.DataFrame) -> list[pl.DataFrame]:
-        """Return the requested measures of fair shares and of applications."""
         frames = []
         if "max_min_share" in self.wanted:
             frames.append(max_min_shares(flows, self.rates, self.planned))
@@ -154,7 +144,6 @@ class _Reader:
         return copies(sampled, samples)
 
     def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
-        """Return the stability and the convergence time of each flow."""
         rows = []
         for (experiment, repetition), experiment_copies in of_experiments.items():
             planned = self.planned[experiment]
@@ -170,7 +159,6 @@ class _Reader:
 
 
 def _tidy(frames: Sequence[pl.DataFrame], measures: Sequence[str]) -> pl.DataFrame:
-    """Return one row per measure; measures of the path have neither flow nor cc."""
     keys = [*EXPERIMENT, "flow", "cc"]
     schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | dict.fromkeys(["flow", "cc", "measure"], pl.String)
     empty = pl.DataFrame(schema=schema | {"value": pl.Float64})

@@ -10,10 +10,9 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
 
 BIN_US = 100_000
-"""Minimum length of a goodput bin: several round trips of typical paths, and short enough to show a stall."""
+"""Minimum length of a goodput bin: several round trips, and short enough to show a stall."""
 
 MIN_BINS = 10
-"""Minimum number of bins for a meaningful variation."""
 
 
 def bin_us(sample_interval_us: int) -> int:

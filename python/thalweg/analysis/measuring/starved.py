@@ -9,7 +9,7 @@ ROUND_TRIPS = 2
 
 
 def starved(flows: pl.DataFrame, base_rtts: pl.DataFrame) -> pl.DataFrame:
-    """Return `connections` and `starved` per experiment, repetition and flow, from the table of transfers.
+    """Return `connections` and `starved` per experiment, repetition and flow.
 
     A connection that lasted for at most two round trips of the empty path does not count as starved.
     """

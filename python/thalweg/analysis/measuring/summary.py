@@ -1,7 +1,4 @@
-"""A run's numbers: the mean of each measure over the repetitions, with its uncertainty.
-
-Experiments that are marked untrustworthy are excluded; reports list them.
-"""
+"""A run's numbers: the mean of each measure over the trustworthy repetitions, with its uncertainty."""
 
 from collections.abc import Collection
 
@@ -15,18 +12,15 @@ from thalweg.analysis.tables.flows import EXPERIMENT
 from thalweg.results import Run
 
 ENDS = ("low", "high")
-"""Columns of the ends of the confidence interval."""
 
 
 def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the mean over repetitions of every measure, or of `measures`, in tidy form.
 
-    `values` is the result of `repetitions`, if it is already available.
-
-    Columns: experiment, the sweep's keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high (95
-    % confidence interval, empty if n is 1 or the repetitions are copies of one another), median, copies (whether the
-    repetitions are copies). Rows are in the order of the sweep, then of the flows with the path last, then of the
-    measures.
+    Columns: experiment, the swept keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high (95 %
+    confidence interval; null if n is 1 or the repetitions are copies of one another), median, copies. Rows are in the
+    order of the sweep, then of the flows with the path last, then of the measures. `values` is the result of
+    `repetitions`, if it is available.
     """
     by = ["experiment", "flow", "cc", "measure", "unit"]
     rows = summarise(repetitions(run, measures=measures) if values is None else values, by=by)

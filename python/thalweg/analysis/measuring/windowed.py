@@ -1,4 +1,4 @@
-"""Measures of flows within a window, from the counters of their connections at its start and end."""
+"""Measures of flows within a window, from the counters of their connections."""
 
 import numpy as np
 import polars as pl
@@ -61,6 +61,5 @@ def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFram
 
 
 def _done(copy: Copy, window: Window) -> dict[str, float]:
-    """Return the copy's traffic within the window."""
     edges = np.array([window.from_us, window.to_us])
     return {name: float(np.diff(copy.at(name, edges))[0]) for name in COUNTERS}

@@ -31,11 +31,10 @@ class Difference:
     """Lower end of the 95 % interval; None if a side has no interval, or neither varies and they differ."""
     high: float | None
     p: float | None
-    """p-value of the difference."""
     ratio: float | None
     """The second over the first; None if the first is not above 0."""
     ratio_low: float | None
-    """Lower end of its 95 % interval; None also if the first may be 0, because there is then no upper end."""
+    """Lower end of its 95 % interval; None also if the first may be 0."""
     ratio_high: float | None
 
 

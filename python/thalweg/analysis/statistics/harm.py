@@ -6,11 +6,11 @@ Algorithms", HotNets 2019, sec. 3.
 
 
 def harm(value: float, solo: float, more_is_better: bool) -> float | None:
-    """Return the fraction of its solo performance that a flow loses beside a competitor: 0 none, 1 all.
+    """Return the fraction of its solo performance that a flow loses beside a competitor: 0 none, 1 all, negative a
+    gain.
 
-    `value` is its performance beside the competitor, `solo` its performance alone, both in the same unit. A negative
-    result is a gain. None if the reference is zero: a goodput of 0 alone, or a completion time of 0 beside the
-    competitor.
+    `value` is its performance beside the competitor. None if the reference is zero: a goodput of 0 alone, or a
+    completion time of 0 beside the competitor.
 
     >>> harm(5e6, solo=20e6, more_is_better=True)  # goodput
     0.75

@@ -1,9 +1,8 @@
 """Means with their uncertainty.
 
-The repetitions of an experiment are independent draws (each has its own seed), so their mean has a Student t interval:
-mean +- t(0.975, n - 1) * s / sqrt(n), with s the sample standard deviation (n - 1). It assumes that the mean of n
-repetitions is about normal; with few repetitions of a skewed measure it is a rough guide. It is not clipped, so a
-ratio's interval may exceed 1. A single repetition has no interval.
+Repetitions are independent draws, so their mean has a Student t interval: mean +- t(0.975, n - 1) * s / sqrt(n), with s
+the sample standard deviation. It assumes that the mean is about normal; with few repetitions of a skewed measure it is
+a rough guide. It is not clipped, so a ratio's interval may exceed 1.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 import polars as pl
 
 CONFIDENCE = 0.95
-"""Probability that the interval covers the true mean."""
 
 T_QUANTILES = (
     12.706204736174694, 4.302652729749462, 3.1824463052837078, 2.7764451051977934, 2.5705818356363146,
@@ -22,12 +20,9 @@ T_QUANTILES = (
     2.0796138447276795, 2.0738730679040254, 2.0686576104190486, 2.0638985616280245, 2.0595385527532972,
     2.0555294386428735, 2.0518305164802846, 2.0484071417952454, 2.045229642132703, 2.0422724563012378,
 )  # fmt: skip
-"""Student t quantiles at 0.975 for 1, 2, ... degrees of freedom, equal to those of `scipy.special.stdtrit`. Few runs
-have more repetitions, and importing scipy takes 0.15 s of the 1 s of CPU time of a report.
-"""
+"""Student t quantiles at 0.975 for 1, 2, ... degrees of freedom, because importing scipy is slow."""
 
 METHOD = "mean over repetitions with its 95 % confidence interval (Student t on the repetitions' values)"
-"""The method in words, for reports."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def summarise(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return n, mean, low, high and median of the column `value` for each group; null values are excluded."""
+    """Return n, mean, low, high and median of the column `value` for each group, without null values."""
     present = values.drop_nulls("value")
     aggregates = [
         pl.len().alias("n"),

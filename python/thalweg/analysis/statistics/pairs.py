@@ -1,4 +1,4 @@
-"""Pairs of sweep points, of one run or of two, that differ only in the compared key."""
+"""Pairs of sweep points that differ only in the compared key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,6 @@ def within(run: Run, key: str) -> Pairing:
 
 
 def _points(run: Run, keys: Sequence[str], fixed: PointValues | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
-    """Return the indices of the points, grouped by the values of some keys."""
     numbers: dict[tuple[SweptValue, ...], list[int]] = {}
     for row in run.points().to_dicts():
         if all(row[key] == value for key, value in (fixed or {}).items()):

@@ -17,7 +17,7 @@ def has_apps(run: Run) -> bool:
 
 
 def apps(run: Run) -> pl.DataFrame:
-    """Return a row per sweep point and application: experiment, flow, app (its kind), objects (of a web page)."""
+    """Return a row per sweep point and application: experiment, flow, app (its kind), objects (of a page)."""
     points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = [
         (number, flow["name"], app["kind"], app.get("objects"))

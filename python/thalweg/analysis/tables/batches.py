@@ -5,17 +5,14 @@ from collections.abc import Iterator, Sequence
 from thalweg.results import Run
 
 BATCH_BYTES = 8_000_000
-"""Maximum bytes of files that are read at once; in memory they take ten to twenty times as much."""
+"""Maximum bytes of files that are read at once; in memory they take many times as much."""
 
 BATCH_EXPERIMENTS = 500
 """Maximum number of experiments that are read at once, because each has one file per table."""
 
 
 def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
-    """Yield batches of ids of complete, trustworthy experiments, with at most `max_bytes` in `tables` each.
-
-    A larger experiment forms a separate batch.
-    """
+    """Yield batches of ids of complete, trustworthy experiments: several with at most `max_bytes` in `tables`, or one."""
     batch: list[str] = []
     total = 0
     for id in run.trustworthy_ids:

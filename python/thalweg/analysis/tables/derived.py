@@ -1,6 +1,6 @@
-"""Quantities derived from the resolved plan of a sweep point: numbers that do not depend on the scenario's notation.
+"""Quantities derived from the resolved plan of a sweep point, which do not depend on the scenario's notation.
 
-A key that is undefined at a point, such as the rate of an unlimited link, is null there.
+A key that is undefined at a point, such as the rate of an unlimited link, is null.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,7 @@ from thalweg.results.plan_document import (
 PACKET_BYTES = 1500
 """Bytes of a full-sized packet, including the IP header; capacities in packets are converted with this size."""
 SECOND_NS = 1e9
-"""Nanoseconds in a second."""
 MICROSECOND_NS = 1000
-"""Nanoseconds in a microsecond."""
 MILLISECONDS = 1e3
 """Milliseconds in a second."""
 
@@ -43,7 +41,6 @@ KEYS = {
     "cpu_slice_s": "Length of that host's CPU slices, in s.",
     "cpu_period_s": "Time from the start of a slice to that of the next one, in s: `cpu_slice_s` over `cpu_share`.",
 }
-"""Derived keys and their descriptions, as in docs/reference/analysis.md."""
 
 
 def derived(run: Run) -> pl.DataFrame:
@@ -88,7 +85,7 @@ def _profile_rates(link: LinkDocument, plan: PlanDocument) -> tuple[list[tuple[i
 def rates(run: Run) -> pl.DataFrame:
     """Return the changes of both links' rates in order of time: experiment, direction, t_us (since when), rate_bps.
 
-    A trace or a profile is represented by its mean rate; an unlimited link has no rows.
+    Traces and profiles are represented by their mean rates; an unlimited link has no rows.
     """
     plan = run.plan
     points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}
@@ -103,8 +100,8 @@ def rates(run: Run) -> pl.DataFrame:
 
 
 def base_rtts(run: Run) -> pl.DataFrame:
-    """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s,
-    max_rtt_s. Where it changes, base_rtt_s is null; max_rtt_s is never smaller than the longest one.
+    """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s (null
+    where it changes), max_rtt_s (an upper bound).
     """
     points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = []
@@ -141,7 +138,6 @@ def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, flo
 
 
 def _delay_changes(experiment: ExperimentDocument, plan: PlanDocument) -> list[list[float]]:
-    """Return the delays that steps or a trace set, for each direction."""
     return [_changes(experiment[link], plan, "delay_ns") for link in LINKS.values()]
 
 
@@ -182,10 +178,8 @@ def room_bytes(buffer: BufferDocument) -> float:
 
 
 def mean_loss(loss: LossDocument) -> float:
-    """Return the mean loss ratio.
-
-    The two states of a Gilbert-Elliott model are weighted by the number of packets in them (Gilbert 1960, Elliott
-    1963).
+    """Return the mean loss ratio; the states of a Gilbert-Elliott model are weighted by their packets (Gilbert 1960,
+    Elliott 1963).
     """
     if loss["kind"] == "bernoulli":
         return float(loss["ratio"])

@@ -1,4 +1,4 @@
-"""Directions of flows. Flows on a link are compared within one direction, never across both."""
+"""Directions of flows. Measures compare flows of one direction."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -12,10 +12,8 @@ Direction = Literal["down", "up"]
 LinkName = Literal["forward", "reverse"]
 
 LINKS: Mapping[Direction, LinkName] = {"down": "forward", "up": "reverse"}
-"""The link that carries the data of each direction."""
 
 UP = "_up"
-"""Suffix of the measures of path.reverse."""
 
 
 def of_flow(flow: FlowDocument | BackgroundDocument) -> Direction:

@@ -8,17 +8,14 @@ EXPERIMENT = ["experiment", "repetition"]
 MICROSECONDS = 1e6
 """Microseconds in a second."""
 BITS = 8
-"""Bits in a byte."""
 
 MIN_FOR_QUARTILES = 4
-"""Minimum number of completion times for quartiles."""
 
 
 def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per experiment, repetition and flow, with a column per measure, null where undefined.
 
-    `start_us` and `end_us` bound the time in which the flow was active. Shares are computed within the flow's
-    `direction`.
+    `start_us` and `end_us` bound the time in which the flow was active.
     """
     flows = with_direction(flows)
     active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS

@@ -1,4 +1,4 @@
-"""Measurements of engines about themselves, over the experiments of a run, such as lateness and CPU cost."""
+"""Measurements of engines about themselves, such as lateness and CPU cost."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,6 @@ class OwnMeasure:
     name: str
     """The engine's name of the measurement, including the unit, as in `relay_lateness_p99_us`."""
     n: int
-    """Number of experiments that have it."""
     median: float
     largest: float
 
@@ -22,7 +21,7 @@ class OwnMeasure:
 def measured(run: Run) -> list[OwnMeasure]:
     """Return each measurement of the engine, in the order of first report.
 
-    Untrustworthy experiments are included, because these measurements show why they are untrustworthy.
+    Untrustworthy experiments are included, because these measurements may show why they are untrustworthy.
     """
     values: dict[str, list[float]] = {}
     for experiment in run.measured:

@@ -1,4 +1,4 @@
-"""Measures of the sampled state of connections: window, data in flight, round-trip time."""
+"""Measures of the sampled state of connections."""
 
 import polars as pl
 
@@ -10,8 +10,7 @@ from thalweg.analysis.tables.window import Window
 def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFrame, window: Window) -> pl.DataFrame:
     """Return a row per experiment, repetition and flow that was sampled within the window.
 
-    `rates` has the changes of the links' rates by experiment and direction; `rtts` has the direction and the RTT of the
-    empty path by experiment and flow.
+    `rates` and `rtts` are the results of `derived.rates` and `derived.base_rtts`.
     """
     by = [*EXPERIMENT, "flow"]
     inside = samples.lazy().filter(pl.col("t_us").is_between(window.from_us, window.to_us))

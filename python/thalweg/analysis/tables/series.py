@@ -1,7 +1,6 @@
 """Time series of single experiments, downsampled for drawing.
 
-The rate of acknowledged bytes is a mean over equal bins, so that its integral is the number of these bytes; other
-quantities are thinned so that peaks remain.
+Rates are means over equal bins, so that their integral is kept; other quantities are thinned so that peaks remain.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,10 +18,9 @@ from thalweg.results import Run
 
 CONNECTION = ["copy", "connection"]
 UNLIMITED_BPS = 2**64 - 1
-"""Pacing rate of a connection before its first one is set: the maximum value, as in Linux."""
+"""Pacing rate of a connection before its first one is set, as in Linux."""
 
 BATCH = 32
-"""Number of experiments whose tables are in memory at once."""
 
 T = TypeVar("T")
 
@@ -62,7 +60,6 @@ QUANTITIES: dict[str, SampledQuantity] = {
         "Queue of path.reverse", "B", "where flows or UDP go up; the packet being sent is not counted"
     ),
 }
-"""Quantities that can be drawn over time, in display order."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +81,9 @@ class Series:
     lines: dict[str, list[Line]]
     """Curves of each requested quantity, in its unit; empty if it was not recorded."""
     drops_s: list[float]
-    """Times of the samples at which the bottleneck's count of dropped packets had grown, thinned to one per bin."""
+    """Times of the samples at which the count of dropped packets had grown, thinned."""
     connections: int
-    """Number of connections that were sampled."""
     connections_drawn: int
-    """Number of connections that are drawn."""
 
 
 def series(
@@ -100,8 +95,8 @@ def series(
 ) -> list[Series]:
     """Read the time series of the experiments `chosen` (experiment and repetition), in their order.
 
-    A curve has about `limit` points, and so have all connections of one flow together. If a flow has more than
-    `max_connections` connections, an evenly spaced selection is drawn. Incomplete experiments have no curves.
+    A curve has about `limit` points, and so have all connections of one flow together. At most `max_connections`
+    connections of a flow are drawn, evenly spaced. Incomplete experiments have no curves.
     """
     pairs = list(chosen)
     ids = {
@@ -117,8 +112,6 @@ def series(
 
 
 class _Reader:
-    """Rows of a batch of experiments, by experiment."""
-
     def __init__(self, run: Run, ids: list[str], quantities: Collection[str]) -> None:
         samples = run.scan("samples", ids).select(
             *EXPERIMENT, "flow", *CONNECTION, "t_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "srtt_us",
@@ -140,8 +133,6 @@ class _Reader:
 
 
 class _Parts:
-    """A table partitioned by experiment."""
-
     def __init__(self, frame: pl.DataFrame) -> None:
         self._parts = frame.partition_by(EXPERIMENT, as_dict=True, maintain_order=True)
         self._none = frame.clear()
@@ -151,7 +142,7 @@ class _Parts:
 
 
 def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Add the data in flight in BDPs, defined as those of the measure `inflight_bdp`; null if the BDP is unknown."""
+    """Add the data in flight in BDPs, as in the measure `inflight_bdp`; null if the BDP is unknown."""
     bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
     ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
     return (
@@ -197,11 +188,9 @@ def _experiment_series(
 
 
 def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[pl.DataFrame]:
-    """Repeat the values of one key at each sample of their connection, so that a curve is flat while the value is
-    constant.
+    """Repeat the values of one key at each sample of their connection, because the state table has one row per change.
 
-    The state table has one row per change of a value. Older engines wrote one row per sample; these rows are returned
-    unchanged.
+    Older engines wrote one row per sample; these rows are unchanged.
 
     Args:
         connections: The rows of each connection, by time: `copy`, `connection`, `t_us`, `value`.
@@ -224,7 +213,7 @@ def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[
 
 
 def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
-    """Return one line per connection; the number of points is about proportional to the length of the connection."""
+    """Return one line per connection, with points about in proportion to its length."""
     points = sum(connection.height for connection in connections)
     return [
         _thinned(flow, connection, column, size, max(4, limit * connection.height // max(1, points)))
@@ -246,8 +235,7 @@ def spread(items: list[T], limit: int) -> list[T]:
 def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
     """Return the rate (bit/s) at which the flow's bytes were acknowledged, summed over its connections, in equal bins.
 
-    Bytes between two samples of a connection are spread evenly over the time between them; those before a connection's
-    first sample are excluded, since their start is unknown.
+    Bytes before a connection's first sample are excluded, since their start is unknown.
     """
     t = samples["t_us"].cast(pl.Float64).to_numpy()
     if len(t) < 2 or t.max() == t.min():
@@ -284,8 +272,7 @@ def _drops(queue: pl.DataFrame, limit: int) -> list[float]:
 def typical_repetitions(values: pl.DataFrame, flow: str, measure: str = "goodput") -> dict[int, int]:
     """Choose a repetition per experiment: the one whose value of `measure` for `flow` is the (lower) median.
 
-    `values` is the result of `thalweg.analysis.measuring.repetitions`; of equal values the earlier repetition is
-    chosen.
+    `values` is the result of `thalweg.analysis.measuring.repetitions`.
     """
     ranked = (
         values.filter(pl.col("flow") == flow, pl.col("measure") == measure)

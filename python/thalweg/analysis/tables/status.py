@@ -28,7 +28,7 @@ class Status:
 
     @property
     def missing(self) -> int:
-        """Number of needed experiments that neither finished nor failed: the run was interrupted, or still runs."""
+        """Number of needed experiments that neither finished nor failed."""
         return self.expected - self.finished - len(self.failures) - self.not_needed
 
 

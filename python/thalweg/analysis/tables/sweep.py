@@ -1,4 +1,4 @@
-"""The keys of a sweep as axes: which are ordered, and how their values are sorted."""
+"""The keys of a sweep as axes."""
 
 import re
 from collections.abc import Sequence
@@ -28,9 +28,7 @@ class Axis:
     key: str
     values: Sequence[SweptValue]
     is_ordered: bool
-    """Whether the values are numbers or quantities of one kind and sorted numerically; otherwise they keep the
-    scenario's order.
-    """
+    """Whether the values are sorted numerically, as numbers or quantities of one kind."""
 
 
 def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:

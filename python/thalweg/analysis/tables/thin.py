@@ -9,8 +9,7 @@ Numbers = npt.NDArray[np.float64]
 def peaks(t: Numbers, y: Numbers, limit: int) -> npt.NDArray[np.intp]:
     """Choose at most `limit` indices, or 4 if `limit` is smaller, including both ends and the extremes.
 
-    The time is split into equal bins; the minimum and the maximum of each bin are kept. A spike of one sample is
-    therefore preserved, unlike with a mean or every n-th sample.
+    The minimum and the maximum of each of equal bins are kept, so that a spike of one sample remains.
     """
     if len(t) <= limit:
         return np.arange(len(t))

@@ -36,4 +36,3 @@ class Window:
 
 
 WHOLE = Window(0.0, math.inf)
-"""The entire experiment."""

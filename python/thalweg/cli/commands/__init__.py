@@ -1,1 +1,1 @@
-"""Commands about scenarios, runs, studies and this machine: each parses arguments, calls other layers and prints."""
+"""Commands about scenarios, runs, studies and this machine."""

@@ -53,7 +53,6 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
 
 
 def _searches(document: Document, plan: Plan, capabilities: Capabilities) -> list[str]:
-    """Check the tables of searches; return the lines that describe them."""
     lines = []
     if "search" in document.searches:
         lines.append(_search(document, plan, capabilities))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 FailOn = Literal["different", "worse"]
 
 MAX_ALONE = 5
-"""Maximum number of points and values on one side only that are named; the others are counted."""
 
 EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
 
@@ -185,7 +184,6 @@ def _evidence(
 
 
 def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
-    """Print the cautions about the comparison, and the points that it excludes."""
     for caution in cautions:
         output.talk(caution)
     left_out = list(dict.fromkeys(alone))

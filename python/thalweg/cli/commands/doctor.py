@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg doctor --live"
 
 PYTHON = (3, 11)
-"""Minimum Python version."""
 
 MEMORY_PER_CORE_BYTES = 500 * 10**6
 """Required free memory per core, for an experiment and its tables; with less, a run may swap or be killed."""
@@ -123,10 +122,7 @@ def _engines() -> Iterator[Finding]:
 
 
 def _kernels() -> Iterator[Finding]:
-    """Check the kernels for virtual time and for guests.
-
-    A missing kernel is reported by the engine that needs it.
-    """
+    """Check the kernels for virtual time and for guests; a missing one is reported by the engine that needs it."""
     from thalweg.kernel import current, guests
 
     if built := current():

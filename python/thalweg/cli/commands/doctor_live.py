@@ -1,6 +1,4 @@
-"""`thalweg doctor --live`: checks whether the machine gets its CPU time, and finds connections that are slower if it
-does not.
-"""
+"""`thalweg doctor --live`: checks whether the machine gets its CPU time, and finds connections that are slower if not."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,15 +9,11 @@ from thalweg.engine_output import Live, LiveConnection, LiveMachine, LiveMissed,
 from thalweg.errors import Exit
 
 SECONDS = 5
-"""Duration of the measurement: long enough for some hundred samples of each connection, and short enough to
-wait for.
-"""
+"""Duration of the measurement: enough samples of each connection, and short enough to wait for."""
 
 SHOWN = 20
-"""Maximum number of connections that are listed, the affected ones first; the others are counted."""
 
 NAMED = 8
-"""Maximum number of network namespaces that are named in a line; the others are counted."""
 
 STATES: Mapping[str, str] = {
     "short-of-cpu": "short of CPU",
@@ -28,13 +22,10 @@ STATES: Mapping[str, str] = {
     "not-bbr": "ok: not BBR",
     "fine": "ok",
 }
-"""Texts for the engine's verdicts."""
 
 
 def monitor(seconds: int, *, as_json: bool) -> Exit:
-    """Monitor the machine for `seconds`, and report the findings with remedies; return FAILED if a connection is short
-    of CPU.
-    """
+    """Monitor the machine for `seconds`, and report the findings; return FAILED if a connection is short of CPU."""
     sample = engine.live(seconds)
     if as_json:
         output.data_json(sample)
@@ -100,7 +91,6 @@ def _namespace(name: str | None, netns: int) -> str:
 
 
 def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterator[str]:
-    """Yield lines about the network namespaces that were sampled, and those that could not be."""
     others = sorted(
         (namespace for namespace in sampled if not namespace["own"]), key=lambda namespace: -namespace["established"]
     )

@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg fuzz scenarios/fuzz/policer.toml"
 
 CONFIRM = "uml"
-"""Default engine for confirming findings."""
 
 NOT_CONFIRMED = "none"
 
 DOCUMENT = "fuzz.json"
-"""File of the findings in the directory of the search."""
 
 PAGE = "fuzz.html"
-"""Name of the page in the directory of the search."""
 
 
 def command(
@@ -80,7 +77,6 @@ def command(
     raise typer.Exit(_fuzz(fuzz, capabilities, plan.engine, directory, threads, executor, confirm, as_json=as_json))
 
 
-# There are eight parameters: the parsed and checked command line.
 def _fuzz(
     fuzz: "Fuzz",
     capabilities: engine.Capabilities,
@@ -147,7 +143,6 @@ def _failing(candidates: "Sequence[Candidate]") -> str:
 def _confirmed(
     fuzzing: "Fuzzing", findings: "list[Finding]", name: str, report: Callable[[str], None]
 ) -> "list[Finding]":
-    """Run findings on another engine; report if that engine cannot run here."""
     from thalweg.search.findings import Confirmed
 
     capabilities = engine.capabilities()
@@ -164,7 +159,6 @@ def _confirmed(
 
 
 def _write(fuzz: "Fuzz", findings: "list[Finding]", directory: Path) -> list[Path]:
-    """Write a scenario for each finding, and all findings as JSON."""
     from thalweg.report.files import cannot_write, replace
     from thalweg.search.findings import scenario_text
 

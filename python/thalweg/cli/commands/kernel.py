@@ -163,7 +163,6 @@ def _named(name: str) -> "Kernel | GuestKernel":
 
 
 def _show(kernel: "Kernel | GuestKernel", state: str, *, as_json: bool) -> None:
-    """Print a kernel; `state` describes how it was obtained."""
     if as_json:
         output.data_json(_json(kernel))
         return

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg optimise scenarios/optimise-bbr.toml"
 
 PAGE = "search.html"
-"""Name of the page in the directory of a search."""
 
 
 def command(
@@ -84,7 +83,7 @@ def command(
 
 
 def _confirming(planner: "Planner", name: str) -> "Planner":
-    """Return the planner for the confirming engine; an experiment that it cannot run is an error before the search."""
+    """Return the planner for the confirming engine, after a check that the engine can run the experiments."""
     capabilities = engine.capabilities()
     other = replace(planner, engine=engine.choose(name, capabilities), known=capabilities)
     try:
@@ -131,7 +130,6 @@ def _search(planners: "list[Planner]", directory: Path, threads: int | None, exe
 
 
 def _finish(searching: "Searching", planners: "list[Planner]", progress: "SearchProgress") -> "Outcome":
-    """Search, and verify the best candidates on each engine."""
     from thalweg.search.outcome import Outcome
     from thalweg.search.verifying import verify, winners
 

@@ -54,7 +54,6 @@ def command(
 
 
 def _figures(runs: list[Path], directory: Path, form: str) -> list[str]:
-    """Write the figures and return their paths."""
     from thalweg.report import figures
 
     files, omitted = figures(runs, directory, form)

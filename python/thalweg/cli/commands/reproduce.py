@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg reproduce itc18-mixed-workload --quick"
 
 EVERY = "all"
-"""Name for all engines."""
 
 
 def command(
@@ -131,7 +130,7 @@ def command(
 
 
 def _exit_code(reproduced: "Sequence[Reproduced]", ended: Exit) -> Exit:
-    """Return the worst of the results' exit codes and `ended`; print the cautions unless the run was interrupted."""
+    """Return the worst exit code; print the cautions unless the run was interrupted."""
     codes = [ended, *(evidence.code(extent) for item in reproduced for extent in item.evidence)]
     cautions = [caution for item in reproduced for caution in item.cautions]
     if not any(item.is_judged for item in reproduced):
@@ -202,7 +201,6 @@ def _write_page(
     *,
     quick: bool,
 ) -> list[Path] | None:
-    """Write the page of a study, and its figures if there is a folder for them; return the files of the figures."""
     from thalweg import studies
 
     content = studies.as_page(study, reproduced, quick=quick)
@@ -211,7 +209,6 @@ def _write_page(
 
 
 def _save_figures(content: "StudyPage", directory: Path, form: str | None) -> list[Path]:
-    """Write the figures of a page; the page's cautions list the missing ones, with reasons."""
     from thalweg.report.drawing import paper
 
     files = paper.save(content.figures, directory, form or figure_files.DEFAULT)
@@ -221,7 +218,6 @@ def _save_figures(content: "StudyPage", directory: Path, form: str | None) -> li
 
 
 def _check_recordable(studies: "Sequence[Study]") -> None:
-    """Check that the results can be stored, before an hours-long run."""
     for study in studies:
         if not os.access(study.folder, os.W_OK):
             raise ThalwegError(
@@ -234,7 +230,6 @@ def _check_recordable(studies: "Sequence[Study]") -> None:
 
 
 def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> None:
-    """Check that a policy is requested for only one study on one engine, and that the study has one."""
     from thalweg.studies.pages import lessons
 
     if len(studies) > 1 or len(engines) > 1:
@@ -271,9 +266,7 @@ def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) 
 
 
 def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> bool:
-    """Return whether all claims that held still hold, and report the others. A run without recorded results fails as
-    well; an engine that cannot run here is only reported.
-    """
+    """Return whether all claims that held still hold, and report the others; missing recorded results fail as well."""
     from thalweg.studies.running import recorded_results
 
     is_fine = True

@@ -62,8 +62,6 @@ def command(
 
 @dataclass(frozen=True)
 class _Results:
-    """The printed results of one run."""
-
     directory: Path
     run: "Run"
     summary: "pl.DataFrame"
@@ -116,7 +114,6 @@ def _as_json(result: _Results, *, has_checks: bool) -> dict[str, object]:
 
 
 def _print(result: _Results, *, with_table: bool, with_checks: bool) -> None:
-    """Print the table and the checks of a run, then its cautions to standard error."""
     from thalweg import analysis
 
     status = result.status

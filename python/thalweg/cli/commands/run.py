@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
 
 REPORT = "report.html"
-"""Name of the report in a run directory."""
 MAX_LINES = 30
-"""Maximum number of table lines that are printed at the end; `thalweg results` prints all."""
 MAX_EXPERIMENTS = 2000
-"""Maximum number of experiments for which the table is printed; reading more takes too long."""
+"""Maximum number of experiments for which the table is printed."""
 
 
 def command(
@@ -102,7 +100,6 @@ def command(
 
 
 def _checks(plan: "plan.Plan", texts: Sequence[str] | None) -> "Sequence[checks.Check]":
-    """Parse the checks with the flows and the sweep of a plan, before anything runs."""
     if not texts:
         return ()
     from thalweg import checks
@@ -121,7 +118,7 @@ def _judged(outcome: Outcome, directory: Path, bounds: "Sequence[checks.Check]")
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
-    """Write the report; return the error if that fails, because the results are printed nevertheless as text."""
+    """Write the report; return the error if that fails, because the results are printed in any case."""
     from thalweg.report import write
 
     try:
@@ -132,9 +129,7 @@ def _write_report(directory: Path) -> ThalwegError | None:
 
 
 def _numbers(outcome: Outcome, directory: Path) -> "tuple[Run, pl.DataFrame] | None":
-    """Read the inputs of the table and the cautions; None if the directory cannot be read, or no experiment is
-    complete.
-    """
+    """Read the inputs of the table and the cautions; None if the run cannot be read."""
     from thalweg import analysis
     from thalweg.results import open_run
 
@@ -152,7 +147,7 @@ def _evidence(
 ) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
     """Return how much of the run can be used, which experiments are untrustworthy, and cautions.
 
-    Experiments of earlier calls count. Without numbers, the result is derived from the engine's events.
+    Without numbers, these are derived from the engine's events.
     """
     from thalweg import analysis
     from thalweg.results import Untrustworthy
@@ -239,7 +234,6 @@ def _print(
 
 
 def _first(texts: Sequence[str]) -> str:
-    """Return the first reason, and the number of the others."""
     reasons = list(dict.fromkeys(text.strip() for text in texts))
     suffix = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
     return reasons[0] + (suffix if len(reasons) > 1 else "")

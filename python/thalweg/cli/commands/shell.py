@@ -18,7 +18,6 @@ from thalweg.scenario import Document
 EPILOG = "Example: thalweg shell scenarios/quickstart.toml --set path.buffer=1bdp -- ping -c 3 10.77.0.2"
 
 REPORT = "report.html"
-"""Name of the report in a run directory."""
 NOT_FOUND = 127
 """Exit code of shells if the command is not found."""
 ENDS = ("sender", "receiver")

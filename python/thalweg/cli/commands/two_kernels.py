@@ -10,7 +10,6 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.run import Progress, default_directory, execute, real_time_s
 
 ENGINE = "vm"
-"""The engine whose kernel can be selected."""
 
 
 def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) -> list[Path]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg validate sim uml --quick"
 
 RUNS = Path("runs") / "validate"
-"""Folder of the run directories, in the current directory."""
 
 
 def command(
@@ -98,7 +97,6 @@ def command(
 
 
 def _check_place(page: Path) -> None:
-    """Reject a page that cannot be written, before any run."""
     if page.suffix == ".csv":
         raise ThalwegError(
             "not-a-page",
@@ -119,7 +117,7 @@ def _check_place(page: Path) -> None:
 
 
 def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
-    """Return the command that repeats the comparison, up to and including `--page`, whose value the caller appends."""
+    """Return the command that repeats the comparison, up to and including `--page`."""
     words = ["thalweg", "validate", first, second]
     for name in grids:
         words += ["--grid", name]
@@ -141,7 +139,6 @@ def _write(path: Path, comparison: "EngineComparison", command: str) -> None:
 
 
 def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "list[Evidence]":
-    """Return the usable extent of each run, and whether anything was compared."""
     from thalweg import analysis
 
     sides = dict.fromkeys(side for part in parts for side in part.sides if side.status)
@@ -168,7 +165,6 @@ def _check(comparison: "EngineComparison") -> Exit:
 
 
 def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
-    """Report the planned work and the excluded experiments."""
     from thalweg.run import duration
 
     is_one = parts[0].sides[0].engine == parts[0].sides[1].engine

@@ -33,7 +33,6 @@ Given = TypedDict(
         "--time": str | None,
     },
 )
-"""Options that only some formats have, as typed."""
 
 OF_FORMAT = {
     "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},
@@ -45,7 +44,6 @@ OF_FORMAT = {
     "ndt": set[str](),
     "ss": {"--time"},
 }
-"""Options that only some formats have, by format."""
 
 
 def command(
@@ -260,7 +258,6 @@ def _talk_of(imported: "Imported") -> None:
 
 
 def _counted(text: str, reason: "ReasonCount") -> str:
-    """Return a line with the number of lines for one reason, and the position of the first one."""
     return f"{reason.count} x {text} (first {reason.first.file}:{reason.first.line})"
 
 

@@ -90,7 +90,6 @@ def simulate(
 
 
 def _row(summary: PolicySummary) -> list[str]:
-    """Return the table row of a policy."""
     return [
         str(summary["policy"]),
         f"{summary['regret_percent']['median']:.2f} %",
@@ -111,7 +110,6 @@ def _median(spread: PolicySpread | None, unit: str) -> str:
 
 
 def _kinds(summaries: Sequence[PolicySummary]) -> tuple[Sequence[str], list[list[str]]]:
-    """Return a table with a row for each kind of path and a column for each policy."""
     headings = ["path", *(str(summary["policy"]) for summary in summaries)]
     names = list(summaries[0]["by_kind_percent"])
     return headings, [[name, *(f"{policy['by_kind_percent'][name]:.2f} %" for policy in summaries)] for name in names]

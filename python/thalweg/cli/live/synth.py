@@ -89,7 +89,6 @@ def cdn(
 
 
 def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "Fleet":
-    """Draw the clients; for a simulated truth, run the simulations first."""
     from thalweg import synth
 
     pools = None
@@ -99,8 +98,7 @@ def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "Fleet":
 
 
 def runs_beside(out: Path) -> Path:
-    """Return the folder of the simulator's runs. It is outside the folder of the records, whose readers expect only
-    records.
+    """Return the folder of the simulator's runs, outside the folder of the records, whose readers expect only records.
 
     >>> runs_beside(Path("made/up"))
     PosixPath('made/up-runs')
@@ -110,7 +108,6 @@ def runs_beside(out: Path) -> Path:
 
 
 def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcome":
-    """Run the scenario of a class, and show the progress."""
     from thalweg.run import Progress, execute
 
     with Progress(output.console(), title=kind.name) as progress:

@@ -1,4 +1,4 @@
-"""Output of an answer: a sentence, a table of parts, cautions, and the rollout; or JSON."""
+"""Output of an answer: text or JSON."""
 
 import math
 from collections.abc import Sequence
@@ -125,7 +125,6 @@ def _question(question: "Question") -> "dict[str, JsonValue]":
 
 
 def _records(answer: "Answer") -> "dict[str, JsonValue]":
-    """Return the number of rows read and counted, and the engine."""
     return {
         "engine": answer.engine,
         "files": answer.files,
@@ -199,9 +198,6 @@ def _comparison(comparison: "Comparison") -> "dict[str, JsonValue]":
 
 
 def _networks(comparison: "Comparison") -> "dict[str, JsonValue] | None":
-    """Return the networks that a comparison rests on; `carrier` is the one without which most of the effect
-    vanishes.
-    """
     networks = comparison.networks
     if networks is None:
         return None

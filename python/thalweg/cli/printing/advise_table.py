@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from thalweg.advise import Answer, Comparison
 
 MAX_PARTS = 20
-"""Maximum number of parts in the table; `--json` has all of them."""
 WIDTH = 100
-"""Maximum width of lines of text."""
 
 UNITS = {"completion_time": ("ms", 1e3), "throughput": ("Mbit/s", 1e6)}
 TITLES = {"completion_time": "completion time", "throughput": "throughput"}
@@ -75,13 +73,11 @@ def _samples(comparison: "Comparison") -> str:
 
 
 def _networks(comparison: "Comparison") -> str:
-    """Return the effective number of networks as text."""
     effective = comparison.networks.effective if comparison.networks else None
     return NOTHING if effective is None else f"{effective:.3g}" if effective < 1000 else f"{effective:,.0f}"
 
 
 def _receiver_limited(comparison: "Comparison") -> str:
-    """Return the receiver-limited percentages of the control's and of the treatment's samples as text."""
     treatment, control = comparison.receiver_limited
     if treatment is None and control is None:
         return NOTHING

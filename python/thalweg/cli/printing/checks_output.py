@@ -23,10 +23,7 @@ def codes(outcomes: "Sequence[Outcome]") -> list[Exit]:
 
 
 def sentence(outcome: "Outcome") -> str:
-    """Return the verdict with the numbers of the deciding point as a sentence.
-
-    The numbers are those of both sides and of their difference, with 95 % intervals.
-    """
+    """Return the verdict as a sentence, with the numbers of the deciding point and their 95 % intervals."""
     finding = outcome.finding
     text = f"{outcome.verdict}: {outcome.check.text}"
     if finding.left and finding.right and finding.difference:

@@ -1,4 +1,4 @@
-"""Output of a comparison: a sentence, then a table with the largest real differences first; or JSON."""
+"""Output of a comparison: text or JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from thalweg.results import Run
 
 MAX_ROWS = 20
-"""Maximum number of rows by default."""
 
 EVIDENCE = {code: extent for extent, code in evidence.CODES.items()}
 
@@ -102,7 +101,6 @@ def _row(row: "Compared") -> dict[str, object]:
 
 
 def _sentence(comparison: "Comparison", by: str | None, tolerance: float) -> str:
-    """Return the comparison summarised in one sentence."""
     if not comparison.rows:
         return f"Nothing was compared: {_why_nothing(comparison)}."
     rows, undecided, small = len(comparison.rows), len(comparison.of("too few")), len(comparison.of("too small"))
@@ -184,7 +182,6 @@ def _value(row: "Compared", mean: float) -> str:
 
 
 def _change(row: "Compared") -> tuple[str, str]:
-    """Return a change and its interval as text."""
     change, low, high = row.change
     if change is None:
         return "new", "-"  # a change from zero has no ratio

@@ -1,4 +1,4 @@
-"""The experiments of a plan as a table: a row per point, after the values that all points share."""
+"""The experiments of a plan as a table."""
 
 import shutil
 import textwrap
@@ -53,16 +53,15 @@ IN_FLOW_ROWS = {
 """Keys of a flow that are in its row."""
 
 SWEPT_ROWS = {"rate": "path.rate", "rtt": "path.rtt", "ends": "duration"}
-"""Keys of rows that would repeat a swept value; such a row is omitted if the sweep sets its key."""
+"""Rows that are omitted if the sweep sets their key, because they would repeat the value."""
 
 MIN_WIDTH = 30
-"""Minimum width of a wrapped value, in columns."""
 
 T = TypeVar("T")
 
 
 def table(points: Sequence[Experiment], document: Document) -> str:
-    """Return the table of points, with keys that differ from their defaults; `points` has one experiment of each."""
+    """Return the table of points (one experiment of each), with keys that differ from their defaults."""
     rows_of = _Rows(document)
     keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
     others = _others(document)
@@ -123,7 +122,6 @@ def _others(document: Document) -> list[dict[str, str]]:
 
 
 def _sources(points: Sequence[Experiment]) -> list[list[str]]:
-    """Return the presets of the sweep, each with the source of its figures."""
     values = dict.fromkeys((key, str(value)) for point in points for key, value in point.sweep.items())
     return [[name, source] for key, name in values if (source := presets.source(key, name))]
 
@@ -260,7 +258,6 @@ def _size(size: int) -> str:
 
 
 def _scaled(value: int, base: str, units: tuple[tuple[str, int], ...]) -> str:
-    """Return a value in the largest unit that it reaches, with six significant digits."""
     for unit, factor in units:
         if value >= factor:
             return f"{value / factor:.6g}{unit}"

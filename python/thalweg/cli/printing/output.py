@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from thalweg.records import LeftOutFile
 
 GAP = "  "
-"""Gap between two columns."""
 
 MAX_LEFT_OUT = 5
-"""Maximum number of excluded files that are named; the others are counted."""
 
 
 class NobodyReads(Exception):
@@ -91,9 +89,9 @@ def counted(reasons: Iterable[str]) -> list[str]:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Return a table of texts; the columns `numbers` are aligned to the right, and no text is truncated.
+    """Return a table of texts; the columns `numbers` are aligned to the right.
 
-    Control characters in cells are escaped, so that a cell never spans several lines.
+    Control characters in cells are escaped, so that a cell does not span several lines.
 
     >>> print(table(["flow", "n"], [["large", "10"], ["m", "9"]], numbers=[1]))
     flow    n

@@ -1,4 +1,4 @@
-"""Output of a summary of records: a sentence, tables of algorithms and completion times, missing columns; or JSON."""
+"""Output of a summary of records: text or JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -21,13 +21,12 @@ SHOWN = {
     "retransmit_ratio": "retransmitted",
     "buffer": "largest queue",
 }
-"""Measures in the table of algorithms, with their headings; `--json` and `--out` have all of them."""
+"""Measures in the table of algorithms, with their headings."""
 
 INSTEAD = {"serving_time": "goodput", "rtt_smoothed": "rtt_p95", "transfer_rtt_smoothed": "rtt_min"}
 """Measures that are shown only if a more informative one is missing in every row."""
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-"""Quantiles in JSON."""
 
 SENTENCES = {
     "machine": "machines",
@@ -37,13 +36,9 @@ SENTENCES = {
     "ip_version": "IP version",
     "assignment": "assignment",
 }
-"""Columns whose counts are printed if they have more than one value, with labels."""
 MAX_VALUES = 6
-"""Maximum number of values that are listed; the others are counted together."""
 MAX_NEVER = 12
-"""Maximum number of columns without values that are named; above it they are counted."""
 MOSTLY = 0.05
-"""Minimum fraction of rows without a value for a line about the column."""
 
 METHOD = "median [10 %, 90 %] of the rows that have the value; retransmitted: the mean"
 
@@ -157,7 +152,6 @@ def _algorithms(summary: "Summary") -> str:
 
 
 def _times(summary: "Summary") -> str:
-    """Return the completion times: a line per size class, and a column per algorithm."""
     from thalweg.records import SIZES
     from thalweg.report.pages.records_table import cells
 
@@ -180,7 +174,6 @@ def _per_cent(share: float | None) -> str:
 
 
 def _missing(summary: "Summary") -> str:
-    """Return a line about columns without any value, and those without a value in many rows."""
     absent = [column.column for column in summary.missing if _min_share(column) == 1]
     names = ", ".join(absent) if len(absent) <= MAX_NEVER else f"{len(absent)} columns (--json and --out list them)"
     lines = [f"empty in every row: {names}"] if absent else []

@@ -28,9 +28,7 @@ NARROWEST = 100
 
 
 def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None) -> None:
-    """Print the claims as a table with a column per engine, then a summary line per engine, the page and the
-    figures.
-    """
+    """Print the claims as a table with a column per engine, a summary line per engine, and the paths of the results."""
     terminal = Console(file=sys.stdout)
     if not terminal.is_terminal:
         terminal = Console(file=sys.stdout, width=max(NARROWEST, terminal.width))

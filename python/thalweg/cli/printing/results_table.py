@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit_ratio": "retransmits"}
-"""Measures of a flow in the table, with their headings; a measure that no flow has is omitted."""
+"""Measures of a flow in the table, with their headings."""
 
 OF_COPIES = {"copies_jain": "Jain of copies"}
-"""Additional measures of flows with parallel copies."""
 
 OF_APPS = {
     "completion_time_p99": "p99",
@@ -21,10 +20,8 @@ OF_APPS = {
     "stall_time": "stalled",
     "page_time": "page",
 }
-"""Additional measures of flows that are applications."""
 
 MEASURES = (*SHOWN, *OF_COPIES, *OF_APPS)
-"""Measures that the table needs."""
 
 UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0), "1/s": ("1/s", 1.0)}
 """Displayed unit for each unit of measures, and its size in that unit."""
@@ -59,7 +56,6 @@ def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None
 
 
 def _estimate(unit: str, mean: float | None, low: float | None, high: float | None) -> str:
-    """Return a mean with its interval as text."""
     if mean is None:
         return "-"
     size = UNITS[unit][1]

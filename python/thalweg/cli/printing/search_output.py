@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
-    """Print the paths of all results, the best candidates, and their results at held-out points."""
+    """Print the paths of all results, the best candidates, and their verification."""
     output.data(f"search  {directory}")
     if page:
         output.data(f"page    {page}")

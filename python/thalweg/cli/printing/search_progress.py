@@ -28,14 +28,12 @@ class SearchProgress:
         describe: Callable[[Sequence[Candidate]], str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Write to `console`, which is standard error; `describe` returns a summary of the candidates."""
         self._console, self._budget, self._describe, self._clock = console, budget, describe, clock
         self._bar: Bar | None = None
         self._last_line = clock()
         self._title: str | None = None
 
     def __enter__(self) -> "SearchProgress":
-        """Start the display."""
         if self._console.is_terminal:
             # Times are not truncated if the line is too short.
             columns = (
@@ -55,7 +53,6 @@ class SearchProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the display."""
         self.end()
 
     def end(self) -> None:

@@ -6,7 +6,6 @@ from thalweg.cli.printing import output
 from thalweg.run import Connection, Ended
 
 MAX_ROWS = 30
-"""Maximum number of printed connections; the table `flows` of the run directory has all of them."""
 
 HEADINGS = (
     "protocol",
@@ -24,9 +23,7 @@ HEADINGS = (
 
 
 def show(ended: Ended, directory: Path, report: Path | None) -> None:
-    """Print the connections and the path of the run directory to standard error, because standard output belongs to the
-    command.
-    """
+    """Print the connections and the paths to standard error, because standard output belongs to the command."""
     if ended.connections:
         # The largest come first, so that a long list shows which connections filled the path.
         largest = sorted(ended.connections, key=lambda connection: -connection.bytes)

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from thalweg.validate import ComparedMeasure, EngineComparison, GridPart
 
 MAX_SHOWN = 10
-"""Maximum number of printed disagreements; `--json` and the page have all of them."""
 
 
 def show(comparison: "EngineComparison") -> None:
-    """Print tables: cells, totals of all errors, the largest disagreements, and the goals."""
+    """Print cells, totals of all errors, the largest disagreements, and the goals."""
     from thalweg.validate import words
 
     is_terminal = sys.stdout.isatty()

@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 Row = list[str]
 
 LIMITS = {"relative": (0.05, 0.2), "points": (0.05, 0.15), "factor": (1.25, 2.0)}
-"""Limits up to which an error is coloured as small and as medium; the colours do not affect the verdict."""
+"""Limits up to which an error is coloured as small and as medium."""
 
 COLOURS = ("green", "yellow", "red")
 
 VERDICTS = {"met": "green", "not met": "bold red", "not enough": "yellow"}
 
 HEADINGS = {"rtt_mean": "RTT", "completion_time": "completion", "utilisation": "util."}
-"""Short headings for errors whose titles are too long for a line with many columns."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: its texts, an optional colour for each, and the numeric columns."""
+    """A table: its texts, their colours, and the numeric columns."""
 
     headings: Row
     rows: list[Row]

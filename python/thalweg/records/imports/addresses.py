@@ -1,6 +1,4 @@
-"""Formats of addresses in a record: complete, truncated to the network, or hashed with a key, as in the agent's
-records.
-"""
+"""Formats of addresses in a record: complete, truncated to the network, or hashed with a key."""
 
 import hashlib
 import hmac
@@ -31,7 +29,6 @@ KEY = Path("/var/lib/thalweg/address.key")
 MADE_BYTES = 32
 """Bytes of a new key: the length of the hash (RFC 2104, section 3)."""
 LARGEST_KEY = 4096
-"""Maximum size of a key file in bytes."""
 
 MIN_BYTES = 16
 """Minimum length of a key in bytes; shorter keys could be found by brute force."""
@@ -73,7 +70,6 @@ def _text(form: AddressForm, key: bytes, address: Address) -> str:
 BRACKETED = re.compile(r"\[([^\[\]]+)\](?:%[^:\[\]]+)?(?::(\d{1,5}))?", re.ASCII)
 """An address in brackets, with an optional interface and port."""
 WITH_PORT = re.compile(r"([\d.]+)(?:%[^:]+)?:(\d{1,5})", re.ASCII)
-"""An IPv4 address with a port."""
 HASHED = re.compile(rf"h:[\da-f]{{{DIGITS}}}", re.ASCII)
 NO_ADDRESS = frozenset(("", "-", "null", "NULL"))
 
@@ -83,7 +79,7 @@ def endpoint(text: str) -> tuple[Address | None, int | None]:
     """Parse an address, with or without a port; IPv4-mapped addresses become IPv4, and an interface is dropped.
 
     Returns:
-        The address and the port; `None` if unknown. A UNIX socket has neither.
+        The address and the port; `None` if unknown.
 
     Raises:
         Unread: It is not an address, or the port is above 65535.
@@ -142,11 +138,10 @@ def ends(side: str, address: str, port: str = "") -> ImportedRow:
 
 
 def with_key(form: str, key: Path | None) -> Addresses:
-    """Return the conversion for the requested format; the default key file is that of thalweg-agent.
+    """Return the conversion for the requested format.
 
     Raises:
-        ThalwegError: If the format is unknown, `key` is set although the format has none, or the key file cannot be
-            read, has no valid key, or is accessible to other users.
+        ThalwegError: If the format is unknown, a key is superfluous, or the key file cannot be used.
     """
     if form not in FORMS:
         raise ThalwegError(
@@ -166,7 +161,7 @@ def with_key(form: str, key: Path | None) -> Addresses:
 
 
 def _key(file: Path) -> bytes:
-    """Read a key in thalweg-agent's format."""
+    """Read a key, written as hexadecimal digits."""
     make = f"(umask 077; head -c {MADE_BYTES} /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > {shlex.quote(str(file))})"
     try:
         mode = file.stat().st_mode

@@ -18,7 +18,7 @@ from thalweg.records.imports.items import Importer, Item, SourceFile
 from thalweg.records.imports.vectorized import CERTAIN, LINE
 
 MAX_THREADS = 8
-"""Default maximum number of threads that convert blocks; more would only wait for the reading thread."""
+"""Default maximum number of threads that convert blocks."""
 
 Result = TypeVar("Result")
 
@@ -42,7 +42,6 @@ class BlockImporter(Importer, Protocol):
 
 
 Row = TypeVar("Row")
-"""An importer's representation of a row before it becomes columns."""
 
 
 class RowBlock(Generic[Row]):
@@ -54,7 +53,6 @@ class RowBlock(Generic[Row]):
         columns: Callable[[Addresses, pl.Series, Sequence[Row]], pl.DataFrame],
         read: Callable[[int, Row], Item],
     ) -> None:
-        """Create a block of rows, with functions that convert all rows to columns and one row to an item."""
         self._rows = rows
         self._columns = columns
         self._read = read

@@ -45,13 +45,11 @@ REPLACEMENT = "\ufffd"
 """Replaces bytes that cannot be decoded."""
 
 TEXT_BYTES = "thalweg.text_bytes"
-"""Key of a record file's metadata: the number of bytes of the input's text whose hash is in the file's name."""
+"""Metadata key of a record file: the number of bytes of the input's text that are hashed for the file's name."""
 
 CUT = "the last line has no line end: if the file was cut, so is its last value"
-"""Note on a file whose last line may be incomplete."""
 
 MAX_REASONS = 5
-"""Maximum number of reasons in an error."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +115,10 @@ class Imported:
     """Number of record files that replaced earlier ones of the same input, or of its beginning."""
     rows: int = 0
     unread_lines: Tally = field(default_factory=Tally)
-    """Lines that could not be parsed."""
     left_out: Tally = field(default_factory=Tally)
     """Valid lines that are not records, and files with the content of an earlier one."""
     fallbacks: Tally = field(default_factory=Tally)
-    """Notes on assumed, unknown, excluded and corrected values, and on files that may be cut."""
+    """Notes on values and files, such as on an assumed value."""
     filled: set[str] = field(default_factory=set)
     """Columns with a value in any row."""
 
@@ -132,7 +129,7 @@ class Imported:
 
     @property
     def first_unread(self) -> list[UnreadLine]:
-        """First unreadable line for each reason, in the order of the lines."""
+        """First unreadable line for each reason."""
         return [unread_line.first for unread_line in self.unread_lines.values()]
 
 
@@ -148,10 +145,9 @@ def convert(
     """Convert each file to a file of records in the folder `out`, which is created.
 
     `constants` are values for empty columns. The name of a file is derived from its input, so that a repeated import
-    replaces it, and nothing is counted twice. The file of an input that has grown replaces the earlier one.
+    replaces it. The file of an input that has grown replaces the earlier one, too.
 
-    After an error, Ctrl-C, SIGTERM or SIGHUP during the conversion, no files remain. An error while the finished files
-    are renamed leaves those that were renamed before.
+    If the import fails or is interrupted before the finished files are renamed, no files remain.
 
     Raises:
         ThalwegError: If a file cannot be read, no line of any of them is a record, `out` cannot be written, or a line
@@ -172,7 +168,6 @@ def convert(
         imported = conversion.done
         if not destinations:
             raise _nothing(importer, files, imported)
-        # All files have been parsed; from here on only file-system errors can occur.
         for name, written in destinations.items():
             file, was_there = written.finish(name)
             imported.files.append(file)
@@ -203,22 +198,17 @@ class _TextDigest:
 
     @property
     def line_ends(self) -> int:
-        """Number of line ends in the text."""
         return self._line_feeds or self._carriage_returns
 
     def hexdigest(self) -> str:
-        """Return the hash."""
         return self._hash.hexdigest()
 
 
 @dataclass
 class _Conversion:
-    """State of a running import."""
-
     importer: Importer
     addresses: Addresses
     constants: Mapping[str, str]
-    """Values for empty columns."""
     strict: bool
     done: Imported = field(default_factory=Imported)
 
@@ -291,7 +281,6 @@ class _Conversion:
             yield row
 
     def _tables(self, path: Path, blocks: Iterator[Block]) -> Iterator[pa.Table]:
-        """Yield the rows of blocks in their order."""
         for block, frame in in_threads(blocks, self._completed):
             sure_rows = frame.filter(CERTAIN)
             noted = Tally()
@@ -334,7 +323,7 @@ class _Conversion:
 
 
 def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
-    """Convert a line to a row; return it with notes on assumed, unknown, excluded and corrected values.
+    """Convert a line to a row; return it with notes on its values.
 
     Raises:
         Unread: If a value is out of range, a time is invalid, or the end time is missing.
@@ -371,7 +360,6 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
 
 
 def _is_known(value: ImportedValue) -> TypeGuard[RecordValue]:
-    """Return whether a value is known: not `Unknown`, NaN or infinite."""
     return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
 
 

@@ -4,9 +4,7 @@ from thalweg.records.imports.items import RecordRow, Unread
 from thalweg.records.schema import LATEST_US, TRANSFER
 
 BITS = 8
-"""Bits in a byte."""
 MICROSECONDS = 1_000_000
-"""Microseconds in a second."""
 EARLIEST_US = 946_684_800_000_000
 """Earliest valid time: the start of the year 2000 as UNIX time. An earlier time has a wrong unit, or the clock was not
 set.

@@ -1,6 +1,6 @@
 """The conversions of `convert` and `derived`, vectorised over many rows.
 
-Rows for which the result may differ are marked as uncertain; they are parsed again one by one.
+Rows for which the result may differ are marked as uncertain.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,6 @@ def _with_times(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in goodput and buffer in rows from which they can be derived."""
     acked, low, high = _int("acked_bytes"), _int("rtt_min_us"), _int("rtt_max_us")
     bits = BITS * MICROSECONDS * acked
     has_span = _int("busy_us").is_not_null() | _int("fct_us").is_not_null()

@@ -1,8 +1,7 @@
 """HAProxy's logs: a line per request, which becomes a transfer, or in mode tcp a line per connection.
 
-The connection is the one to the client. HAProxy reads its clock when the last byte is in the socket's send buffer, not
-when the client has received it, so the logged time is a duration and never a completion time. Times of the default
-formats have no time zone.
+The connection is the one to the client. HAProxy reads its clock when the last byte is in the socket's send buffer, so
+the logged time is a duration, not a completion time.
 """
 
 import re
@@ -38,7 +37,6 @@ class Haproxy:
     )  # fmt: skip
     """Columns that the importer can fill without a map."""
     hint = "set the format with --format-string '...', as in log-format in haproxy.cfg"
-    """Hint if no line could be parsed."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
         """Create an importer from the text of `log-format` and a map of its fields to additional columns.
@@ -50,7 +48,6 @@ class Haproxy:
         """
         self._formats = [HaproxyFormat(form)] if form else [HaproxyFormat(HTTP), HaproxyFormat(TCP)]
         self.expected = " or ".join(f"lines of the format {format_.text}" for format_ in self._formats)
-        """Expected content of a line."""
         names = set[str]().union(*(format_.names for format_ in self._formats))
         plain = [replace(column, source=re.sub(r"^%\[(.*)\]$", r"%\1", column.source)) for column in mapped]
         self._mapped = of_fields(plain, names, "%")

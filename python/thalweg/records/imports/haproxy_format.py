@@ -84,7 +84,7 @@ def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
 
 def _parts(text: str) -> Iterator[FormPart]:
     """Yield literal texts and fields; the flags in `%{+Q}o` apply to the following fields without flags."""
-    # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two consecutive spaces.
+    # In haproxy.cfg, spaces and quotes are escaped. HAProxy writes one space for several consecutive ones.
     plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
     default_flags = ""
     literal = ""

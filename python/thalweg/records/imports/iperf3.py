@@ -1,8 +1,7 @@
 """The output of `iperf3 -J` and `iperf3 --json-stream`: each stream of a test is a closed connection.
 
-The local end of a row is always the sender, whichever side printed the output. iperf3 samples the RTT only at the
-sender, and the receiver gets the sender's bytes and retransmissions when the test ends. The RTTs are the minimum and
-the mean of samples of the kernel's smoothed RTT, one per interval.
+The local end of a row is always the sender, whichever side printed the output. The RTTs are the minimum and the mean of
+the kernel's smoothed RTT, which iperf3 samples once per interval and only at the sender.
 """
 
 from collections.abc import Iterator
@@ -30,7 +29,6 @@ class Iperf3:
         "local_port", "remote_address", "remote_port", "direction", "cc", "sent_bytes", "acked_bytes", "retransmits",
         "rtt_min_us", "rtt_smoothed_us", "busy_goodput_bps",
     )  # fmt: skip
-    """Columns that the importer can fill."""
     expected = "the output of iperf3 -J or iperf3 --json-stream"
     hint = "iperf3 -c SERVER -J > test.json"
 
@@ -58,7 +56,6 @@ class Iperf3:
 
 
 def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
-    """Yield an item for each stream of a test, or one for a test without records."""
     if "error" in test:
         yield Item(line, unread=_error(test["error"]))
         return
@@ -86,7 +83,7 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
     start_us = round((began + (_number(settings, "omit") or 0)) * 1_000_000)
     # iperf3 prints 0 for the other side's bytes until that side has reported them.
     sent, acked = _count(sender, "bytes") or None, _count(receiver, "bytes") or None
-    # Without a configured rate, the sender is never application-limited.
+    # Without a configured rate, the sender is not application-limited.
     is_busy = _number(settings, "target_bitrate") == 0 and not _number(settings, "fqrate")
     ends_of = _ends(start, _text(sender.get("socket")), is_sender)
     cookie = start.get("cookie")

@@ -16,7 +16,6 @@ from thalweg import printable
 from thalweg.errors import Exit, ThalwegError
 
 GZIP = b"\x1f\x8b"
-"""First bytes of gzip files, the usual compression of rotated logs."""
 COMPRESSED = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"(\xb5/\xfd": "zstd"}
 """First bytes of other compressed files."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -48,11 +47,10 @@ MAX_QUOTED = 100
 class Unread(Exception):
     """A line that should be a record but cannot be parsed.
 
-    `reason` is the text by which lines are counted; `found` is a detail of this line, usually a quotation.
+    `reason` is the text by which lines are counted; `found` is a detail of this line.
     """
 
     def __init__(self, reason: str, found: str = "") -> None:
-        """Store the reason and the detail, shortened and made printable."""
         super().__init__(reason)
         self.reason = reason
         short = found if len(found) <= MAX_QUOTED else f"{found[:MAX_QUOTED]}..."
@@ -84,7 +82,6 @@ class Unknown:
 RecordValue = str | int | float
 """A value of a column; a boolean is an `int`."""
 RecordRow = dict[str, RecordValue]
-"""Values of columns by their names."""
 ImportedValue = RecordValue | IPv4Address | IPv6Address | Unknown | None
 """An importer's value for a column: addresses are converted later, and `None` values are dropped."""
 ImportedRow = dict[str, ImportedValue]
@@ -103,16 +100,13 @@ class Item:
     values: ImportedRow | None = None
     """Values of the row; None: not a row."""
     unread: Unread | None = None
-    """Reason why it cannot be parsed."""
     left_out: str = ""
-    """Reason why it is excluded."""
     lines: int = 1
     """Number of lines of the item, including the first."""
 
 
 P = ParamSpec("P")
 CsvRow = TypeVar("CsvRow")
-"""A row of CSV: a list, or a dictionary."""
 CsvRow_co = TypeVar("CsvRow_co", covariant=True)
 
 
@@ -141,9 +135,8 @@ def rows_of_csv(
 ) -> Iterator[tuple[int, CsvRow] | Item]:
     """Yield the rows of a CSV reader with the numbers of their last lines; an unreadable row becomes an item.
 
-    An unclosed quote joins the following lines to one row, up to the maximum field size. A row of several lines is
-    therefore unreadable unless `is_row`, which returns whether it has the expected fields, accepts it. `skipped` is the
-    number of lines before the reader's first.
+    An unclosed quote joins the following lines to one row. A row of several lines is therefore unreadable unless
+    `is_row` accepts it. `skipped` is the number of lines before the reader's first.
     """
     while True:
         before = reader.line_num + skipped
@@ -173,7 +166,6 @@ class Lines:
     """
 
     def __init__(self, stream: IO[str], digest: Digest) -> None:
-        """Wrap an open text stream."""
         self._stream = stream
         self._digest = digest
         self._was_cut = False
@@ -200,7 +192,7 @@ class Lines:
     def block(self) -> str:
         """Return the next block of complete lines; empty at the end. Only the beginning of an overlong line is kept.
 
-        Lines of at least `LONGEST` characters are overlong. `piece` must not be called afterwards.
+        `piece` must not be called afterwards.
         """
         text, self._tail = self._tail, ""
         if self._ahead is not None:
@@ -250,7 +242,6 @@ class SourceFile:
     """A file to import."""
 
     def __init__(self, path: Path, text: Lines) -> None:
-        """Create a source from its path and its lines."""
         self.path = path
         self.text = text
 
@@ -265,7 +256,7 @@ class SourceFile:
             yield number, line.rstrip("\r\n")
 
     def number(self, line: int) -> int:
-        """Return a line number that other files hardly have: its upper 32 bits are a hash of the file's path."""
+        """Return a line number that is probably unique among files: its upper 32 bits are a hash of the path."""
         return zlib.crc32(str(self.path).encode(errors="surrogateescape")) << 32 | line
 
 
@@ -336,7 +327,6 @@ def _encoding(begin: bytes) -> str:
 
 
 def _refuse_compressed(path: Path, begin: bytes) -> None:
-    """Reject files in other compression formats, with a hint on how to read them."""
     for magic, name in COMPRESSED.items():
         if begin.startswith(magic):
             raise ThalwegError(

@@ -2,7 +2,7 @@
 
     thalweg import json flows.jsonl --map end_us=time --map acked_bytes=tcp.bytes --map fct_us=took:ms --out records/
 
-The keys may have any order, and values may be nested. The objects are one per line or in a list.
+Values may be nested. The objects are one per line or in a list.
 """
 
 import json
@@ -62,8 +62,7 @@ class JsonLines:
 def decoder() -> json.JSONDecoder:
     """Return a decoder that keeps numbers as text, so that none is rounded or rejected for its length.
 
-    A fraction gets a trailing zero, so that the dot in `1.500` is not ambiguous; in a string it could separate
-    thousands.
+    A fraction gets a trailing zero, because in a string the dot in `1.500` could separate thousands.
     """
     return json.JSONDecoder(parse_int=str, parse_float=lambda text: text if "e" in text.lower() else f"{text}0",
                             parse_constant=str)  # fmt: skip

@@ -13,9 +13,8 @@ from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Unread
 JsonObject = dict[str, JsonValue]
 
 NO_JSON = (ValueError, RecursionError)
-"""Exceptions of the JSON parser: invalid syntax, numbers of thousands of digits, unlimited nesting."""
+"""Exceptions of the JSON parser: for invalid syntax, long numbers and deep nesting."""
 NOT_JSON = "not JSON"
-"""Reason under which unreadable lines are counted."""
 BETWEEN = " \t\r\n,[]"
 """Characters between two values; the brackets of a list count as such."""
 

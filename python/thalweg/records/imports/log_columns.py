@@ -24,12 +24,10 @@ Columns = Callable[[Addresses, pl.Series, pl.Series], pl.DataFrame]
 class LineColumns:
     """A line format as a regular expression, which matches only lines with a unique interpretation.
 
-    A field without a known last character must not contain the first character of the literal text that follows it, so
-    the field ends where that character first occurs.
+    A field without a known last character ends at the first character of the literal text that follows it.
     """
 
     def __init__(self, form: LineForm, conversions: Mapping[str, Sequence[Conversion]]) -> None:
-        """Create the expression from the format, and the conversions of each field."""
         self._conversions: list[tuple[int, Conversion, bool]] = []
         self._has_lists = False
         self.is_possible = True
@@ -47,7 +45,6 @@ class LineColumns:
         self._pattern = f"^{pattern}\n?$"
 
     def _field(self, field: FormField, literal: str, kept: Mapping[str, Sequence[Conversion]]) -> str:
-        """Return the pattern of a field, and register its conversions."""
         end = literal[:1]
         others = f"[^{pl.escape_regex(end)}\n]*" if end else "[^\n]*"
         if field.is_list:

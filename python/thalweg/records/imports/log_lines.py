@@ -1,7 +1,7 @@
 """Lines of a log with a known format: a pattern of literal texts and fields, applied without backtracking.
 
-The end of a field is found by searching forward for the literal text after it, so that a format parses any line in one
-pass. Clients of a server control the content of log lines and must not be able to slow down the import.
+The end of a field is found by searching forward for the literal text after it. Clients of a server control the content
+of log lines and must not be able to slow down the import.
 """
 
 import dataclasses
@@ -52,7 +52,6 @@ class LineForm:
                 )
         fields = [part for part in parts if isinstance(part, FormField)]
         self.names = {name for part in fields for name in (part.name, part.port) if name}
-        """Names of the fields."""
         self.steps = list(_steps(parts))
         """The literal text at the beginning, then each field with the literal text that follows it."""
 
@@ -98,7 +97,6 @@ def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
 
 
 def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
-    """Yield the literal text before the first field, then each field with the literal text that follows it."""
     if parts and isinstance(parts[0], str):
         yield None, parts[0]
     for number, part in enumerate(parts):

@@ -40,7 +40,6 @@ EXCEL_DAYS = (36_526, 80_000)
 """Range of valid spreadsheet days, from 2000-01-01 to the year 2119; as seconds they would be in 1970."""
 DAY_MS = 86_400_000
 NAMES = {"direction": ("in", "out"), "assignment": ("treated", "held_out", "untouched")}
-"""Valid texts of columns with a fixed set of names."""
 DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 """A number whose dot may separate thousands or decimals, depending on the country."""
 
@@ -55,7 +54,6 @@ class Mapped:
     unit: str = ""
     """Unit of the field; empty: the unit in the column's name, or for times seconds or a date."""
     value: str = ""
-    """Constant value of every row."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,6 @@ class Notation:
 
 
 OF_SERVERS = Notation(decimal=".")
-"""Notation of server logs."""
 
 
 def mapped_row(
@@ -185,8 +182,7 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
     """Parse the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
 
     Raises:
-        ThalwegError: The file cannot be read, the file or a setting is malformed, a column cannot be mapped, a unit is
-            unknown, or settings repeat a column.
+        ThalwegError: The file cannot be read, or the map is malformed, repeats a column or has an unknown name.
 
     >>> mapping(["end_us=finished:s"], None)
     [Mapped(column='end_us', source='finished', unit='s', value='')]

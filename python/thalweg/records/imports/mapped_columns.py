@@ -79,9 +79,7 @@ def _constant(mapped: Mapped, notation: Notation, addresses: Addresses) -> tuple
 
 
 def has_unread_constants(mapped: Sequence[Mapped], notation: Notation = OF_SERVERS) -> bool:
-    """Return whether any constant of the map must be read row by row: it is unreadable, needs a note, or is a text
-    outside of ASCII or a number halfway between two whole ones.
-    """
+    """Return whether a constant of the map must be read row by row, because its vectorised conversion is uncertain."""
     return not all(column.source or _constant(column, notation, Addresses())[1] for column in mapped)
 
 

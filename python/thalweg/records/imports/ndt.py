@@ -1,12 +1,9 @@
 """Rows of M-Lab's NDT: downloads of ndt7, in which a server of M-Lab sends for ten seconds at the maximum rate.
 
 Input are rows of BigQuery (`ndt.ndt7`, `ndt.unified_downloads`) exported as JSON lines or as CSV, and the files that
-ndt-server itself writes. A row describes one connection, which ends after a fixed time. It therefore becomes a record
-of a connection with its goodput while sending, not a transfer with a completion time. The bytes after fixed times and
-the counters come from the time series of TCP_INFO, if a row has one; otherwise throughput and minimum RTT come from the
-summary `a`. ndt7 uploads are excluded: the sender is the client, whose TCP state the server lacks.
-
-Autonomous systems and locations have no column: networks are identified by addresses.
+ndt-server itself writes. A connection ends after a fixed time, so it becomes a record of a connection with its goodput
+while sending, not a transfer with a completion time. ndt7 uploads are excluded: the sender is the client, whose TCP
+state the server lacks.
 """
 
 import csv
@@ -61,7 +58,6 @@ class Ndt:
         "busy_goodput_bps", "acked_1s_bytes", "acked_3s_bytes", "acked_10s_bytes", "acked_30s_bytes", "bbr_bw_bps",
         "bbr_min_rtt_us",
     )  # fmt: skip
-    """Columns that the importer can fill."""
     expected = "rows of ndt7 as JSON, one per line or in a list, or as CSV with a heading"
     hint = "bq query --format=json 'SELECT * FROM `measurement-lab.ndt.unified_downloads` WHERE date = ... LIMIT 1000'"
 
@@ -139,7 +135,7 @@ class Ndt:
         ends = {name: value for name, value in _ends(fields).items() if value is not None}
         row_values = {**_summary(fields), **_counters(series), **_marks(series), **ends}
         if row_values.get("busy_goodput_bps") is None and not row_values.get("busy_us"):
-            # The server was never application-limited.
+            # An ndt7 server is not application-limited, so the mean throughput is that while sending.
             row_values["busy_goodput_bps"] = fields.number(1e6, "a.MeanThroughputMbps", "MeanThroughputMbps")
         if row_values.get("acked_bytes") is None and row_values.get("busy_goodput_bps") is None:
             raise Unread("it has neither a throughput nor a time series of TCP_INFO")
@@ -209,7 +205,6 @@ class _Row:
 
 
 def _ends(row: _Row) -> ImportedRow:
-    """Return the time and the endpoints of a test."""
     site, machine = row.first("server.Site"), row.first("server.Machine")
     name = f"{machine}-{site}" if site and machine else machine or site
     start = row.time("raw.Download.StartTime", "Download.StartTime", "a.TestTime", "TestTime")
@@ -228,7 +223,6 @@ def _ends(row: _Row) -> ImportedRow:
 
 
 def _end(side: str, row: _Row, name: str) -> ImportedRow:
-    """Return the address and the port of the server or the client."""
     of_view = name.lower()
     address = row.first(f"raw.{name}IP", f"{name}IP", f"{of_view}.IP")
     port = row.first(f"raw.{name}Port", f"{name}Port", f"{of_view}.Port")
@@ -236,7 +230,6 @@ def _end(side: str, row: _Row, name: str) -> ImportedRow:
 
 
 def _summary(row: _Row) -> ImportedRow:
-    """Return the algorithm and the minimum RTT of the summary `a`."""
     cc = row.first("a.CongestionControl", "CongestionControl")
     return {
         "cc": None if cc is None else str(cc),

@@ -22,14 +22,12 @@ FIELDS = {
     "client": pl.String(), "remote_port": pl.Int64(), "server": pl.String(), "local_port": pl.Int64(),
     "machine": pl.String(),
 }  # fmt: skip
-"""Fields that this module reads."""
 Fields = tuple[str | float | None, ...]
 UNUSUAL: Fields = (None,) * len(FIELDS)
 """Marks a row with a different structure."""
 NO_PORT = -1
 TEXTS = (str, type(None))
 START_IS_END = "the start of the test: the row has no other time"
-"""Reason why the time of a row is assumed."""
 
 
 def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> pl.DataFrame:

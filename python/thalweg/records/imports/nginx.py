@@ -1,8 +1,7 @@
 """nginx's access logs: a line per request, which becomes a transfer, or of its stream module a line per connection.
 
-nginx reads its clock when the last byte is in the socket's send buffer, not when the client has received it, and the
-time includes waiting for the upstream. $request_time is therefore the row's duration and never a completion time. The
-RTT is sampled when the line is written.
+nginx reads its clock when the last byte is in the socket's send buffer, and the time includes waiting for the upstream.
+$request_time is therefore the row's duration, not a completion time. The RTT is sampled when the line is written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +39,6 @@ class Nginx:
     )  # fmt: skip
     """Columns that the importer can fill without a map."""
     hint = "set the format with --config /etc/nginx/nginx.conf, or with --format-string '...', as in log_format"
-    """Hint if no line could be parsed."""
 
     def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:
         """Create an importer from the text of `log_format` in nginx.conf and a map of its variables to additional
@@ -50,7 +48,6 @@ class Nginx:
             ThalwegError: If the format is invalid or lacks a variable of the map.
         """
         self.expected = f"lines of the format {form}"
-        """Description of the expected lines."""
         self._form = line_form(form)
         self._time = next((name for name in TIMES if name in self._form.names), None)
         self._is_stream = bool(STREAM & self._form.names)
@@ -67,7 +64,6 @@ class Nginx:
         return log_blocks(source, LogLines(source, self._row), self._columns)
 
     def _fields(self, addresses: Addresses) -> LineColumns:
-        """Return the conversions of the fields of a line."""
         names = self._form.names
         own_columns: list[tuple[str | None, Conversion]] = [
             (self._time, Instants("end_us")),
@@ -87,7 +83,6 @@ class Nginx:
         return LineColumns(self._form, by_field(own_columns, self._mapped, OF_SERVERS, addresses))
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
-        """Return the columns of lines, with the same meaning as in `_row`."""
         frame = present(self._fields(addresses).read(lines), "connection", "requests", "rtt_smoothed_us")
         connection, requests = pl.col("connection"), pl.col("requests")
         transfer_number = pl.when(connection.is_null()).then(0).otherwise((requests - 1).clip(0))

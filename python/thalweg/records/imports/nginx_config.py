@@ -17,7 +17,7 @@ VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 TOKEN = re.compile(
     r"""[ \t\r\n]+|\#[^\n]*|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([{};])|((?:\\.|\$\{|[^ \t\r\n;{\\])+)|(.)""", re.S
 )
-"""Tokens of nginx.conf: spaces, a comment, a quoted or unquoted word, a delimiter, or a stray backslash at the end."""
+"""Tokens of nginx.conf."""
 ESCAPED = re.compile(r"\\([\"'\\trn])")
 MEANINGS = {"t": "\t", "r": "\r", "n": "\n"}
 ADDRESSES = ("remote_addr", "server_addr", "realip_remote_addr", "upstream_addr")

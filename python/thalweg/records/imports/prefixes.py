@@ -30,7 +30,7 @@ COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
 """Prefix of Docker Compose: the name of the container."""
 
 MAY_BE_WRAPPED = r"^(?:[{<]|[0-9]{4}-[0-9]{2}-[0-9]{2}T|[A-Z][a-z]{2} [ 0-9][0-9] |[0-9A-Za-z_.-]+ +\| )"
-"""Beginnings of lines that may have a prefix; all others are plain lines."""
+"""Beginnings of lines that may have a prefix."""
 BEGINNING = re.compile(MAY_BE_WRAPPED, re.ASCII)
 
 OF_DOCKER = {"log", "stream", "time", "attrs"}
@@ -43,7 +43,6 @@ class Wrapped:
 
     text: str
     host: str | None = None
-    """Host name in the prefix."""
     stream: str = ""
     """Stream of the line; parts of a line are joined within a stream."""
     is_partial: bool = False
@@ -93,7 +92,6 @@ def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Ite
 
 
 def _either(line_number: int, number: int, row: Callable[[int, str], ImportedRow], wrapped: Wrapped, line: str) -> Item:
-    """Parse a line without its prefix; if that fails, parse the complete line."""
     inner = item(line_number, row, number, wrapped.text)
     if inner.values is None and not inner.left_out:
         outer = item(line_number, row, number, line)

@@ -2,12 +2,10 @@
 
 An open connection becomes an interim row, which replaces that of the previous dump; a close in `ss -E` becomes a row of
 the complete connection. The time of a dump is taken from the last line with a time before it. Without such a line, it
-is the importer's `at_us`, or else the file's modification time, which is reported. Without `at_us`, connections after a
-line whose time cannot be parsed have no time until the next line with a time, unless the line directly follows one.
+is the importer's `at_us`, or else the file's modification time, which is reported.
 
-The kernel counts SYN and FIN among the bytes acknowledged, which is corrected if the bytes sent are known. It no longer
-reports the algorithm of a closing connection; the algorithm is known only if a dump of the same import includes the
-open connection.
+The kernel counts SYN and FIN among the bytes acknowledged, which is corrected if the bytes sent are known. It does not
+report the algorithm of a closing connection, which is therefore taken from an earlier sample in the same import.
 """
 
 import itertools
@@ -52,9 +50,8 @@ PROCESSES = re.compile(r"users:\(\((?:(?!users:\(\().)*?\)\)(?=\s|$)")
 """Matches lists of process names, which may contain any characters; a match does not extend into the next list."""
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MAX_SEEN = 2**18
-"""Maximum number of connections whose last sample is remembered, the most recent ones."""
+"""Maximum number of connections whose last sample is remembered."""
 BLOCK_ROWS = 2**12
-"""Number of sockets that are converted together."""
 SAMPLES_US = 1_000_000
 """Samples of one connection within this time keep their order, because `date +%s` has a resolution of seconds."""
 
@@ -82,7 +79,6 @@ class Ss:
         "rtt_min_us", "rtt_smoothed_us", "delivery_rate_bps", "delivery_rate_app_limited", "busy_us",
         "rwnd_limited_us", "sndbuf_limited_us", "busy_goodput_bps", "bbr_bw_bps", "bbr_min_rtt_us",
     )  # fmt: skip
-    """Columns that the importer can fill."""
     expected = "the output of ss -tin or ss -E -tin"
     hint = "ss -tine > dump.txt, while connections are open"
 
@@ -109,7 +105,6 @@ class Ss:
             yield RowBlock(list(self._rows(block)), _columns, self._again)
 
     def _timed(self, source: SourceFile) -> Iterator[tuple[Socket, int | None] | Item]:
-        """Yield sockets with their time, and lines with an unreadable time."""
         at_us = self._at_us
         is_lost = is_fresh = False
         for piece in pieces(source):
@@ -193,12 +188,10 @@ class Ss:
     def _follow(self, connection: int, at_us: int, cc: str | None, *, is_closed: bool) -> tuple[int, str | None]:
         """Record a sample of a connection; return its time and algorithm, adjusted by the previous sample.
 
-        A time that equals that of the previous sample, or is earlier by less than `SAMPLES_US`, becomes 1 us later than
-        it. A closed connection without an algorithm gets that of the previous sample.
+        A time that equals the previous sample's, or is earlier by less than `SAMPLES_US`, becomes 1 us later than it.
         """
         before = self._seen.pop(connection, UNSEEN)
         if 0 <= before.at_us - at_us < SAMPLES_US:
-            # A later sample gets a later time, whatever the resolution of the times.
             at_us = times.later(at_us, before.at_us + 1 - at_us)
         if is_closed:
             return at_us, cc or before.cc
@@ -206,7 +199,6 @@ class Ss:
         return at_us, cc
 
     def _remember(self, connection: int, sample: "Seen") -> None:
-        """Store the last sample of a connection; above the limit the oldest is removed."""
         if len(self._seen) >= MAX_SEEN:
             self._seen.pop(next(iter(self._seen)))
         self._seen[connection] = sample
@@ -231,7 +223,6 @@ def _has_addresses(text: str) -> bool:
 
 
 def _columns(addresses: Addresses, numbers: pl.Series, rows: Sequence[SocketRow]) -> pl.DataFrame:
-    """Return the columns of regular sockets."""
     return ss_columns.columns(addresses, rows, _host)
 
 

@@ -66,16 +66,13 @@ class Socket:
     """All lines of a socket, or one other line."""
 
     def __init__(self, line: int, text: str) -> None:
-        """Create a socket from its first line and the number of that line."""
         self.line = line
         self.is_cut = False
         """Whether its end may be missing, because the input ends without a line end."""
         self.is_ambiguous = False
-        """Whether it was wrapped ambiguously."""
         self.has_info = False
         """Whether a line after the first one had TCP fields."""
         self.end = text[-MAX_WORD:]
-        """Last characters of its text."""
         self._parts = [text]
         self._size = len(text)
 
@@ -100,7 +97,6 @@ class TimeLine:
     line: int
     at_us: int | None
     unread: Unread | None = None
-    """Reason why it cannot be parsed."""
 
 
 def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:

@@ -34,7 +34,6 @@ from thalweg.records.schema import CLOSE, INTERIM, TRANSFER
 
 KINDS = (CLOSE, INTERIM, TRANSFER)
 MAX_HEADING = 1000
-"""Maximum characters of a heading that an error shows."""
 SEPARATOR = re.compile(r'"?sep=(.)"?')
 """First line in which a spreadsheet names the separator."""
 DELIMITERS = (",", ";", "\t", "|")
@@ -44,13 +43,10 @@ TAB_TYPED = r"'\t'"
 
 
 BLOCK_ROWS = 2**15
-"""Number of rows that are converted together."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """A file whose heading has been read."""
-
     heading: Sequence[str]
     notation: Notation
     rows: Iterator[tuple[int, list[str]] | Item]
@@ -106,7 +102,6 @@ class CsvTable:
             yield RowBlock(block, partial(self._columns, source, table), partial(self._item, source, table))
 
     def _opened(self, source: SourceFile) -> "_Table":
-        """Parse the heading of a file."""
         is_tabbed = source.path.name.removesuffix(".gz").endswith(".tsv")
         first = next(source.text, "")
         separator = SEPARATOR.fullmatch(first.rstrip("\r\n"))
@@ -228,7 +223,6 @@ def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:
 
 
 def _how_to_map(mapped: Mapped, heading: Sequence[str]) -> str:
-    """Return a hint on how to map a column of the records."""
     known = ", ".join(sorted(units(mapped.column)))
     field, colon, unit = mapped.source.rpartition(":")
     if colon and field in heading:

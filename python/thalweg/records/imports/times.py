@@ -1,8 +1,6 @@
 """Parses dates and times of logs; times without a time zone are assumed to be UTC.
 
-Supported formats include UNIX time, ISO 8601, the common log format, HAProxy's, the English output of `date` and
-`date -R`, and spreadsheet dates with the day first and dots. An ambiguous date such as 11/12/2023 is rejected with a
-hint at the option that sets its format. Unknown and ambiguous abbreviations of time zones are rejected.
+Ambiguous dates, such as 11/12/2023, and unknown or ambiguous abbreviations of time zones are rejected.
 """
 
 import re
@@ -17,7 +15,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 NO_ZONE = "it has no time zone, and counts as UTC"
-"""Reason why a time is marked as assumed."""
 NOT_A_TIME = "not a time"
 
 MONTHS = {
@@ -38,7 +35,7 @@ ZONES = {
     "MSK": 180, "JST": 540, "KST": 540, "AEST": 600, "AEDT": 660, "NZST": 720, "NZDT": 780, "EST": -300,
     "EDT": -240, "MST": -420, "MDT": -360, "PDT": -420, "AKST": -540, "AKDT": -480, "HST": -600,
 }  # fmt: skip
-"""Minutes east of Greenwich, for unambiguous abbreviations (CST, IST, BST and others are ambiguous)."""
+"""Minutes east of Greenwich, for unambiguous abbreviations."""
 
 SLASHED = re.compile(
     r"\[?(\d{1,2})/([A-Za-z]{3})/(\d{4}):(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?: ([+-]\d{4}))?\]?", re.ASCII
@@ -55,7 +52,6 @@ DASHED = re.compile(r"^(\d{1,2})-([A-Za-z]{3})-(\d{4})(?!\d)", re.ASCII)
 CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?", re.ASCII)
 OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
 WORDS = 8
-"""Maximum number of words of a date."""
 
 
 def instant(text: str) -> int | None:

@@ -11,15 +11,11 @@ from thalweg.records.imports.items import Unread
 LARGEST = 2**64 - 1
 """Maximum value of an integer column."""
 MAX_DIGITS = 20
-"""Number of digits of the maximum value."""
 
 NOTHING = frozenset(("", "-", "null", "NULL", "None", "NA", "N/A", "\\N"))
-"""Texts for an unknown value."""
 UNDEFINED = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-"""NaN and infinities, which count as unknown."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 COMMA = "a decimal comma or a thousands separator"
-"""Reason why a number is rejected."""
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d*)?|[+-]?\d+,\d+", re.ASCII)
 """Numbers with thousands separators or a decimal comma."""
 MARKED = {

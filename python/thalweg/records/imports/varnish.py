@@ -1,7 +1,6 @@
 """Varnish's access logs, as varnishncsa writes them: a line per request, which becomes a transfer.
 
-Values of TCP are those that `tcp.dump_info()` of vmod_tcp logs; varnishncsa prints them with `%{VCL_Log:tcpi}x` and
-`%{VCL_Log:tcpi2}x`. They are sampled when the VCL calls the function, usually before the response is sent. As with
+Values of TCP are those that `tcp.dump_info()` of vmod_tcp logs, which usually runs before the response is sent. As with
 nginx, the clock stops when the last byte is in the socket's send buffer, so the time taken is a duration, not a
 completion time.
 """
@@ -61,7 +60,6 @@ class Varnish:
     )  # fmt: skip
     """Columns that the importer can fill without a map."""
     hint = "set the format with --format-string '...', as for varnishncsa -F"
-    """Hint if no line could be parsed."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
         """Create an importer from the format of varnishncsa -F and a map of its fields to additional columns.
@@ -70,7 +68,6 @@ class Varnish:
             ThalwegError: If the format is invalid or lacks a field of the map.
         """
         self.expected = f"lines of the format {form}"
-        """Description of the expected lines."""
         self._form = _line_form(form)
         names = self._form.names
         self._taken = next((name for name in TAKEN if name in names), None)
@@ -89,7 +86,6 @@ class Varnish:
         return log_blocks(source, LogLines(source, self._row), self._columns)
 
     def _fields(self, addresses: Addresses) -> LineColumns:
-        """Return the conversions of the fields of a line."""
         names = self._form.names
         own_columns: list[tuple[str | None, Conversion]] = [
             (self._taken, Amounts("duration_us", TAKEN[self._taken] if self._taken else 1.0)),
@@ -105,7 +101,6 @@ class Varnish:
         return LineColumns(self._form, by_field(own_columns, self._mapped, OF_SERVERS, addresses))
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
-        """Return the columns of lines, with the same meaning as in `_row`."""
         frame = without_notes(self._fields(addresses).read(lines))
         sent = pl.col("sent_bytes") if "sent_bytes" in frame.columns else pl.lit(None, pl.Int64)
         is_empty = pl.col("body") == "-" if "body" in frame.columns else pl.lit(False)

@@ -3,8 +3,7 @@
 The functions in `values`, `times`, `addresses` and `mapped` define the meaning of a text. A conversion here has a
 pattern of texts for which a polars expression returns the same result. A row with another text is uncertain if the
 pattern is `inline`; otherwise each distinct other text is passed to the defining function. The row is uncertain if this
-function rejects the text, or assumes a value without a column for the reason. Uncertain rows are parsed again
-individually, where their errors and notes are counted.
+function rejects the text, or if its result does not fit the columns. Uncertain rows are parsed again individually.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +20,6 @@ from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, U
 CERTAIN = "certain"
 """Column that marks rows whose columns are known to equal the result of parsing the row individually."""
 LINE = "line"
-"""Column with the line number of a row."""
 WHY = ":why"
 """Suffix of the column with the reasons why the values of another column are assumed."""
 
@@ -52,7 +50,6 @@ MAX_EXACT = 2.0**52
 """From this on, floats have no fraction, so that a half is not recognised; such amounts are uncertain."""
 
 Values = dict[str, pl.Series]
-"""Columns by name."""
 
 
 class Conversion(Protocol):
@@ -252,9 +249,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Instants:
-    """UNIX times and dates, parsed at once if they are ISO 8601 in UTC or without a time zone, or in the common log
-    format; others are parsed by `definition`.
-    """
+    """UNIX times and dates: common formats are parsed at once, and others by `definition`."""
 
     column: str
     definition: Callable[[str], ImportedValue] = times.instant
@@ -303,14 +298,14 @@ def _unix(texts: pl.Series) -> pl.Series:
 
 
 def _iso(texts: pl.Series) -> pl.Series:
-    """Parse dates in UTC: each distinct day once, and times of day by arithmetic."""
+    """Parse dates in UTC, each distinct day once."""
     days = _midnights(texts.str.slice(0, 10), lambda day: f"{day}T00:00:00Z")
     fraction = texts.str.slice(20).str.extract("^([0-9]+)").str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
     return days + _clock_us(texts, 11) + fraction
 
 
 def _slashed(texts: pl.Series) -> pl.Series:
-    """Parse dates of the common log format: each distinct day and time zone once, and times of day by arithmetic."""
+    """Parse dates of the common log format, each distinct day and time zone once."""
     bare = texts.str.strip_chars("[]")
     days = _midnights(bare.str.slice(0, 11) + bare.str.slice(20), lambda day: f"{day[:11]}:00:00:00{day[11:]}")
     return days + _clock_us(bare, 12)

@@ -15,7 +15,7 @@ from thalweg.records.imports.items import RecordRow
 from thalweg.records.schema import COLUMNS
 
 ROWS = 50_000
-"""Number of rows of a row group: about 20 MB in memory."""
+"""Number of rows of a row group."""
 
 TYPES = {"u64": pa.uint64(), "f64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
 
@@ -28,9 +28,7 @@ FORM = {
     "use_dictionary": [field.name for field in SCHEMA if field.type == pa.string()],
     "column_encoding": {field.name: "DELTA_BINARY_PACKED" for field in SCHEMA if field.type == pa.uint64()},
 }
-"""Encodings of the columns, for `pyarrow.parquet.ParquetWriter`, the same as the agent's. Plain encoding of numbers
-would be slower to read.
-"""
+"""Encodings of the columns, for `pyarrow.parquet.ParquetWriter`."""
 
 
 def table_of(rows: Sequence[RecordRow]) -> pa.Table:
@@ -54,7 +52,6 @@ class RecordFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Create a writer for a folder; nothing is written yet."""
         self._folder = folder
         self._made: list[Path] = []
         self._outdated: list[Path] = []
@@ -169,7 +166,6 @@ class RecordFile:
 
     @contextlib.contextmanager
     def _explained_errors(self) -> Iterator[None]:
-        """Convert system errors about the folder to errors for users."""
         try:
             yield
         except OSError as error:

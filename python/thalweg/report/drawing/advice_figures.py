@@ -1,4 +1,4 @@
-"""The figures of a page of advice: distributions of both arms, the map, sizes, quantiles, ages, and time."""
+"""The figures of a page of advice."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -138,7 +138,6 @@ def _sizes(answer: Answer) -> Iterator[Figure]:
 def _by_size(
     answer: Answer, name: str, title: str, axis: str, value_us: Callable[[Arm], float], caption: str = ""
 ) -> Iterator[Figure]:
-    """Return the figure of a time of both arms, by size class."""
     names = {"treatment": answer.question.treatment, "control": answer.question.control}
     rows = [
         (size.title, value_us(getattr(size.difference, arm)) * 1e-6, None, None, series)

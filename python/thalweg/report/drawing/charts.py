@@ -1,8 +1,8 @@
-"""Charts as Vega-Lite templates. Tests check them with Altair, which is too expensive to import when a page is written.
+"""Charts as Vega-Lite templates.
 
-The page instantiates a template for the data and the available width: a text "@name" is replaced by a value, and a list
-with only such a text by a list. Columns of data have fixed short names (x, mean, panel, cc, flow, line, t, v), not keys
-of the scenario, because these may contain characters that Vega-Lite interprets as a path.
+The page instantiates a template: a text "@name" is replaced by a value, and a list with only such a text by a list.
+Columns of data have fixed short names, not keys of the scenario, because these may contain characters that Vega-Lite
+interprets as a path.
 """
 
 from thalweg.report.page_json import PageJson
@@ -40,9 +40,7 @@ def templates() -> dict[str, PageJson]:
 
 
 def bars() -> PageJson:
-    """Return bars with error bars, one panel per combination of the axes that are not on x; all panels
-    share a scale.
-    """
+    """Return bars with error bars, one panel per combination of the axes that are not on x."""
     x = {
         "axis": {"labelAngle": 0, "labelOverlap": False, "title": "@x_title"},
         "field": "x",
@@ -134,6 +132,5 @@ def queue() -> PageJson:
 
 
 def _layer(name: str, mark: PageJson, encoding: PageJson) -> PageJson:
-    """Return a layer that draws the rows of one line."""
     transform = [{"filter": f"datum.line == '{name}'"}]
     return {"mark": mark, "encoding": encoding, "name": name, "transform": transform}

@@ -45,8 +45,7 @@ def colours(ccs: Iterable[str]) -> dict[str, Colour]:
 
 
 def line_colours(names: Iterable[str]) -> dict[str, Colour]:
-    """Assign colours to the lines of a figure: congestion controls have fixed colours, and other lines use the
-    remaining ones.
+    """Assign colours to the lines of a figure; those of known congestion controls are fixed.
 
     >>> line_colours(["bbr", "equation"])["bbr"] == colours(["bbr"])["bbr"]
     True

@@ -1,7 +1,5 @@
-"""Converts a figure to a drawing: a Vega-Lite template with its rows, panels and line styles.
-
-The template is instantiated where it is shown: by the page's script with the colours and the width of the screen, or by
-`thalweg.report.drawing.paper` with those of a printed page.
+"""Converts a figure to a drawing: a Vega-Lite template with its rows, panels and line styles, which is instantiated
+where it is shown.
 """
 
 import math
@@ -17,19 +15,17 @@ from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import Scale, rounded, scale_for
 
 PATTERNS = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3]]
-"""Dashes of lines; solid as long as each line has a different colour."""
+"""Dashes of lines, which distinguish lines with the same shape of points."""
 THEORY = [[5, 3], [2, 2], [9, 3, 2, 3], [1, 3]]
-"""Dashes of theoretical curves."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 MAX_POINTS = 25
-"""Maximum number of x values for which lines have point marks."""
 MAX_WHISKERS = 12
-"""Maximum number of x values for which the intervals of lines are whiskers; above it they are bands."""
+"""Maximum number of x values for which intervals are whiskers instead of bands."""
 MAX_TICKS = 8
-"""Maximum number of values along a logarithmic axis with individual ticks; above it `_decades` sets the ticks."""
+"""Maximum number of values along a logarithmic axis with individual ticks."""
 OUTLIER = 2.0
-"""The colour scale is clipped if the largest distance from the middle is more than this many times the distance that
-the fraction `NEARLY_ALL` of the cells does not exceed.
+"""The colour scale is clipped if the largest distance from the middle is more than this many times the quantile
+`NEARLY_ALL` of the distances.
 """
 NEARLY_ALL = 0.95
 DARK = 0.6
@@ -62,7 +58,6 @@ class Drawing:
     """Categories of the y axis, if its values are texts."""
     description: str
     note: str = ""
-    """Note for the reader, such as on a clipped colour scale."""
 
 
 def draw(figure: Figure) -> Drawing:
@@ -80,9 +75,7 @@ def draw(figure: Figure) -> Drawing:
 
 
 def packed(drawing: Drawing) -> PageJson:
-    """Return a drawing as JSON for the page's script: columns instead of rows, and texts as indices of
-    distinct values.
-    """
+    """Return a drawing as JSON for the page's script: columns instead of rows, and texts as indices of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
     columns: dict[str, list[object]] = {name: [row.get(name) for row in drawing.rows] for name in names}
     texts = {}
@@ -113,7 +106,7 @@ def packed(drawing: Drawing) -> PageJson:
 
 
 def _placed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns `name` (of the line) and `place` (the panel, with the engine if there are several); non-finite
+    """Add the columns `name` (the line) and `place` (the panel, with the engine if there are several); non-finite
     numbers become null.
     """
     engines = rows["engine"].drop_nulls().n_unique() if "engine" in rows.columns else 0
@@ -227,9 +220,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float, str]:
-    """Return the ends of the colour scale, in the displayed unit, and a note if extreme cells are clipped, so that the
-    others stay distinguishable.
-    """
+    """Return the ends of the colour scale, in the displayed unit, and a note if extreme cells are clipped."""
     if values.is_empty():
         return 0.0, 1.0, ""
     low, high = float(values.min()) / scale.size, float(values.max()) / scale.size  # type: ignore[arg-type]
@@ -341,7 +332,7 @@ def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | No
 
 
 def _decades(side: Scaled, values: list[float]) -> list[float] | None:
-    """Return ticks of a logarithmic axis at powers of ten; over two decades or less also at two and five times them."""
+    """Return ticks of a logarithmic axis at powers of ten; on short axes also at two and five times them."""
     if not side.is_log or not values:
         return None
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -351,9 +342,7 @@ def _decades(side: Scaled, values: list[float]) -> list[float] | None:
 
 
 def _ordered(values: pl.Series, scale: Scale) -> dict[float | str, str]:
-    """Return the values of a side as texts: numbers in ascending order, texts in order of appearance or of their type
-    (Enum).
-    """
+    """Return the values of a side as texts: numbers ascending, texts in order of appearance or of their type (Enum)."""
     distinct = values.unique(maintain_order=True).to_list()
     if isinstance(values.dtype, pl.Enum):
         return {value: value for value in values.dtype.categories if value in distinct}

@@ -1,4 +1,4 @@
-"""The data of the page's charts, stored once in columns, and the descriptions of the charts."""
+"""The data of the page's charts, stored once in columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,8 @@ from thalweg.report.text.sentences import along, main_axis
 from thalweg.report.text.timelines import Timelines, timelines
 
 MAX_FLOWS = 8
-"""Maximum number of flows with charts over the sweep."""
 VALUES_BUDGET = 100_000
-"""Maximum number of values of all distributions together: about 700 kB of the page."""
 MIN_VALUES = 12
-"""Minimum number of values to which a distribution is thinned."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,8 @@ TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
 
 
 def line_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis over which all flows share one chart. None without an ordered axis, with a single flow or more
-    than `MAX_FLOWS`, or if there would be more than `MAX_PANELS` panels.
+    """Return the axis over which all flows share one chart; None without an ordered axis, or if too few or too many
+    flows or panels would share it.
     """
     axis = main_axis(sweep)
     if axis is None or not 1 < len(sweep.flows) <= MAX_FLOWS:
@@ -74,7 +71,7 @@ def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
 
 
 class Distributions(TypedDict):
-    """Distributions as columns: point, flow, measure, and the sorted values in the unit of the measure's title."""
+    """Distributions as columns: point, flow, measure, and the sorted values in the displayed unit."""
 
     point: list[int]
     flow: list[int]

@@ -40,16 +40,15 @@ COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
     "series": ("t_s", "value", "flow"),
     "parallel": ("x", "y", "line", "text", "end"),
 }
-"""Required columns of each kind."""
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """An axis, or the colour scale of a heat map: its title, unit and scale."""
+    """An axis, or the colour scale of a heat map."""
 
     title: str = ""
     unit: AxisUnit = ""
-    """Unit of numbers, which are shown with a suitable prefix (40e6 bit/s: 40 Mbit/s); empty: numbers are unchanged."""
+    """Unit of numbers, which are shown with a prefix (40e6 bit/s: 40 Mbit/s); empty: unchanged."""
     is_log: bool = False
 
 
@@ -83,9 +82,7 @@ class Figure:
     middle: float | None = None
     """Value at which the colours of a heat map change hue (0 for gains); None: a single hue from low to high."""
     curves: pl.DataFrame | None = None
-    """Theoretical curves over lines or points, dashed: name, x (numbers), y, and optionally panel (null: in every
-    panel).
-    """
+    """Theoretical curves over lines or points: name, x (numbers), y, and optionally panel (null: every panel)."""
 
     def __post_init__(self) -> None:
         """Check the columns of the kind, so that a mistake is detected here and not in a browser.

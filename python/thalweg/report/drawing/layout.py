@@ -1,4 +1,4 @@
-"""Assigns the axes of the sweep to the x axis, to panels, and to selection lists of a chart."""
+"""Assigns the axes of the sweep to the x axis, panels, and selection lists of a chart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from thalweg.analysis import Axis
 
 MAX_PANELS = 12
-"""Maximum number of panels; if there would be more, further axes become selection lists."""
 
 FLOW = "flow"
 """Name of the x axis without a sweep."""
@@ -23,7 +22,7 @@ class Layout:
 
 
 def layout(axes: Sequence[Axis], runs: int) -> Layout:
-    """Assign the axes: x is the ordered axis with the most values, or else the axis with the most values.
+    """Assign the axes; x is the axis with the most values, among the ordered ones if there are any.
 
     >>> cc, buffer = Axis("flow.a.cc", ["bbr", "cubic"], False), Axis("path.buffer", ["1bdp", "2bdp"], True)
     >>> layout([cc, buffer], 1)

@@ -1,4 +1,4 @@
-"""Figures as files for papers: vector graphics or images in light colours, including title and legend."""
+"""Figures as files for papers: vector graphics or images in light colours."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -18,13 +18,12 @@ FORMATS: tuple[str, ...] = get_args(Format)
 PNG_SCALE = 3.0
 """Pixels of an image per pixel of the drawing: 288 dots per inch."""
 WIDTH = 460
-"""Width of a single panel in pixels (96 per inch): about the width of a text column."""
+"""Width of a single panel in pixels (96 per inch): about that of a text column."""
 HEIGHT = 230
 PANEL_WIDTH, PANEL_HEIGHT = 210, 130
 MAX_COLUMNS = 3
 CELL_WIDTH, CELL_HEIGHT = 40, 24
 LETTER = 5.6
-"""Approximate width of a letter of a label, in pixels."""
 
 INK, MUTED, GRID = "#1a1a1a", "#444444", "#dddddd"
 CONFIG: PageJson = {
@@ -44,9 +43,8 @@ CONFIG: PageJson = {
 
 
 def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[Path]:
-    """Write each figure as `ID.FORMAT` into a folder, which is created; existing files are replaced.
-
-    All figures are drawn before the first one is written, and each file is written atomically.
+    """Write each figure as `ID.FORMAT` into a folder, atomically; all figures are drawn before the first one is
+    written.
 
     Raises:
         ThalwegError: If the format is unknown, or if the folder cannot be written.
@@ -62,7 +60,7 @@ def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[
 
 
 def prepare(directory: Path, form: str) -> None:
-    """Check that figures can be written, before any experiment runs; the folder is created.
+    """Create the folder of figures, and check that they can be written.
 
     Raises:
         ThalwegError: If the format is unknown, or if the folder cannot be written.
@@ -142,9 +140,7 @@ def specification(figure: Figure) -> PageJson:
 
 
 def filled(part: object, values: Mapping[str, object]) -> object:
-    """Instantiate a template as the pages' script does: `@name` is replaced by a value, and a list with only that by a
-    list.
-    """
+    """Instantiate a template: `@name` is replaced by a value, and a list with only that by a list."""
     if isinstance(part, str):
         return values[part[1:]] if part.startswith("@") else part
     if isinstance(part, list):
@@ -185,7 +181,6 @@ def _encodings(spec: PageJson) -> list[PageJson]:
 
 
 def _add_legends(spec: PageJson, drawing: Drawing, columns: int) -> None:
-    """Add legends of colours, shapes and dashes if there are several lines."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:
         return

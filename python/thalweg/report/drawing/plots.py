@@ -1,8 +1,7 @@
 """Vega-Lite templates for each kind of figure; each is a facet of panels that share their axes.
 
 A text `@name` is a placeholder for a value, and a list with only such a text for a list. Columns of rows have fixed
-short names (such as x, y, low, high, series and panel), not keys of a scenario. Sizes are set when the figure is
-shown, because they depend on the available space.
+short names, not keys of a scenario.
 """
 
 from collections.abc import Sequence
@@ -40,9 +39,7 @@ class Layers:
     """Whether there are several bars at one position."""
     intervals: bool
     bands: bool
-    """Whether the intervals of lines are drawn as areas."""
     points: bool
-    """Whether lines have point marks at their values."""
     theory: bool
 
 
@@ -84,7 +81,7 @@ def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
 
 
 def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float], middle: float | None) -> PageJson:
-    """Return a heat map with a number in each cell; the page omits numbers that do not fit."""
+    """Return a heat map with a number in each cell."""
     x_encoding, y_encoding = (
         {
             "field": name,
@@ -132,7 +129,7 @@ def steps(x: PlotSide) -> PageJson:
 
 
 def series(x: PlotSide, y: PlotSide) -> PageJson:
-    """Return curves over time; the page zooms by setting another domain."""
+    """Return curves over time."""
     x_encoding = _along(x)
     x_encoding["scale"] = {"domain": ["@t_domain"], "nice": False}
     mark = {"type": "line", "strokeWidth": 1.3, "strokeJoin": "round", "clip": True, "aria": False}
@@ -144,7 +141,7 @@ def series(x: PlotSide, y: PlotSide) -> PageJson:
 
 
 def parallel() -> PageJson:
-    """Return lines across several parallel axes; the range of an axis is written at its ends."""
+    """Return lines across parallel axes; the range of an axis is written at its ends."""
     x_encoding = {
         "field": "x",
         "type": "ordinal",

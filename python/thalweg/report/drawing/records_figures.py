@@ -1,4 +1,4 @@
-"""Figures of a page about records: distributions per algorithm, and counts over time."""
+"""Figures of a page about records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,9 +9,7 @@ from thalweg.records import MEASURES, SIZES, Algorithm, Spread, Summary
 from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
 
 MAX_LINES = 8
-"""Maximum number of algorithms with a line: those with the most rows."""
 FEWEST = 5
-"""Minimum number of values for a distribution."""
 HOUR_US = 3_600_000_000
 
 RTTS = {
@@ -20,14 +18,12 @@ RTTS = {
     "rtt_smoothed": "smoothed, at the end of each connection",
     "transfer_rtt_smoothed": "smoothed, at the end of each transfer",
 }
-"""Measures of the figure of round-trip times, and their panels."""
 
 LIMITS = {
     "app_limited": "application",
     "rwnd_limited": "receive window of the peer",
     "sndbuf_limited": "send buffer",
 }
-"""Measures of the figure of limits, and their panels."""
 
 UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "": ""}
 MAY_BE_ZERO = ("ratio", "")

@@ -1,4 +1,4 @@
-"""Figures over the sweep of a report, for files and pages, and of single points, for files."""
+"""Figures over the sweep of a report, and of single points."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,24 +21,19 @@ from thalweg.results import Run
 MIN_VALUES = 3
 """Minimum number of values in both dimensions of a heat map; fewer are easier to read as bars."""
 MAX_POINTS = 24
-"""Maximum number of points of the sweep with separate figures."""
 LOG_RANGE = 8
 """Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return the figures over the sweep. Measures of flows have one figure with a line for each flow if there is a
-    `line_axis`, otherwise bars per flow; other measures have bars.
-    """
+    """Return the figures over the sweep: a line for each flow if there is a `line_axis`, and bars."""
     plan = layout(sweep.axes, len(sweep.labels))
     bars = [figure for chart in bar_charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
     return [*flow_figures(sweep, measurements), *bars]
 
 
 def flow_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return a figure per measure with a line for each flow over the main axis, and a panel per value of the other
-    axes.
-    """
+    """Return a figure per measure with a line for each flow over the main axis; the other axes are panels."""
     axis = line_axis(sweep)
     if axis is None:
         return []
@@ -93,7 +88,7 @@ def _number(text: str) -> float | None:
 
 
 def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return a heat map per chart if the sweep has two ordered dimensions with enough values, otherwise none."""
+    """Return a heat map per chart if the sweep has two ordered dimensions with enough values."""
     ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= MIN_VALUES]
     if len(ordered) < 2:
         return []
@@ -186,8 +181,6 @@ def _bar_figure(chart: Chart, rows: list[PageJson], x: str, chosen: str) -> Figu
 
 @dataclass(frozen=True)
 class _Roles:
-    """Roles of the axes in heat maps, as indices of the list of axes."""
-
     x: int
     y: int
     panels: list[int]

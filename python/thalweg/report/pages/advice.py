@@ -1,4 +1,4 @@
-"""The page of advice: the headline, a verdict per part, cautions, and the data behind them."""
+"""The page of advice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,9 @@ from thalweg.report.text.labels import NOTHING
 from thalweg.report.text.numbers import scale_for
 
 MAX_PARTS = 1000
-"""Maximum number of parts in the table, which limits the size of the page; `--json` has all of them."""
+"""Maximum number of parts in the table, which limits the size of the page."""
 
 MAX_LEFT_OUT = 20
-"""Maximum number of excluded files that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class AdviceRow:
     gain: str
     interval: str
     gain_value: float | None
-    """Sort key of the gain."""
     control: str
     treatment: str
     samples: int
@@ -44,12 +42,11 @@ class AdviceRow:
     receiver_limited: str
     """Receiver-limited fractions of the control's and of the treatment's samples."""
     limited: float | None
-    """The larger of the two fractions, as sort key."""
     reason: str
 
 
 def write(answer: Answer, paths: Sequence[Path], output: Path) -> None:
-    """Write the page as one HTML file; an existing file is replaced only by a complete one.
+    """Write the page as one HTML file.
 
     Raises:
         ThalwegError: If `output` cannot be written.
@@ -84,7 +81,6 @@ def html(answer: Answer, paths: Sequence[Path]) -> str:
 
 
 def _omissions(answer: Answer) -> list[str]:
-    """Describe the rows and files that were excluded from the answer."""
     sentences = [f"Not compared: {n:,} row{'' if n == 1 else 's'} {rows}." for n, rows in answer.not_compared]
     if answer.untouched:
         sentences.append(

@@ -62,7 +62,6 @@ def page(content: Content) -> str:
 
 
 def _choices(maps: list[Figure]) -> list[PageJson]:
-    """Return the selection lists for axes that exceed the panels of heat maps."""
     values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
     return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
 
@@ -102,7 +101,6 @@ def _sweep(run: Run) -> str:
 
 
 def _provenance(labelled: LabelledRun) -> dict[str, str]:
-    """Return the provenance of a run, and the command that repeats it."""
     run = labelled.run
     host = run.meta.get("host") or {}
     cores = host.get("cores")

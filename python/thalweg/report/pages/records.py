@@ -1,4 +1,4 @@
-"""The page about records of live servers: totals, values per algorithm and over time, and missing columns."""
+"""The page about records of live servers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,6 @@ TITLES = {
     "ip_version": "IP version",
     "joined": "Open before recording began",
 }
-"""Columns whose counts are shown, with their labels."""
 
 WORDS = {
     "kind": {"close": "connections closed", "interim": "connections still open", "transfer": "transfers"},
@@ -40,14 +39,11 @@ WORDS = {
         "unseen": "close not observed",
     },
 }
-"""Labels of column values."""
 
 MAX_VALUES = 12
-"""Maximum number of values; the others are counted together."""
 SURE = 30
-"""Minimum number of rows of an algorithm for reliable quantiles; below it, the page has a caution."""
+"""Minimum number of rows of an algorithm for reliable quantiles."""
 MAX_LEFT_OUT = 20
-"""Maximum number of excluded files that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class RecordsTable:
 
 
 def write(summary: Summary, paths: Sequence[Path], output: Path) -> None:
-    """Write the page as one HTML file; an existing file is replaced only by a complete one.
+    """Write the page as one HTML file.
 
     Raises:
         ThalwegError: If `output` cannot be written.
@@ -99,7 +95,6 @@ def html(summary: Summary, paths: Sequence[Path]) -> str:
 
 
 def _title(summary: Summary) -> str:
-    """Return the title, with the number of connections and transfers."""
     kinds = {count.value: count.connections + count.transfers for count in summary.counts["kind"]}
     connections, transfers = kinds.get("close", 0) + summary.open, kinds.get("transfer", 0)
     parts = [f"{connections:,} connection{'s' * (connections != 1)}"] if connections else []
@@ -108,7 +103,6 @@ def _title(summary: Summary) -> str:
 
 
 def _cautions(summary: Summary) -> Iterator[str]:
-    """Yield the cautions for the reader."""
     if summary.largest_weight > 1:
         yield (
             f"One in {summary.largest_weight} connections was recorded. Row counts are not weighted; shares, quantiles"
@@ -144,7 +138,6 @@ def _cautions(summary: Summary) -> Iterator[str]:
 
 
 def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
-    """Return each value with its number of rows, and its fraction of the weighted total."""
     total = sum(count.connections_stand_for + count.transfers_stand_for for count in counts)
     words = WORDS.get(column, {})
 
@@ -160,9 +153,7 @@ def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
 
 
 def _algorithms(summary: Summary) -> RecordsTable:
-    """Return the table of measures: a column per algorithm, and a row for every measure with a value, except
-    completion times.
-    """
+    """Return the table of measures that have values, except completion times: a column per algorithm."""
     algorithms = list(summary.algorithms.values())
     rows = [
         RecordsRow("Connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),
@@ -189,7 +180,6 @@ def _algorithms(summary: Summary) -> RecordsTable:
 
 
 def _times(summary: Summary) -> RecordsTable | None:
-    """Return the table of completion times: a row per size class, and a column per algorithm."""
     algorithms = [algorithm for algorithm in summary.algorithms.values() if algorithm.by_size]
     if not algorithms:
         return None

@@ -7,17 +7,13 @@ from thalweg.records import Spread, Summary
 from thalweg.report.text.numbers import scale_for
 
 MEANS = ("retransmit_ratio", "app_limited", "rwnd_limited", "sndbuf_limited")
-"""Measures for which the mean is more informative than quantiles: they are zero for most connections."""
+"""Measures for which the mean is more informative than quantiles, because they are often zero."""
 
 MIDDLE = (0.1, 0.9)
-"""Quantiles around the middle 80 %."""
 
 
 def cells(spreads: Sequence[Spread | None], unit: str, *, is_mean: bool = False) -> tuple[str, list[str]]:
-    """Return the common unit, and medians with the range of the middle 80 %, or means, as text.
-
-    `-` replaces a missing distribution.
-    """
+    """Return the common unit, and medians with the range of the middle 80 %, or means, as text; `-` if missing."""
     present = [spread for spread in spreads if spread]
     middles = [spread.mean if is_mean else spread.quantile(0.5) for spread in present]
     name, size = "BDP", 1.0
@@ -35,7 +31,7 @@ def _cell(spread: Spread, size: float, is_mean: bool) -> str:
 
 
 def about_untouched(summary: Summary) -> str | None:
-    """Return a caution about connections whose algorithm `tune` did not choose, which differ from the others."""
+    """Return a caution about connections whose algorithm `tune` did not choose."""
     rows = sum(it.connections + it.transfers for it in summary.counts["assignment"] if it.value == "untouched")
     if not rows:
         return None

@@ -27,9 +27,7 @@ class SearchPage:
     name: str
     about: str
     headline: str
-    """Result in one sentence."""
     facts: Sequence[tuple[str, str]]
-    """Description of the search: pairs of a term and its description."""
     tables: Sequence[PageTable]
     figures: Sequence[Figure]
     command: str
@@ -38,7 +36,6 @@ class SearchPage:
     kind: str = "search"
     """Kind for the heading: search or fuzz."""
     scenarios: Sequence[tuple[str, str]] = field(default=())
-    """Names and texts of found scenarios."""
 
 
 def html(page: SearchPage) -> str:

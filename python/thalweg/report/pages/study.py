@@ -1,4 +1,4 @@
-"""The page of a study: claims with their verdicts, figures in the paper's order, a description, and the provenance."""
+"""The page of a study: claims with their verdicts, figures, a description, and the provenance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,10 +18,8 @@ SYMBOLS: dict[ClaimVerdict, str] = {
     "cannot run here": "\N{EN DASH}",
     "not in the quick set": "\N{MIDDLE DOT}",
 }
-"""Symbols of verdicts, which also differ in word and colour."""
 
 PLURALS: dict[ClaimVerdict, str] = {"holds": "hold", "does not hold": "do not hold"}
-"""Plural forms of verdicts."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,6 @@ class PageClaim:
     source: str
     """Location in the paper, such as `fig. 3, sec. V-A`."""
     paper: str
-    """The paper's value as text."""
     judged: Sequence[PageVerdict]
     """Verdicts, one per engine, in the order of `StudyPage.engines`."""
     asked: str = ""
@@ -55,7 +52,6 @@ class PageClaim:
     trust: str = ""
     """Evidence on whether the claim replicates."""
     reason: str = ""
-    """Reason why the claim fails on thalweg's engines, if known."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class Provenance:
     engine: str
     version: str
     command: str
-    """Command that repeats the run."""
     seconds: float | None = None
     """Total wall-clock time of all parts."""
     machine: str = ""
@@ -73,12 +68,11 @@ class Provenance:
     scaled: Sequence[str] = ()
     """Differences from the paper's set-up, one sentence each."""
     directories: Sequence[str] = ()
-    """Run directories."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """An additional section of the page in Markdown, such as a decision tree or a policy."""
+    """An additional section of the page, in Markdown."""
 
     title: str
     text: str
@@ -101,15 +95,13 @@ class StudyPage:
     provenance: Sequence[Provenance] = ()
     sections: Sequence[Section] = ()
     is_quick: bool = False
-    """Whether this is the quick set, with fewer points and repetitions, which the page states at the top."""
+    """Whether this is the quick set, with fewer points and repetitions."""
     cautions: Sequence[str] = field(default=())
-    """Cautions for the reader: failed or untrustworthy experiments."""
     left_out: Sequence[str] = ()
-    """Figures that are missing or lack an engine, and the reason."""
 
 
 def write(page: StudyPage, output: Path) -> None:
-    """Write the page as one HTML file; an existing file is replaced only by a complete one.
+    """Write the page as one HTML file.
 
     Raises:
         ThalwegError: If `output` cannot be written.

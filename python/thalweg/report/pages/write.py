@@ -12,10 +12,7 @@ from thalweg.report.pages.page import page
 
 
 def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tuple[list[Path], int]:
-    """Write every figure of a report as a file for papers; see `thalweg.report.drawing.paper.save`.
-
-    Returns the files, and the number of sweep points without separate figures, because there are too many.
-    """
+    """Write every figure of a report as a file for papers; return the files, and the number of points without figures."""
     content = Content(run_dirs)
     sweep, measurements = content.sweep, content.measurements
     listed = [
@@ -27,9 +24,7 @@ def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tup
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:
-    """Write one HTML file about one or several runs; an existing file is replaced only by a complete one.
-
-    A pipe or a device (`/dev/stdout`) is written in place.
+    """Write one HTML file about one or several runs, atomically; a pipe or a device is written in place.
 
     Raises:
         ThalwegError: If `run_dirs` is empty, a run directory cannot be read (see `thalweg.results.open_run`), or

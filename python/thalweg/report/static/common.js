@@ -1,5 +1,5 @@
 "use strict";
-// Shared code of all pages: instantiates templates, draws charts, and zooms. Sends no network requests.
+// Shared code of pages: instantiates templates, draws charts, and zooms.
 globalThis.thalweg = (() => {
   document.documentElement.dataset.script = "runs";
   const darkness = matchMedia("(prefers-color-scheme: dark)");

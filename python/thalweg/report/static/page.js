@@ -1,6 +1,6 @@
 "use strict";
 // Instantiates the chart templates of the page's data and draws them. Draws them again when the reader selects another
-// point, when the width changes, and when the colour scheme changes. Sends no network requests and stores no data.
+// point, when the width changes, and when the colour scheme changes.
 (() => {
   const { within, darkness, fill, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
   const data = JSON.parse(document.getElementById("data").textContent);

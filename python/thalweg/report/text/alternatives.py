@@ -9,7 +9,6 @@ from thalweg.report.text.numbers import NARROW
 T = TypeVar("T")
 
 MAX_NAMED = 6
-"""Maximum number of values that are named; above it only the smallest and the largest, or the first ones."""
 
 Phrase = Callable[[str], str]
 
@@ -30,7 +29,7 @@ def texts(values: Iterable[str]) -> str:
 
 
 def amounts(numbers: Iterable[float], write: Callable[[float], str], phrase: Phrase = str) -> str:
-    """Return distinct numbers as alternatives within a phrase; a common unit is written once, after the last number.
+    """Return distinct numbers as alternatives within a phrase; a common unit is written once.
 
     >>> percent = lambda ratio: f"{100 * ratio:g}\\u202f%"
     >>> amounts([0, 0.01], percent, lambda text: f"{text} are lost").replace("\\u202f", " ")

@@ -9,11 +9,9 @@ from thalweg.analysis.comparing.evidence import are
 from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 
 MAX_ITEMS = 20
-"""Maximum number of listed items; the others are counted."""
 
 
 RETRY = "--retry-untrustworthy"
-"""Option of commands that runs untrustworthy experiments again."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""Findings in a few sentences: where each measure is best and worst, and whether the difference exceeds noise. In a
-report of several runs with the same points: where the runs differ most.
-"""
+"""Findings in a few sentences: where each measure is best and worst, or where runs with the same points differ most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +12,6 @@ PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queuein
 
 
 MAX_FLOWS = 8
-"""Maximum number of flows with findings; the table has all flows."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class Finding:
     subject: str
     best: Extreme
     worst: Extreme | None
-    """The worst point; None if there is only one point."""
     remark: str
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from thalweg.analysis import Axis
 
 NOTHING = "\N{EN DASH}"
-"""Text for a missing value."""
 
 _QUANTITY = re.compile(r"([0-9.]+) ?([A-Za-z/]+)")
 

@@ -53,9 +53,7 @@ class Scale:
 
 
 def _fixed(number: float, decimals: int) -> str:
-    """Return a number with fixed decimals; one that would become zero has two significant digits instead, unless that
-    needs an exponent.
-    """
+    """Return a number with fixed decimals, or with two significant digits if it would become zero."""
     text = f"{number:.{decimals}f}"
     finer = f"{number:.2g}"
     return finer if number and not float(text) and "e" not in finer else text

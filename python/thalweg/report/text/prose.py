@@ -1,4 +1,4 @@
-"""Converts a study's Markdown to HTML; raw HTML is escaped, images become text, and only safe links are kept."""
+"""Converts a study's Markdown to HTML; raw HTML is escaped, and only safe links are kept."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 SAFE = ("https://", "http://", "mailto:")
-"""Schemes of links that are kept. Other links, such as into the source tree, are replaced by their text."""
+"""Schemes of links that are kept; other links are replaced by their text."""
 DEEPER = 1
 """Number of levels by which headings are lowered to be below the headings of the page."""
 

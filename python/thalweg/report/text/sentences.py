@@ -22,11 +22,9 @@ from thalweg.report.text.labels import joined, key_title, setting, value_text
 from thalweg.report.text.numbers import NARROW
 
 MAX_SERIES = 4
-"""Maximum number of combinations of the other axes with separate sentences; above it, one sentence counts points."""
+"""Maximum number of combinations of the other axes with separate sentences."""
 MAX_FLOWS = 4
-"""Maximum number of flows that the sentence about retransmissions names."""
 FULL = 0.95
-"""Minimum utilisation of a link that counts as full."""
 ONE_REPETITION = " (without intervals: may be due to chance)"
 
 
@@ -88,7 +86,7 @@ def competitors(sweep: Sweep, measurements: Measurements) -> tuple[str, str] | N
 
 
 def flow_name(sweep: Sweep, flow: str) -> str:
-    """Return a flow's name with its algorithm, unless the sweep sets the algorithm or the name contains it."""
+    """Return a flow's name, with its algorithm unless that varies or is in the name."""
     ccs = sweep.ccs_of_flow.get(flow, set())
     cc = next(iter(ccs)) if len(ccs) == 1 else ""
     return f"{flow} ({cc})" if cc and cc.lower() not in flow.lower() else flow

@@ -1,4 +1,4 @@
-"""CPU shares that sending hosts received, compared with the configured ones, as text with units."""
+"""CPU shares that sending hosts received, and the configured ones, as text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +26,7 @@ class ShareLine:
 
 
 def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
-    """Return a line per run, host, configured share and number of co-tenants; no lines for engines that do not measure
-    shares, such as the simulator.
-    """
+    """Return a line per run, host, configured share and number of co-tenants."""
     lines = []
     for labelled in runs:
         for number, share in enumerate(analysis.shares(labelled.run)):

@@ -74,7 +74,6 @@ class NumbersTable:
     n: str | None
     """Number of repetitions behind every row; None: it varies, and has a separate column."""
     points_left_out: int
-    """Number of sweep points without rows, because there are too many."""
 
     @property
     def has_partial(self) -> bool:

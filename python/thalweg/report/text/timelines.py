@@ -1,7 +1,7 @@
 """Time series for the page's script: the selection of experiments, the resolution, and the encoding.
 
-Curves are most of a page's size, so they are encoded as 16-bit numbers: 65535 is the time of the last point, or
-the maximum of the quantity, in the experiment. This resolution exceeds that of screens.
+Curves are 16-bit numbers, to limit the size of the page: 65535 is the time of the last point, or the maximum of the
+quantity, in the experiment.
 """
 
 import base64
@@ -20,17 +20,14 @@ from thalweg.report.text.numbers import rounded
 from thalweg.results.plan_document import ExperimentDocument
 
 BUDGET_BYTES = 1_700_000
-"""Maximum size of all curves in the page, in bytes."""
 POINT_BYTES = 16 / 3
 """Bytes per point: two 16-bit numbers in base64."""
 AROUND_BYTES = 90
 """Bytes of JSON around the points of one quantity at one sweep point."""
 FINEST = 2000
-"""Maximum number of points of a curve; more are not visible."""
 COARSEST = 60
 """Minimum number of points of a curve; instead of going below it, fewer experiments have time series."""
 PER_CONNECTION = 8
-"""Minimum average number of points of a connection's line, if a flow has many connections."""
 TOP = 65535
 
 UNITS: dict[str, tuple[str, float]] = {
@@ -66,7 +63,7 @@ class Timelines(TypedDict):
 
 
 def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> Timelines:
-    """Return the time series of one repetition of each point; their number and resolution fit the page's size limit."""
+    """Return the time series of one repetition per point, within the page's size limit."""
     candidates = _candidates(runs, flows)
     curves = max(1, len(flows)) * (len(QUANTITIES) - 1) + 1
     around = AROUND_BYTES * len(QUANTITIES)
@@ -88,7 +85,7 @@ def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tup
 
 
 def present(entries: Sequence[TimelineEntry]) -> list[PageJson]:
-    """Return the quantities that any of the experiments has, for display on the page."""
+    """Return the quantities that any of the experiments has."""
     names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in entries)]
     return [{"name": name, "title": QUANTITIES[name].title, "axis": _axis(name)} for name in names]
 
@@ -102,7 +99,7 @@ def _axis(name: str) -> str:
 
 
 def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Return run, experiment and repetition of each point: the repetition with the median goodput of the first flow."""
+    """Return run, experiment and repetition of each point, with the median goodput of the first flow."""
     triples = []
     for number, labelled in enumerate(runs):
         typical = analysis.typical_repetitions(labelled.repetitions, flows[0]) if flows else {}

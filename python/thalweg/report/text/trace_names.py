@@ -13,10 +13,7 @@ KEYS: Mapping[LinkName, str] = {"forward": "path.trace", "reverse": "path.revers
 
 
 def trace_names(plan: PlanDocument, command: Sequence[str]) -> dict[str, str]:
-    """Return the names of traces by hash.
-
-    The name comes from the sweep, from `--set` in the `command` that started the run, or from the scenario.
-    """
+    """Return the names of traces by hash, from the sweep, from `--set` in `command`, or from the scenario."""
     own_names = {key: name for key in KEYS.values() if (name := _name(key, plan, command))}
     names: dict[str, str] = {}
     for experiment in plan["experiments"]:

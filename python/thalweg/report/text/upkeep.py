@@ -41,7 +41,7 @@ KNOWN = {
     "received_bytes": "Payload received, TCP and UDP",
     "received_datagrams": "UDP packets received",
 }
-"""Names and descriptions of engines' measurements, in display order; unlisted measurements follow unchanged."""
+"""Descriptions of engines' measurements, in display order; other measurements follow unchanged."""
 
 UNITS = {"us": "µs", "percent": "%", "bytes": "bytes", "ppm": "ppm"}
 """Units by the last word of a name; other measurements are counts."""
@@ -61,10 +61,7 @@ class UpkeepLine:
 
 
 def lines(runs: Sequence[LabelledRun]) -> list[UpkeepLine]:
-    """Return a line per run and measurement; no lines for engines without measurements, such as the simulator.
-
-    CPU shares of hosts are in a separate table, because they differ between points.
-    """
+    """Return a line per run and measurement, except CPU shares of hosts, which differ between points."""
     listed = []
     for labelled in runs:
         measures = [measure for measure in analysis.measured(labelled.run) if not analysis.is_of_a_share(measure.name)]

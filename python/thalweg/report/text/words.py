@@ -22,15 +22,13 @@ from thalweg.results.plan_document import (
 )
 
 NS = 1e9
-"""Nanoseconds in a second."""
 NO_LIMIT_BYTES = 2**31 - 1
-"""A buffer of this size (Linux's maximum for sockets) never limits a connection and is not mentioned."""
+"""A buffer of this size (Linux's maximum for sockets) counts as unlimited and is not mentioned."""
 
 SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str], ...] = (
     ("sndbuf_max_bytes", "send"),
     ("rcvbuf_max_bytes", "receive"),
 )
-"""Limits of a host's sockets, and their descriptions."""
 
 
 def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
@@ -137,7 +135,6 @@ def _way_back(points: Sequence[ExperimentDocument], names: Mapping[str, str]) ->
 
 
 def _order(links: Sequence[LinkDocument]) -> str:
-    """Describe whether packets with varying delays keep their order, at all points or at some."""
     allowed = {bool(link.get("allow_reordering")) for link in links if link["jitter_ns"]}
     if allowed == {True}:
         return "and may overtake one another"
@@ -191,12 +188,11 @@ def _thinning(link: LinkDocument) -> int | None:
 
 
 def _at_points(text: str, count: int, points: int) -> str:
-    """Return a phrase with the number of points at which it is true; empty if it is true at no point."""
+    """Return a phrase with the number of points at which it is true; empty without such a point."""
     return "" if not count else text if count == points else f"{text} at {count} of {points} points"
 
 
 def _ratios(ratios: Sequence[float], effect: str) -> str:
-    """Describe an effect on a fraction of the packets; empty if the fraction is zero."""
     return amounts(ratios, per_cent, lambda text: f"{text} of the packets {effect}") if any(ratios) else ""
 
 
@@ -216,7 +212,6 @@ def _losses(losses: Sequence[LossDocument]) -> str:
 
 
 def _listed(parts: Sequence[str]) -> str:
-    """Join parts of a sentence, with semicolons if one of them contains a comma."""
     return "; ".join(parts) if len(parts) > 1 and any(", " in part for part in parts) else joined(list(parts))
 
 
@@ -262,7 +257,6 @@ def _either(settings: Sequence[bool], phrase: str) -> str:
 
 
 def _processors(hosts: Sequence[HostDocument]) -> list[str]:
-    """Describe the CPU limits of hosts, if any."""
     cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
     phrases = []
     if cpus:
@@ -312,7 +306,6 @@ def _parameters(flow: FlowDocument) -> str:
 
 
 def _loads(loads: Sequence[LoadDocument]) -> str:
-    """Describe the loads of connections."""
     if all(load["kind"] == "sizes" and len(load["sizes_bytes"]) == 1 for load in loads):
         return amounts([load["sizes_bytes"][0] for load in loads], _bytes, lambda text: f"{text} per connection")
     if all(load["kind"] == "requests" for load in loads):
@@ -341,7 +334,6 @@ def _requests(loads: Sequence[LoadDocument]) -> str:
 
 
 def _repeats(repeats: Sequence[RepeatDocument]) -> str:
-    """Describe which connections follow the first."""
     if {repeat["kind"] for repeat in repeats} == {"once"}:
         return ""
     ends = texts(map(_end, repeats)) if all(map(_end, repeats)) else ""

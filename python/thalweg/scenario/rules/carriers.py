@@ -19,7 +19,6 @@ NANOS = 10**9
 MILLIS_NS = 10**6
 
 MAX_STEPS = 4
-"""Maximum number of rate steps in a message; further ones are omitted."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,9 @@ class Carrier:
 
     @classmethod
     def of(cls, link: Raw, folder: Path) -> "Carrier | None":
-        """Return a direction's capacity; None for a CSV of conditions, and if it is malformed (reported elsewhere)."""
+        """Return a direction's capacity; None for a CSV of conditions, and if it is malformed."""
         if isinstance(link.get("trace"), str):
             trace = values.trace_of(link, folder)
-            # No lower bound is computed for changing conditions.
             return cls("trace", trace_ms=trace.times_ms) if isinstance(trace, traces.Opportunities) else None
         if "steps" in link and "rate" not in link:
             steps = [
@@ -72,7 +70,6 @@ class Carrier:
         return None if self.steps else at_ns
 
     def __str__(self) -> str:
-        """Return the capacity as text."""
         if self.trace_ms:
             return traces.in_words(traces.Opportunities(self.trace_ms))
         if len(self.steps) == 1:

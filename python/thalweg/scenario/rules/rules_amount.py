@@ -1,4 +1,4 @@
-"""Rules about the amount of data of an experiment: one whose data cannot fit into memory is rejected before it runs.
+"""Rules about the amount of data of an experiment, which must fit into memory.
 
 Only predictable amounts are counted: samples of flows that last until their stop or the end, random arrivals, and
 messages of applications.
@@ -17,14 +17,10 @@ SHORTEST_SAMPLE_INTERVAL_NS = 1000
 """Minimum sampling interval, because tables have times in whole microseconds."""
 
 MAX_SAMPLES = 10_000_000
-"""Maximum number of samples of flows in one experiment; with the rows of other tables they take about 6 GB until they
-are written.
-"""
+"""Maximum number of samples of flows in one experiment."""
 
 MAX_ARRIVALS = 10_000_000
-"""Maximum number of connections, or messages of the application, of a flow in one experiment; also the maximum of
-`repeat.count`.
-"""
+"""Maximum number of connections, or messages of the application, of a flow in one experiment."""
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:

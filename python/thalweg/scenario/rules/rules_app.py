@@ -46,10 +46,8 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
         "size": "64B",
     }
 )
-"""Default quantities of parameters."""
 
 NUMBERS: Mapping[str, int] = MappingProxyType({"objects": 70, "depth": 3, "pages": 1, "fps": 30})
-"""Default numbers of parameters."""
 
 CONNECTIONS: Mapping[str, int] = MappingProxyType({"web": 6, "rpc": 1})
 
@@ -67,7 +65,6 @@ SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 MIN_SEGMENTS = 2
-"""Minimum number of segments of a playback buffer."""
 
 
 def of(flow: Raw) -> Raw | None:

@@ -1,7 +1,7 @@
 """Rules about deliverability: a flow that cannot deliver its first bytes is an error.
 
-A connection needs two round trips: one for the handshake, one for the data. Delays by other traffic, queues, CPUs and
-randomness are ignored, so a scenario that is rejected here cannot work on any engine.
+A connection needs two round trips: one for the handshake, one for the data. Other traffic, queues, CPUs and random
+delays are ignored, because they can only delay a packet further.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,6 @@ class Course:
     forward: Carrier
     reverse: Carrier
     key_paths: tuple[KeyPath, KeyPath] = (FORWARD, REVERSE)
-    """Key paths of the two directions in the scenario."""
 
     def answered(self, at_ns: Fraction | None, size_bytes: int) -> Fraction | None:
         """Return the arrival time of the answer to a packet that is sent at `at_ns`; None: never."""

@@ -10,7 +10,6 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 
 FILES = ("bpf", "module")
-"""Keys of the table that refer to a file."""
 
 ENDINGS = (".bpf.o", ".o", ".ko")
 

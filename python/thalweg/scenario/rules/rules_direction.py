@@ -36,9 +36,7 @@ def receivers_of_data(raw: Raw) -> set[str]:
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check that something limits every upstream flow: the reverse path, its size, requests, repetition or
-    application, or a socket buffer.
-    """
+    """Check that something limits each upstream flow."""
     reverse = values.table(values.table(raw, "path"), "reverse")
     if any(key in reverse for key in CAPACITIES):
         return

@@ -122,7 +122,6 @@ def _host(raw: Raw, flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes)
 
 
 def _load(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
-    """Check the loads of a flow's connections, and its repetition."""
     repeat = values.table(flow, "repeat")
     carried = [
         label

@@ -12,7 +12,6 @@ from thalweg.scenario.rules import rules_credit, rules_direction
 from thalweg.scenario.text import quantities
 
 DEFAULT_SLICE = "10ms"
-"""Default slice of a host with a CPU share, as in measurements of the literature on shared CPUs."""
 
 DEFAULT_COST = "1us"
 """Default CPU time per packet or acknowledgement; docs/concepts/cpu-contention.md gives the reason."""
@@ -23,16 +22,13 @@ SHORTEST_SLICE_NS = 10_000
 LONGEST_SLICE_NS = 10**9
 
 LONGEST_PERIOD_NS = 60 * 10**9
-"""Maximum period of slices."""
 
 WITH_SHARE = ("cpu_slice", "cpu_slice_jitter", "cpu_per_packet", "cpu_per_ack", "cpu_model")
-"""Keys that apply only with a share."""
 
 TWO_CPUS = 2
 """Maximum number of CPUs of a host: one for the application and one for interrupts."""
 
 LONGEST_COALESCING_NS = 100_000_000
-"""Maximum coalescing time, above the maximum of common drivers."""
 
 KEYS = ("cpu_share", *WITH_SHARE, *rules_credit.KEYS, "cpus", "co_tenants")
 
@@ -73,7 +69,7 @@ def period_ns(share: float, slice_ns: int) -> int:
 
 
 def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) -> None:
-    """Check the host of a queue discipline, and its name; the engine checks whether the kernel has it."""
+    """Check the host of a queue discipline, and its name."""
     key_path = ("host", name, "qdisc")
     if not is_sending:
         mistakes.add(
@@ -95,7 +91,6 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
 
 
 def _coalescing(host: Raw, name: str, mistakes: Mistakes) -> None:
-    """Check the interrupt coalescing of the network card."""
     interval_ns = values.quantity(host, "interrupt_coalescing", quantities.time, "0s")
     if interval_ns is not None and interval_ns > LONGEST_COALESCING_NS:
         mistakes.add(
@@ -109,7 +104,6 @@ def _coalescing(host: Raw, name: str, mistakes: Mistakes) -> None:
 
 
 def _combinations(host: Raw, name: str, mistakes: Mistakes) -> None:
-    """Check combinations of keys."""
     if "cpu_share" in host and host.get("co_tenants"):
         mistakes.add(
             "conflict",

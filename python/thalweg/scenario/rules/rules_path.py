@@ -192,7 +192,7 @@ def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _loses_everything_in_the_end(loss: object) -> bool:
-    """Return whether a loss burst may never end; loss of every packet from the start is rejected elsewhere."""
+    """Return whether a loss burst may never end."""
     if not isinstance(loss, dict) or loss.get("loss_bad", 1) != 1:
         return False
     return bool(loss.get("r") == 0 and loss.get("p") not in (0, 1) and loss.get("loss_good", 0) != 1)

@@ -17,10 +17,9 @@ FIRST_PORT = 4433
 """Default port of the first program, that of many QUIC test servers."""
 
 LAST_PORT = 32_767
-"""Maximum port of programs; kernels assign higher ports to clients."""
+"""Maximum port of programs; Linux assigns higher ports to clients."""
 
 PLACEHOLDERS = ("server", "port", "size", "cc", "out")
-"""Placeholders in braces in a command."""
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 

@@ -9,7 +9,7 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import quantities, words
 
 MTU_BYTES = 1500
-"""Size of a full-sized IP packet; a smaller buffer would drop every full-sized packet that has to wait."""
+"""Size of a full-sized IP packet."""
 
 DISCIPLINES = ("fifo", "codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake")
 
@@ -44,7 +44,6 @@ PARAMETERS = MappingProxyType(
 """Disciplines that have each parameter."""
 
 ABOVE_ZERO = ("target", "interval", "tupdate", "rtt")
-"""Times that must be above zero."""
 
 MAX_PIE_WEIGHT = 32
 """Maximum of alpha and beta, from tc-pie(8): both are integers in sixteenths of 1/s."""

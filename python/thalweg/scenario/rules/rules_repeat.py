@@ -130,7 +130,6 @@ class Endings:
     """Finds the flows of a scenario that never end; malformed and circular flows count as finite."""
 
     def __init__(self, flows: list[tuple[int, Raw]]) -> None:
-        """Create a finder for the flows, with their indices in the scenario."""
         self._flows = {str(flow.get("name")): flow for _, flow in reversed(flows)}
         self._is_endless: dict[str, bool] = {}
 

@@ -1,7 +1,6 @@
 """Suggests the quantity that a malformed text or number was probably meant to be, if the unit suits the key.
 
-A number without a unit gets the first of its key's units that results in a usual value of the key. A hint that is wrong
-by a factor of a thousand would lead to a silently wrong experiment.
+A number without a unit gets the first of its key's units that results in a usual value of the key.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 crates/units implements the same in Rust; tests/vectors/quantities.json tests both. Rates are in bits per second, sizes
 in bytes (`MB` = 10^6, `MiB` = 2^20), times in nanoseconds, all from 0 to 2^64 - 1. A fraction of the base unit is an
-error; values are never rounded silently. The parsers raise `QuantityError` for any other text.
+error. The parsers raise `QuantityError` for any other text.
 """
 
 import re
@@ -58,9 +58,7 @@ T = TypeVar("T")
 
 
 MAX_CACHED = 1 << 18
-"""Maximum number of cached texts of one kind: every value of a large sweep, which is parsed by the check and by the
-resolver.
-"""
+"""Maximum number of cached texts of one kind, enough for the values of a large sweep."""
 
 
 def _cached(parse: Callable[[str], T]) -> Callable[[str], T]:

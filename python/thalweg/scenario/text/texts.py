@@ -21,7 +21,6 @@ PARSERS: dict[str, Callable[[str], ParsedQuantity]] = {
     "size-or-unlimited": quantities.size_or_unlimited,
     "arrival-rate": quantities.arrival_rate,
 }
-"""Parsers of texts, by the formats of the schema."""
 
 
 def _checked(format_: str) -> AfterValidator:
@@ -52,7 +51,6 @@ EXPECTED = {
     "size-or-unlimited": 'a size with its unit, such as "30MB", or "unlimited"',
     "arrival-rate": 'arrivals per second or the load they offer, such as "20/s" or "10Mbps"',
 }
-"""Expected values in errors, by format."""
 
 UNITS = {
     "rate": (*quantities.RATES,),
@@ -63,4 +61,3 @@ UNITS = {
     "size-or-unlimited": (*quantities.SIZES,),
     "arrival-rate": (*quantities.RATES, "/s"),
 }
-"""Units by format."""

@@ -27,7 +27,6 @@ ALIASES = {
 """Synonyms of keys, which take precedence over keys with a similar spelling."""
 
 NAMES = {"bbr1": "bbr", "bbrv1": "bbr", "newreno": "reno"}
-"""Alternative names of algorithms."""
 
 
 def one_of(choices: Iterable[str]) -> str:

@@ -1,8 +1,4 @@
-"""Results of `thalweg advise` as measures for claims.
-
-Gains are defined as in `thalweg advise`: the fraction of completion time that is saved, or of throughput that is added.
-A negative gain is a loss.
-"""
+"""Results of `thalweg advise` as measures for claims; a negative gain is a loss."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +9,7 @@ from pydantic import JsonValue
 from thalweg.analysis import MEASURES as OF_RUNS
 from thalweg.analysis.measuring.measures import Unit
 
-if TYPE_CHECKING:  # importing it takes a second, and most studies do not need it
+if TYPE_CHECKING:  # importing it is slow, and most studies do not need it
     from thalweg.advise import Answer, Arm, Comparison, Part
 
 
@@ -77,13 +73,12 @@ MEASURES: dict[str, AdviceMeasure] = {
         ),
     )
 }
-"""Measures by name."""
 
 TIME, RATE = "completion_time", "throughput"
 
 
 def unit_and_title(measure: str) -> tuple[Unit, str] | None:
-    """Return the unit and the title of a measure of runs or records; None for a measure that the study defines."""
+    """Return the unit and the title of a measure of runs or records; None for a study's own measure."""
     found_measure = OF_RUNS.get(measure) or MEASURES.get(measure)
     return (found_measure.unit, found_measure.title) if found_measure else None
 

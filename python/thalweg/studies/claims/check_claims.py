@@ -1,4 +1,4 @@
-"""Rules between the keys of a claims.toml, and between a claims.toml and its scenarios."""
+"""Rules between the keys of a claims.toml, and between it and its scenarios."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,6 @@ DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
 @dataclass(frozen=True)
 class _Study:
-    """Input of a check, and its list of mistakes."""
-
     claims: Claims
     shapes: Mapping[str, Shape]
     """Shapes by the name of the part."""
@@ -119,7 +117,6 @@ def _quantities(claim: Claim | PaperFigure | Tree, key_path: KeyPath, study: _St
 def _partners(
     claim: Claim | PaperFigure | Tree, compared: tuple[Quantity, Quantity], key_path: KeyPath, study: _Study
 ) -> None:
-    """Reject an ambiguous reference."""
     part = (claim.against and claim.against.part) or claim.part
     setup = study.claims.parts[part].engines.get(DEFAULT)
     narrowed = setup.set if setup else {}  # keys that the simulator does not sweep need not be unambiguous

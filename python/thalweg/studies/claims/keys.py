@@ -8,7 +8,6 @@ from thalweg.scenario.document import TomlValue, Value
 from thalweg.studies.claims.models import Against, Quantity
 
 DERIVED = tuple(analysis.DERIVED)
-"""Keys that `thalweg.analysis.tables.derived` returns for every point."""
 
 DROPPED = "*"
 """Marker in `where` of `against`: the key is not inherited."""
@@ -36,7 +35,7 @@ def values_of(condition: TomlValue) -> list[TomlValue]:
 
 
 def is_one(condition: TomlValue) -> bool:
-    """Return whether a condition is a single value, not a list or a range."""
+    """Return whether a condition is a single value."""
     return not isinstance(condition, dict | list)
 
 
@@ -46,9 +45,7 @@ def decides_derived(key: str) -> bool:
 
 
 def number(value: TomlValue | None) -> float | None:
-    """Parse a value of a sweep as a number; quantities are in base units (bit/s, B, s, or BDPs). None for other texts
-    and truth values.
-    """
+    """Parse a value of a sweep as a number in base units (bit/s, B, s, or BDPs); None for other texts and truth values."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):

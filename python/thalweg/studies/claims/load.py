@@ -20,7 +20,6 @@ from thalweg.studies.claims import check_claims
 from thalweg.studies.claims.models import Claims
 
 READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
-"""Folder of the bundled studies."""
 
 CLAIMS = "claims.toml"
 STORY = "README.md"
@@ -39,7 +38,6 @@ CALLED = {
 CHECKED = Described(Claims, CLAIMS, CALLED)
 
 ALL = "all"
-"""Name for every bundled study."""
 
 
 @dataclass(frozen=True)

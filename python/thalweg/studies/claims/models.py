@@ -1,7 +1,4 @@
-"""Models of claims.toml: a study's parts, claims and figures.
-
-docs/reference/studies.md documents them for authors of studies.
-"""
+"""Models of claims.toml. docs/reference/studies.md documents them for authors of studies."""
 
 from typing import Annotated, Literal
 
@@ -21,10 +18,9 @@ class _Unchecked:
 
 
 UncheckedKeys = dict[str, Annotated[TomlValue, _Unchecked]]
-"""Keys of a scenario and values, which `check_claims` and `scenario` validate."""
+"""Keys and values that depend on the scenario; they are checked later."""
 
 ComparisonKind = Literal["value", "ratio", "difference", "gain", "harm"]
-"""Comparison of a value with a reference."""
 
 Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
 """Reduction of the points along a key to one number."""
@@ -33,10 +29,8 @@ Over = Literal["every", "median", "mean", "min", "max", "share", "total"]
 """Reduction of the numbers of several points to one."""
 
 PolicyCondition = Literal["buffer_bdp", "loss_ratio", "rtt_s"]
-"""Conditions of a policy on a destination."""
 
 Trace = Literal["cwnd", "rate", "inflight_bdp", "pacing_rate", "rtt", "bandwidth", "gain", "queue"]
-"""Quantities over time that a figure can show."""
 
 
 class ClaimsTable(BaseModel):
@@ -62,19 +56,17 @@ class Setup(ClaimsTable):
     scaled: str | None = None
     """Differences from the paper's set-up, and the reason."""
     why_not: str | None = None
-    """Reason why the engine does not run this part."""
 
 
 class RecordsPart(ClaimsTable):
     """Synthetic records, drawn from runs of the simulator and judged by `thalweg advise`."""
 
     by: list[str] = Field(min_length=1)
-    """Dimensions of the parts of the traffic."""
     rows: int = Field(1_000_000, ge=1)
     days: int = Field(7, ge=1)
     design: Literal["ab", "before-after", "switchback"] = "ab"
     repetitions: int = Field(10, ge=1)
-    """Number of repetitions, each with a different seed and therefore other clients and connections."""
+    """Number of repetitions, each with a different seed."""
 
 
 class StudyPart(ClaimsTable):
@@ -186,9 +178,7 @@ class Learn(ClaimsTable):
 
     name: str
     features: list[str] = Field(min_length=1)
-    """Derived keys as features."""
     depth: int = Field(3, ge=1, le=8)
-    """Maximum depth of the tree."""
 
 
 class Tree(ClaimsTable):
@@ -229,7 +219,6 @@ class PolicyRule(ClaimsTable):
     cost: str = ""
     """Its effect on others, or its cost for the flow itself."""
     claims: list[str] = Field(min_length=1)
-    """Claims that must hold for the rule to be written."""
 
 
 class Policy(ClaimsTable):

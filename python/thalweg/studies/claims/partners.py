@@ -13,7 +13,7 @@ def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape,
     """Return the sweep keys in which the references of a point have several values.
 
     Keys that both sides leave open match points with references. Keys that a condition on a derived key may restrict
-    are checked after the run, because its effect depends on the paths. Keys of records are also checked after the run.
+    are ignored, because its effect depends on the paths, and so are keys whose values are not known before the run.
     """
     paired = {key for key in own.sweep if _is_open(key, value)} & {key for key in other.sweep if _is_open(key, against)}
     has_derived = any(key in DERIVED for key in against.where)
@@ -36,7 +36,6 @@ def _is_open(key: str, quantity: Quantity) -> bool:
 
 
 def _matching(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
-    """Return the values of a key that satisfy a condition."""
     if wanted is None:
         return values
     if (limits := range_of(wanted)) is not None:

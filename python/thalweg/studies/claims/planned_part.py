@@ -1,4 +1,4 @@
-"""A part of a study on one engine: the scenario with the overrides of claims.toml, and its plan."""
+"""A part of a study on one engine, with the overrides of claims.toml."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,6 @@ class PlannedPart:
     plan: Plan | None = None
     """The plan; None if the engine can run no point."""
     why_not: str = ""
-    """Reason why no point is run."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """Excluded points of the sweep, with the reasons."""
     left_out: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
@@ -40,11 +39,10 @@ class PlannedPart:
     fixed: Mapping[str, TomlValue] = field(default_factory=dict)
     """Keys that the scenario sweeps, but that have a single value here."""
     scaled: str = ""
-    """Differences from the paper's set-up."""
     whole: "Callable[[], PlannedPart] | None" = None
     """Plans the full set, if this is the quick one."""
     records: RecordsPart | None = None
-    """The synthetic records to judge instead of a plan; None: the part is a scenario."""
+    """Synthetic records to judge instead of a plan."""
     is_quick: bool = False
     """For records: whether fewer connections are simulated."""
 
@@ -66,8 +64,6 @@ class PlannedPart:
 
 def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
     """Plan a part for an engine.
-
-    The result includes the points that the engine cannot run.
 
     Raises:
         ThalwegErrors: If the overrides of claims.toml are invalid, or the default engine, without a set-up, does not
@@ -114,17 +110,13 @@ def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Eng
 
 
 def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
-    """Return the overrides of the scenario.
-
-    Those of an engine's set-up take precedence over the part's overrides with --quick, which were chosen for the
-    simulator.
-    """
+    """Return the overrides of the scenario; those of an engine's set-up take precedence over the part's."""
     engine_setup = setup or Setup()
     return {**(part.quick if quick else {}), **engine_setup.set, **(engine_setup.quick if quick else {})}
 
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
-    """Describe the overrides of --quick, except sweep keys and repetitions, which reports show in any case."""
+    """Describe the overrides of --quick, except sweep keys and repetitions, which reports show."""
     table, reported = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
     full, now = (_settings(table, setup, quick=is_quick) for is_quick in (False, True))
     changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in reported]

@@ -1,4 +1,4 @@
-"""Names that claims and figures can use for a part: keys with their values, flows, and measures."""
+"""Names that claims and figures can use for a part."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""Measures defined by a study: arithmetic over measures of a flow, and over their minimum and maximum among comparable
-points.
+"""Measures defined by a study: arithmetic over measures of a flow, and over their extremes among comparable points.
 
 bpftune's cost is an example: the distance of an algorithm from the minimum round-trip time and the maximum delivery
 rate that any algorithm reached on the same path.
@@ -20,14 +19,13 @@ LEAST, MOST = "least_", "most_"
 NAMES = tuple(
     prefix + name for prefix in ("", LEAST, MOST) for name, measure in MEASURES.items() if measure.of == "flow"
 )
-"""Names that an expression may use."""
 
 
 def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """Compute a measure from the values of others: experiment, repetition, value.
 
-    `values` are those of one flow, with a row per experiment, repetition and measure. Minimum and maximum are taken
-    over the comparable points within one repetition, so that repetitions remain independent.
+    `values` has a row per experiment, repetition and measure of one flow. Extremes are taken within one repetition, so
+    that repetitions remain independent.
     """
     known_names = [name for name in NAMES if name in MEASURES]
     wide = values.pivot(on="measure", index=["experiment", "repetition"], values="value")
@@ -48,7 +46,6 @@ def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -
 
 
 def _swept(points: pl.DataFrame) -> list[str]:
-    """Return the keys of the sweep."""
     return [name for name in points.columns if name != "experiment" and name not in DERIVED]
 
 

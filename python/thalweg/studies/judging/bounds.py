@@ -47,9 +47,7 @@ class Bounds:
         return np.asarray(np.minimum(low - self.at_least, self.at_most - high))
 
     def verdict(self, centre: float, low: float, high: float) -> ClaimVerdict:
-        """Return the verdict on one number; NaN ends are an unbounded interval, and a NaN number is outside
-        the bounds.
-        """
+        """Return the verdict on one number; NaN ends are an unbounded interval, and a NaN number does not hold."""
         if np.isnan(centre) or self.outside(np.array(low), np.array(high)).item():
             return "does not hold"
         return "holds" if self.inside(np.array(low), np.array(high)).item() else "not settled"

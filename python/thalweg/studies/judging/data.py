@@ -1,4 +1,4 @@
-"""Measurements of a part's run, from which the quantities of claims and figures are selected."""
+"""Measurements of a part's run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from thalweg.studies.claims.study_measures import compute
 WindowTexts = tuple[str, str] | None
 
 ROUNDING = 1e-4
-"""Relative tolerance of derived keys, which are quotients of integers: 1 BDP may be computed as 0.99999."""
+"""Relative tolerance of derived keys, which are quotients: 1 BDP may be computed as 0.99999."""
 
 AT = ["experiment", "repetition"]
 
@@ -29,7 +29,7 @@ class NotRun(Exception):
 
 
 class NotQuick(NotRun):
-    """The quantity has points in the full set, but not in the quick set, which was run."""
+    """The quantity has points in the full set, but not in the quick set."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class PartData:
     run: Run | None
     """The run; None if no experiment is complete, or the part is of records."""
     measures: Mapping[str, StudyMeasure] = field(default_factory=dict)
-    """Measures defined by the study."""
     needed: frozenset[str] | None = None
     """Measures that are used; None: all."""
     _values: dict[WindowTexts, pl.DataFrame] = field(default_factory=dict)
@@ -73,7 +72,7 @@ class PartData:
 
     @property
     def sweep_keys(self) -> list[str]:
-        """Sweep keys of the scenario, including those with a single value here, or the keys of records."""
+        """Sweep keys of the scenario, including those with a single value here, or keys of records."""
         if self.planned.records is not None:
             return self.planned.records.by
         return [*(self.run.sweep_keys if self.run else ()), *self.planned.fixed]
@@ -93,7 +92,7 @@ class PartData:
         return self.points()[key].to_list() if not self.is_empty and key in self.points().columns else []
 
     def values(self, window: WindowTexts = None) -> pl.DataFrame:
-        """Return the value of every needed measure in every repetition, optionally within a time window."""
+        """Return the value of every needed measure in every repetition, optionally within a window."""
         if window not in self._values:
             assert self.run
             span = (_seconds(window[0]), _seconds(window[1])) if window else None
@@ -129,7 +128,7 @@ class PartData:
         return Picked(points, values, open_keys, self.planned.part)
 
     def not_recorded(self, measure: str) -> str | None:
-        """Return an input of a measure that the engine does not record; None if it records all, or nothing was run."""
+        """Return an input of a measure that the engine does not record; None without one."""
         if self.run is None:
             return None
         lacking = (
@@ -165,7 +164,6 @@ def chosen(points: pl.DataFrame, conditions: Mapping[str, TomlValue]) -> pl.Data
 
 
 def _meets(column: pl.Series, condition: TomlValue) -> pl.Series:
-    """Return which values of a key satisfy a condition."""
     if (limits := range_of(condition)) is not None:
         numbers = pl.Series([number(value) for value in column.to_list()], dtype=pl.Float64)
         low, high = limits.at_least, limits.at_most

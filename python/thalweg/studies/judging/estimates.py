@@ -1,7 +1,7 @@
 """Quantities with their uncertainty, point by point: a single value, or a comparison of two sides.
 
-Repetitions are independent, so a mean has a Student interval. The two sides are independent as well, unless they are
-from the same experiments. The formulas and their sources are in docs/reference/studies.md.
+Repetitions are independent, and so are the two sides, unless they are from the same experiments. The formulas and their
+sources are in docs/reference/studies.md.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ MAX_EXPONENT = 60.0
 
 
 class SeveralPartners(Exception):
-    """Several references match a point by the keys that both sides leave open; the message lists the keys."""
+    """Several references match a point; the message lists the keys that are open."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ class Sides:
     """The two sides of a quantity at every point."""
 
     points: pl.DataFrame
-    """Points of the quantity."""
     value: Side
     against: Side | None
     is_joint: Flags
@@ -87,10 +86,9 @@ class Centre:
 
 @dataclass(frozen=True)
 class Quantities:
-    """A quantity with its uncertainty at every point."""
+    """A quantity with its uncertainty at every point; `Sides` and `Centre` describe the fields with the same names."""
 
     points: pl.DataFrame
-    """Points of the quantity."""
     value: Side
     against: Side | None
     centre: Numbers
@@ -100,13 +98,10 @@ class Quantities:
     df: Numbers
     """Degrees of freedom of the variance."""
     slopes: tuple[Numbers, Numbers]
-    """Derivatives of the centre with respect to the mean of the quantity, and to the mean of the reference, negated."""
     is_log: Flags
-    """Whether the centre of a point is a logarithm."""
     is_joint: Flags
-    """Whether both sides of a point are from the same experiments."""
     finish: Callable[[Numbers], Numbers]
-    """Converts the ratio, the difference or the mean to the quantity."""
+    """Converts the centre, after exponentiation where it is a logarithm, to the quantity."""
 
     @classmethod
     def of(cls, sides: Sides, centre: Centre, finish: Callable[[Numbers], Numbers]) -> "Quantities":
@@ -256,7 +251,6 @@ def _lost(ratio: Numbers) -> Numbers:
 
 
 def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataFrame, pl.Series]:
-    """Return the points that have a reference, and the experiments of the references."""
     keys = [key for key in picked.open_keys if key in other.open_keys and not _are_set_apart(picked, other, key)]
     partner = pl.col("experiment").alias("_partner")
     if keys:
@@ -277,15 +271,12 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
 
 
 def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
-    """Return whether each side has a single value of a key, and these differ, for example because of a condition
-    on a derived key.
-    """
+    """Return whether each side has a single value of a key, and these differ."""
     own_values, other_values = picked.points[key].unique(), other.points[key].unique()
     return len(own_values) == len(other_values) == 1 and own_values[0] != other_values[0]
 
 
 def _side(picked: Picked, experiments: pl.Series) -> Side:
-    """Average the experiments over their repetitions; the order is unchanged."""
     stats_ = picked.values.group_by("experiment").agg(
         pl.len().alias("n"), pl.col("value").mean().alias("mean"), pl.col("value").var().alias("s2")
     )
@@ -297,9 +288,7 @@ def _side(picked: Picked, experiments: pl.Series) -> Side:
 
 
 def _paired(picked: Picked, other: Picked, value: Side, against: Side, is_joint: Flags) -> tuple[Side, Side, Numbers]:
-    """For points whose sides are from the same experiments, use the repetitions that both sides have, and their
-    covariance.
-    """
+    """For points whose sides are from the same experiments, use the common repetitions and their covariance."""
     both = picked.values.join(other.values, on=AT, how="inner", suffix="_other")
     rows = (
         pl.DataFrame({"experiment": value.experiment})

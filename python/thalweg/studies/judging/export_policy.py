@@ -1,7 +1,4 @@
-"""Writes a study's conclusion as a policy file, limited to the rules that an engine confirms.
-
-docs/reference/policy.md describes the file.
-"""
+"""Writes a study's conclusion as a policy file, limited to the rules that an engine confirms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

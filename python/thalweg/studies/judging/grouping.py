@@ -27,8 +27,8 @@ class Group:
 def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
     """Group points by all keys except `key`; without `key`, each point is a group.
 
-    A derived `key` depends on keys of the path, the hosts and the numbers of flows, so these do not separate groups.
-    With a key, groups in which it has a single value are excluded.
+    Keys of the sweep on which a derived `key` may depend do not separate groups. Groups with a single value of the key
+    are excluded.
     """
     names = varying(points)
     if key is None:
@@ -51,7 +51,7 @@ def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
 
 
 def numbers(values: Sequence[Value | None]) -> list[float]:
-    """Return a key's values as numbers; texts that are not numbers are numbered in order of appearance.
+    """Return a key's values as numbers; other texts are numbered in order of appearance.
 
     >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
     ([2.0, 0.5], [0.0, 1.0, 0.0])

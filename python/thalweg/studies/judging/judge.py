@@ -73,7 +73,7 @@ def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
 
 
 def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
-    """Return a text about a measure that an engine does not record, if this is why no point has a value."""
+    """Return a text about a measure that an engine does not record, if there is one."""
     other = (claim.against and claim.against.part) or claim.part
     compared = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
     for data, quantity in ((parts[part], item) for part, item in compared):
@@ -111,11 +111,10 @@ class _Numbers:
     """The quantities if each number is a point, because their intervals are known without draws."""
     groups: Sequence[Group]
     experiments: Sequence[Experiments]
-    """Experiments behind each number."""
     n: int
 
     def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
-        """Return the ends of each number's interval; both are the number itself if there is one repetition."""
+        """Return the ends of each number's interval; with one repetition, both are the number itself."""
         if self.n < 2:
             return self.centre, self.centre
         if self.exact is not None:

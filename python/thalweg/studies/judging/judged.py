@@ -1,4 +1,4 @@
-"""The verdict of an engine on a claim, and shared code of all methods of judging."""
+"""The verdict of an engine on a claim, and shared code of the methods of judging."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,8 +49,7 @@ def experiments_of(estimated: Quantities, rows: Iterable[int]) -> list[Experimen
 def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
     """Return the ends of an interval from draws; NaN if more than 1 - `confidence` of the draws have no value.
 
-    The interval is extended to include the number itself, because noise shifts most draws of a share or a spread to one
-    side.
+    The interval is extended to the number itself, because noise shifts most draws of a share or a spread to one side.
     """
     if np.isnan(draws).mean() > 1 - confidence:
         return float("nan"), float("nan")

@@ -1,4 +1,4 @@
-"""Reduces several points to one number: along a key, then over the remaining keys."""
+"""Reduces several points to one number."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,6 @@ def over(name: Over, values: Numbers) -> Numbers:
 
 
 def _slope(key: Numbers, values: Numbers) -> Numbers:
-    """Return the least-squares slope."""
     deviations = key - key.mean()
     return np.asarray((values * deviations).sum(axis=-1) / (deviations**2).sum())
 
@@ -61,8 +60,8 @@ def _ranks(values: Numbers) -> Numbers:
 
 
 def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
-    """Return the position of the first crossing of the level, interpolated linearly over the logarithm of the key, or
-    over the key itself if one of the adjacent values is not positive.
+    """Return the first crossing of the level, interpolated over the logarithm of the key, or over the key if it is not
+    positive.
     """
     above = values >= level
     crosses = above[..., 1:] != above[..., :-1]

@@ -3,8 +3,7 @@
 Every point is one observation, so a path must not have several points. The interval of a share is Wilson's (Journal of
 the American Statistical Association 22, 1927), which has a nonzero width at 0 and 1. Other intervals are a percentile
 bootstrap over the points (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3), which includes
-the variation between paths and between repetitions of one path. Both sides of a comparison are on the same path, and
-are resampled together.
+the variation between paths and between repetitions.
 """
 
 import math

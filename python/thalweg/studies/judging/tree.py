@@ -1,9 +1,7 @@
 """Decision trees learned from a part's grid: rules for the better choice on a path.
 
 Each point of the grid is an example: its features are derived keys, its label is the side of a level on which a
-quantity is. Cross-validation measures how well the rules apply to other points: the points are divided into folds with
-equal shares of both labels, each fold is predicted by a tree learned from the others, and the accuracies are averaged.
-The division is seeded, so the same run produces the same tree and the same accuracy.
+quantity is. Cross-validation with stratified folds measures how well the rules apply to other points.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +36,6 @@ class Learned:
     accuracy: float
     """Mean accuracy over the folds."""
     folds: Sequence[float]
-    """Accuracy of each fold."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +44,10 @@ class Trees:
 
     points: int
     labels: Mapping[str, int]
-    """Number of points with each label."""
     guess: float
     """Accuracy of always predicting the more frequent label, the baseline of a tree."""
     learned: Sequence[Learned]
     note: str = ""
-    """Reason why no tree was learned."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the trees in the format of --json."""
@@ -97,7 +92,7 @@ def _rules(
     keys: npt.NDArray[np.float64],
     is_above: npt.NDArray[np.bool_],
 ) -> Iterator[str]:
-    """Yield the lines of a fitted tree. A split with equal labels on both sides is merged into one leaf."""
+    """Yield the lines of a fitted tree; a split with equal labels on both sides is merged into one leaf."""
     tree = model.tree_
 
     def majority(rows: npt.NDArray[np.bool_]) -> tuple[str, int]:

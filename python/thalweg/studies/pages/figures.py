@@ -1,4 +1,4 @@
-"""Converts figures of claims.toml to figures of the report, from the same quantities that claims use."""
+"""Converts figures of claims.toml to figures of the report."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -124,9 +124,7 @@ def _axis(planned: Wanted, column: pl.Series) -> pl.Series:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Round a position on an axis: a derived key is a quotient of integers, so half a BDP may be computed as
-    0.49998.
-    """
+    """Round a position on an axis: derived keys are quotients of integers, so half a BDP may be 0.49998."""
     return None if value is None else float(f"{value:.4g}")
 
 
@@ -144,9 +142,7 @@ def _grouped(planned: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.Da
 
 
 def _curves(planned: Wanted, data: PartData) -> pl.DataFrame | None:
-    """Return theoretical curves at the points of the figure; a curve that differs between series is computed
-    for each.
-    """
+    """Return theoretical curves at the points of the figure; a curve may differ between series."""
     if not planned.curves or planned.kind not in NUMBERS or planned.value is None:
         return None
     value = Quantity(**{**dict(planned.value), "where": {**planned.where, **planned.value.where}})

@@ -1,4 +1,4 @@
-"""Additional results of a reproduced study: decision trees, and a policy for servers."""
+"""Additional results of a study: decision trees, and a policy for servers."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> list[Section]:
-    """Return the sections of a study's page about trees and policies; engines without results are excluded."""
+    """Return the sections about trees and policies; engines without results are excluded."""
     judged = [result for result in reproduced if result.judged and result.directories]
     listed = []
     if study.claims.tree is not None and judged:
-        from thalweg.studies.judging import tree  # importing scikit-learn takes a second
+        from thalweg.studies.judging import tree  # importing scikit-learn is slow
 
         trees = {result.engine.name: tree.learn(study.claims.tree, result.parts) for result in judged}
         listed.append(Section("Decision trees", tree.section(study.claims.tree, trees)))
@@ -33,7 +33,7 @@ def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
     """Return an engine's decision trees in the format of --json; None if the study has none, or was not run."""
     if study.claims.tree is None or not reproduced.parts:
         return None
-    from thalweg.studies.judging import tree  # importing scikit-learn takes a second
+    from thalweg.studies.judging import tree  # importing scikit-learn is slow
 
     return tree.learn(study.claims.tree, reproduced.parts).to_json()
 

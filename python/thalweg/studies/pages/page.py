@@ -81,7 +81,6 @@ def _machine(reproduced: Reproduced) -> str:
 
 
 def _cautions(reproduced: Reproduced) -> list[str]:
-    """Return the cautions for the reader."""
     cautions = []
     for part, data in reproduced.parts.items():
         if data.run is None:

@@ -1,4 +1,4 @@
-"""Distributions for cumulative figures: over transfers if a measure is a mean over them, otherwise over repetitions."""
+"""Distributions for cumulative figures, over transfers or over repetitions."""
 
 from collections.abc import Sequence
 

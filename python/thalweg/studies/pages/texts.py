@@ -6,7 +6,6 @@ from thalweg.studies.claims.models import Claim
 from thalweg.studies.judging.judged import Judged
 
 DIGITS = 3
-"""Significant digits of a number without an interval."""
 
 
 def unit(claim: Claim) -> str:
@@ -52,7 +51,7 @@ def with_interval(judged: Judged, unit_: str) -> str:
 
 
 def ours(judged: Judged, unit_: str) -> str:
-    """Return an engine's number with its interval, point and number of repetitions, as text."""
+    """Return an engine's number with its interval, point and repetitions, as text."""
     return f"{with_interval(judged, unit_)}, n = {judged.n}" if judged.n is not None else ""
 
 

@@ -1,8 +1,6 @@
 """Parts of records: `thalweg advise` evaluates synthetic records from runs of the simulator, once per repetition.
 
-Each repetition has a different seed, and therefore other clients and connections. All are drawn from the same runs of
-the simulator, so results apply to similar clients on similar paths, and intervals do not include the variation between
-runs of the simulator.
+All repetitions draw from the same runs of the simulator, so intervals do not include the variation between runs.
 """
 
 import json
@@ -21,20 +19,17 @@ from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.running.rounds import ExperimentKey
 
-if TYPE_CHECKING:  # importing these takes a second, and most studies do not need them
+if TYPE_CHECKING:  # importing these is slow, and most studies do not need them
     from thalweg.advise import Answer, Question
     from thalweg.synth import PathClass, Settings
     from thalweg.synth.pool import Pool
 
 SIMULATED = "simulated"
-"""Folder of the simulator's runs, beside the folders of the parts."""
 ANSWERS = "answers.json"
 
 Simulate = Callable[[PlannedPart, Path, Sequence[ExperimentKey]], Outcome]
-"""Runs experiments of a plan in a directory."""
 
 Teller = Callable[[str], None]
-"""Callback for progress messages."""
 
 VALUES = {
     "experiment": pl.UInt64,
@@ -48,7 +43,7 @@ VALUES = {
 def simulated(
     planned_part: PlannedPart, directory: Path, simulate: Simulate, outcomes: list[Outcome]
 ) -> "dict[str, Pool]":
-    """Run the simulations from which records are drawn, below `directory`; append the outcome of each run.
+    """Run the simulations from which records are drawn, below `directory`; append their outcomes.
 
     Raises:
         KeyboardInterrupt: If a run was interrupted.
@@ -67,10 +62,7 @@ def simulated(
 def judged(
     parts: Mapping[str, PlannedPart], pools: "Mapping[str, Pool]", directory: Path, report: Teller
 ) -> dict[str, PartData]:
-    """Generate the records of parts for every seed, judge them, and write the answers below `directory`.
-
-    Parts with the same settings share their records.
-    """
+    """Generate the records of parts for every seed, judge them, and write the answers below `directory`."""
     settings_by_part = {part: _settings(planned_part) for part, planned_part in parts.items()}
     answers: dict[str, list[Answer]] = {part: [] for part in parts}
     different = list(
@@ -92,7 +84,6 @@ def judged(
 
 
 def _settings(planned_part: PlannedPart) -> "list[Settings]":
-    """Return the settings of a part's records, by repetition."""
     from thalweg import synth
 
     records = planned_part.records
@@ -122,7 +113,6 @@ def _question(planned_part: PlannedPart, settings: "Settings") -> "Question":
 
 
 def _data(planned_part: PlannedPart, answers: "Sequence[Answer]") -> PartData:
-    """Convert the answers to the tables of claims and figures, with one point for each part of the traffic."""
     assert planned_part.records
     rows = [(repetition, part, name, value) for repetition, answer in enumerate(answers)
             for part, name, value in advice_measures.values(answer)]  # fmt: skip

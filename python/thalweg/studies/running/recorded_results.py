@@ -1,4 +1,4 @@
-"""Latest results of a study, per engine and set: found.json beside its claims.toml, under version control."""
+"""Latest results of a study, per engine and set, in found.json beside its claims.toml."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from thalweg.studies.running.reproduce import Reproduced
 
 FORMAT = 1
 DIGITS = 6
-"""Significant digits of stored numbers."""
 
 HELD = "holds"
 
@@ -89,10 +88,9 @@ def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> RecordedSe
 
 
 def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
-    """Write the current results, and keep those of other engines and sets. Returns the file.
+    """Write the current results, keep those of other engines and sets, and return the file.
 
-    If some experiments already existed, the earlier duration is kept, provided that it is for the same number of
-    experiments.
+    If some experiments already existed, an earlier duration of the same number of experiments is kept.
 
     Raises:
         ThalwegError: If the file is damaged.

@@ -23,7 +23,6 @@ from thalweg.studies.running import record_parts
 from thalweg.studies.running.rounds import ExperimentKey, Schedule, finished
 
 RUNS = Path("runs") / "studies"
-"""Folder of the run directories and pages, in the current directory."""
 
 
 class PartRunner(Protocol):
@@ -48,7 +47,6 @@ class Reproduced:
     experiments: int = 0
     """Number of requested or existing experiments, on which the verdicts are based."""
     seconds: float = 0.0
-    """Wall-clock time of this run."""
 
     @property
     def exit_code(self) -> Exit:
@@ -74,7 +72,7 @@ class Reproduced:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences about excluded experiments and about repetitions that are copies; they name the directory."""
+        """Sentences about excluded experiments and copied repetitions; they name the directory."""
         runs = [data.run for data in self.parts.values() if data.run]
         copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
         return [*(item.caution for item in self.evidence if item.caution), *copies]
@@ -113,8 +111,7 @@ def run(
     """Run the missing experiments of every part into `directory`, and judge the claims; Ctrl-C stops the run, but not
     the evaluation.
 
-    Points whose claims have tolerances may get fewer repetitions than planned (`Schedule`). `report` receives the
-    progress of the parts of records.
+    Points whose claims have tolerances may get fewer repetitions than planned (`Schedule`).
     """
     start, claims = clock(), planned.study.claims.claims
     planned.parts = {part: _data(planned, part, None) for part in planned.planned_parts}
@@ -146,7 +143,6 @@ def run(
 
 
 def _judge_records(planned: Reproduced, directory: Path, runner: PartRunner, report: Callable[[str], None]) -> int:
-    """Generate and judge the records of all parts of records; return the number of simulated experiments."""
     parts = {
         part: planned_part for part, planned_part in planned.planned_parts.items() if planned_part.records is not None
     }

@@ -1,7 +1,6 @@
 """Repeats each point until its claims' intervals are as narrow as their tolerances, or all repetitions are run.
 
-The plan is not changed. Repetitions that were not needed are listed in the run directory, so that they do not count as
-missing.
+Repetitions that were not needed are listed in the run directory, so that they do not count as missing.
 """
 
 import json
@@ -19,7 +18,6 @@ FIRST = 3
 """Minimum number of repetitions; an interval of fewer is too wide."""
 
 GROWTH = 1.5
-"""Growth factor of the repetitions of a point from round to round."""
 
 WHY = "the claims' intervals are narrower than their tolerances"
 
@@ -33,9 +31,7 @@ class Schedule:
 
     plan: Plan
     asked: set[ExperimentKey] = field(default_factory=set)
-    """Experiments requested in earlier rounds."""
     repetitions: dict[int, int] = field(default_factory=dict)
-    """Number of requested repetitions of each point."""
 
     @property
     def all(self) -> list[ExperimentKey]:
@@ -43,7 +39,7 @@ class Schedule:
         return [(experiment.experiment, experiment.repetition) for experiment in self.plan.experiments]
 
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
-        """Return the first repetitions of every point; all of them, unless the run may stop early."""
+        """Return the first repetitions of every point, or all of them unless the run may stop early."""
         counts = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
         return self._schedule(counts)
 

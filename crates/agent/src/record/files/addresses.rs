@@ -1,6 +1,4 @@
-//! Formats recorded addresses: complete, truncated or hashed, as configured.
-//!
-//! docs/reference/records.md describes what each form hides.
+//! Formats recorded addresses: complete, truncated or hashed. docs/reference/records.md describes what each form hides.
 
 use super::key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,13 +11,12 @@ pub enum Addresses {
     Whole,
     /// The network: /24 of IPv4, /48 of IPv6.
     Truncated,
-    /// A number that can be mapped back to the address only with the key: the first 64 bits of HMAC-SHA-256 (RFC 2104).
+    /// The first 64 bits of HMAC-SHA-256 (RFC 2104) with this key.
     Hashed(Key),
 }
 
 impl Addresses {
-    /// Returns the part of an address that determines what is recorded: addresses with the same part are written alike.
-    /// IPv4-mapped IPv6 addresses count as IPv4.
+    /// Returns the part of an address that determines its text. IPv4-mapped IPv6 addresses count as IPv4.
     pub fn kept(&self, address: IpAddr) -> IpAddr {
         match (self, address.to_canonical()) {
             (Addresses::Truncated, IpAddr::V4(address)) => {
@@ -47,8 +44,8 @@ impl Addresses {
         Rc::from(text)
     }
 
-    /// Returns whether the peer's port is recorded for connections that the peer opened, or may have opened. Port and
-    /// time together may identify one customer behind a shared address, so the port is treated like the address.
+    /// Returns whether the peer's port is recorded for connections that the peer may have opened. Port and time
+    /// together may identify one customer behind a shared address.
     pub fn keep_remote_ports(&self) -> bool {
         matches!(self, Addresses::Whole)
     }

@@ -15,29 +15,28 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_store::{Error, Lock, Problem, Repeats, RowsFile, remove_temporary};
 
-/// Pause before the next merge after a failed one: rewriting a large file repeatedly would not help a full disk.
+/// Pause after a failed merge, because frequent attempts would not help a full disk.
 const MERGE_AGAIN: Duration = Duration::from_secs(60);
 
-/// The folder, and the lock on it.
+/// The folder.
 #[derive(Debug)]
 pub struct Disk {
     settings: Settings,
     lock: Lock,
     /// Number of the last flush; its file may be merged or removed already.
     last: u64,
-    /// Unreadable files, which are not merged; they are removed only to keep the size limit.
+    /// Unreadable files, which are not merged.
     aside: BTreeSet<Name>,
     /// Time and reason of the last failed merge; `None` after a successful one.
     failed: Option<(Instant, String)>,
     /// The fields of [`Health`] that are about files.
     health: Health,
-    /// Encoded columns of earlier flushes, which are reused if all rows of a column have the same value.
+    /// Encoded columns of earlier flushes, to be reused.
     repeats: Repeats,
 }
 
 impl Disk {
-    /// Creates the folder, or opens an existing one, and removes the files of earlier processes that are unfinished or
-    /// part of a merged file.
+    /// Opens the folder, or creates it. Removes files that are unfinished or part of a merged file.
     ///
     /// # Errors
     /// If the settings are inconsistent, the folder is not writable, or another agent writes to it.
@@ -60,7 +59,7 @@ impl Disk {
         &self.settings.folder
     }
 
-    /// Returns the state of the files so far; the other fields of [`Health`] are not set.
+    /// Returns the state of the files; the other fields of [`Health`] are not set.
     pub fn health(&self) -> &Health {
         &self.health
     }
@@ -70,8 +69,8 @@ impl Disk {
         self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write to", &error))
     }
 
-    /// Removes files that were merged or exceed the size limit, and returns the groups of files that are due to be
-    /// merged. For `MERGE_AGAIN` after a failed merge, returns its error instead.
+    /// Removes files that were merged or exceed the size limit, and returns the groups of files to be merged. Soon
+    /// after a failed merge, returns its error instead.
     pub fn due(&mut self, now: SystemTime) -> Result<Vec<Vec<Name>>, String> {
         let listing = self.keep_lock().and_then(|()| self.make_room(0));
         let listing = listing.map_err(|error| self.trouble("cannot merge or remove files in", &error))?;
@@ -126,12 +125,12 @@ impl Disk {
         self.health.files_written += 1;
         self.health.files += 1;
         self.health.bytes += bytes;
-        // Not an error of the flush, which would write the rows a second time: they are in their file already.
+        // An error is ignored: after an error of the flush, the rows would be written a second time.
         let _ = folder::sync(&self.settings.folder);
         Ok(())
     }
 
-    /// Locks the folder again if it was removed and recreated: the old lock does not protect the new folder.
+    /// Locks the folder again if it was recreated: the old lock does not protect the new folder.
     fn keep_lock(&mut self) -> io::Result<()> {
         let folder = &self.settings.folder;
         if self.lock.is_of(folder) {
@@ -145,8 +144,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes the oldest files until `coming` bytes fit. Files that are part of a merged file are removed first,
-    /// because they would count as current again if the merged file were removed before them.
+    /// Removes the oldest files until `coming` bytes fit. Parts of a merged file are removed first, because they would
+    /// count as current again if the merged file were removed before them.
     fn make_room(&mut self, coming: u64) -> io::Result<Listing> {
         let folder = &self.settings.folder;
         let mut listing = Listing::of(folder)?;

@@ -1,8 +1,7 @@
 //! Lists the record files of a folder.
 //!
-//! Flushes are numbered in increasing order. The name of a file contains the numbers of its first and last flush, which
-//! are equal if it holds one flush. A file whose range lies within the range of another has been merged into it, and
-//! readers skip it.
+//! Flushes are numbered in increasing order. The name of a file contains the numbers of its first and last flush. A
+//! file whose range lies within the range of another has been merged into it, and readers skip it.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -32,7 +31,7 @@ impl Name {
         let time = [part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, 6)?].join(":");
         let at = humantime::parse_rfc3339(&format!("{date}T{time}Z")).ok()?;
         let name = Name { first: first.parse().ok()?, last: last.parse().ok()?, at_s: seconds(at) };
-        // The agent never writes other names that parse.
+        // Rejects other spellings of the same name.
         (name.first <= name.last && name.text() == text).then_some(name)
     }
 
@@ -76,7 +75,7 @@ impl Listing {
             let Some(name) = entry.file_name().to_str().and_then(Name::parse) else { continue };
             match entry.metadata() {
                 Ok(file) if file.is_file() => files.push(Listed { name, bytes: file.len() }),
-                // A directory entry that is not a record file is ignored.
+                // Not a regular file.
                 Ok(_) => {}
                 // The file was removed since the folder was listed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -86,9 +85,9 @@ impl Listing {
         Ok(Listing::sorted(files))
     }
 
-    /// Separates merged parts from current files.
+    /// Separates current files from parts of merged ones.
     pub fn sorted(mut files: Vec<Listed>) -> Listing {
-        // With this order, a file follows every file that it is part of.
+        // In this order, a file follows those that it is part of.
         files.sort_by_key(|file| (file.name.first, Reverse(file.name.last), file.name.at_s));
         let (mut listing, mut widest) = (Listing::default(), None);
         for file in files {
@@ -117,7 +116,7 @@ impl Listing {
     }
 }
 
-/// Removes a file of a folder, if it exists.
+/// Removes a file, if it exists.
 pub fn remove(folder: &Path, name: Name) -> io::Result<()> {
     match fs::remove_file(folder.join(name.text())) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

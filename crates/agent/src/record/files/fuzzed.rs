@@ -1,4 +1,4 @@
-//! Entry points of the parsers of file names and keys, for tests with damaged input.
+//! Entry points of the parsers of file names and keys, for fuzz tests.
 
 use super::{Key, Name};
 use std::path::Path;

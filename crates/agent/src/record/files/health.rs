@@ -1,13 +1,13 @@
 //! State of the writer of records.
 
-/// State of the writer, since the start of the agent unless stated otherwise.
+/// State of the writer. Numbers count from the start of the agent unless stated otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Rows that are in memory now.
     pub rows_waiting: u64,
     /// Rows that were written to complete files.
     pub rows_written: u64,
-    /// Rows that were dropped because the queue was full: the disk rejected writes, or was too slow.
+    /// Rows that were dropped because the queue was full.
     pub rows_lost: u64,
     /// Files written by flushes.
     pub files_written: u64,
@@ -19,6 +19,6 @@ pub struct Health {
     pub files: u64,
     /// Total size of these files in bytes.
     pub bytes: u64,
-    /// The current problem; meanwhile, rows wait in memory, or files stay unmerged.
+    /// The current problem.
     pub trouble: Option<String>,
 }

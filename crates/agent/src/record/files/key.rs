@@ -1,4 +1,4 @@
-//! The key of hashed addresses, in a file that is created at the first use and is readable only by its owner.
+//! The key of hashed addresses, in a file that only its owner may access.
 
 use crate::files;
 use hmac::{Hmac, Mac};
@@ -14,13 +14,12 @@ use thalweg_store::Problem;
 /// Default path of the key: outside of the records folder, so that copying the records does not copy the key.
 pub const DEFAULT_KEY: &str = "/var/lib/thalweg/address.key";
 
-/// Length of a generated key in bytes, which equals the length of the hash (RFC 2104, section 3).
+/// Length of a generated key in bytes: the length of the hash (RFC 2104, section 3).
 const MADE_BYTES: usize = 32;
 
-/// Minimum length of a key in bytes: shorter keys could be found by brute force.
+/// Minimum length of a key in bytes, against brute force.
 const MIN_BYTES: usize = 16;
 
-/// Maximum size of a key file in bytes.
 const MAX_FILE_BYTES: u64 = 4096;
 
 /// A key for hashing addresses.
@@ -34,8 +33,7 @@ impl Key {
     /// Reads the key from a file. If the file does not exist, it is created with a new key.
     ///
     /// # Errors
-    /// If the file cannot be read or created, contains no key, belongs to a user other than root and this one, or is
-    /// accessible to others.
+    /// If the file cannot be read or created, contains no key, or is not protected from other users.
     pub fn open(path: &Path) -> Result<Key, Problem> {
         let failed = |error: io::Error| {
             let hint = "choose another file with --key, or use --addresses truncated, which needs no key";
@@ -94,14 +92,14 @@ impl Key {
     }
 }
 
-/// Keys are equal if they produce equal hashes.
+/// Keys are equal if they hash a fixed message alike.
 impl PartialEq for Key {
     fn eq(&self, other: &Key) -> bool {
         self.hash(b"thalweg") == other.hash(b"thalweg")
     }
 }
 
-/// Hides the key, so that it does not appear in logs.
+/// Keeps the key out of logs.
 impl fmt::Debug for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Key(..)")

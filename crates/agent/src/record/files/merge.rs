@@ -1,13 +1,11 @@
 //! Merges several record files into one.
 //!
-//! 1. The merged file is written under a temporary name and synced. Until step 2 readers do not see it.
-//! 2. It is renamed to a name that spans the flush numbers of its parts. The rename is atomic: readers use the merged
-//!    file and skip the parts from then on.
+//! 1. The merged file is written under a temporary name and synced.
+//! 2. It is renamed, atomically, to a name that spans the flush numbers of its parts, which readers then skip.
 //! 3. The folder is synced, so that a power failure cannot undo the rename after step 4.
 //! 4. The parts are removed. Parts that remain after a kill are removed at the next start.
 //!
-//! At high rates, flushed row groups already have the intended size and are copied. Small ones are decoded and
-//! combined. Decoding all of them would take as long as writing them the first time.
+//! Row groups that already have the intended size are copied, which is faster. Small ones are decoded and combined.
 
 use super::folder::{self, Name};
 use super::{GROUP_ROWS, Rows, TRANSFER};
@@ -16,7 +14,7 @@ use std::path::Path;
 use thalweg_store::{RowsFile, StoredRows};
 use thalweg_trace::RecordRow;
 
-/// Reason why files were not merged.
+/// Why files were not merged.
 #[derive(Debug)]
 pub enum Failure {
     /// A file cannot be read.
@@ -27,8 +25,7 @@ pub enum Failure {
     GivenUp,
 }
 
-/// Merges files of a folder. `may_go_on` is called repeatedly and may block; if it returns false, the merge is
-/// cancelled.
+/// Merges files of a folder. `may_go_on` is called repeatedly; if it returns false, the merge is cancelled.
 pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let name = Name { first: first.first, last: last.last, at_s: first.at_s };
@@ -39,7 +36,7 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
     for &part in parts {
         let unreadable = |error| Failure::Unreadable(part, error);
         let stored = match StoredRows::<RecordRow>::open(&folder.join(part.text())) {
-            // The file was moved or removed meanwhile, and its rows with it.
+            // The file was removed meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             stored => stored.map_err(unreadable)?,
         };
@@ -71,6 +68,6 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
 }
 
 fn write(file: &mut RowsFile<RecordRow>, rows: &mut Rows) -> Result<(), Failure> {
-    // Replaced by new buffers, because a cleared buffer keeps every text that it has held.
+    // Replaced by new buffers, because cleared ones would keep texts.
     file.write(&std::mem::take(rows)).map_err(Failure::Write)
 }

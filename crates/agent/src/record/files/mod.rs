@@ -7,8 +7,8 @@
 //!                fit is dropped and counted)
 //! ```
 //!
-//! The daemon's thread does not write the files: a write that takes seconds costs memory, but loses no events.
-//! `docs/reference/records.md` lists the guarantees to readers, and why they hold after a kill at any time.
+//! The daemon's thread does not write the files, so that a slow disk does not delay the fetching of events.
+//! `docs/reference/records.md` lists the guarantees to readers.
 
 mod addresses;
 mod disk;
@@ -35,13 +35,11 @@ pub use key::{DEFAULT_KEY, Key};
 pub use settings::Settings;
 pub use writer::Writer;
 
-/// Rows of records in memory.
 type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 
-/// Kind of the rows of transfers, which have other row groups than the rows of connections: half of the columns of one
-/// are empty in the other, so separate groups are smaller and faster, and a reader of one can skip the other.
+/// Kind of the rows of transfers. They have separate row groups, because many of their columns are empty in rows of
+/// connections, and so that a reader can skip the groups of the other kind.
 const TRANSFER: &str = "transfer";
 
-/// Minimum number of rows of a row group, if there are enough rows; a group has less than twice this number. It takes
-/// about 5 MB of memory.
+/// Intended minimum number of rows of a row group.
 const GROUP_ROWS: usize = 1 << 13;

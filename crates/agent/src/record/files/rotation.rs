@@ -14,12 +14,11 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the groups of files that are due, each of which is to be merged into one file. `files` are sorted by
-    /// number; `aside` are files that cannot be merged.
+    /// Returns the groups of files that are due to be merged. `files` are sorted by number; `aside` are files that
+    /// cannot be merged.
     ///
-    /// A group consists of consecutive files of single flushes: the numbers of the merged file must not span a file
-    /// that is not part of it. A group ends before the first file that is `rotate` or more later than its first one, or
-    /// when it has `rotate_bytes`. It is due when no later flush can belong to it.
+    /// A group consists of consecutive files of single flushes, because the numbers of the merged file must not span a
+    /// file that is not part of it. A group is due when no later flush can belong to it.
     pub fn due(&self, files: &[Listed], aside: &BTreeSet<Name>, now_s: u64) -> Vec<Vec<Name>> {
         let (mut due, mut group) = (Vec::new(), Group::default());
         for file in files {
@@ -60,7 +59,7 @@ impl Group {
         self.names.first().map(|name| name.at_s)
     }
 
-    /// Completes the group: it is due, unless it is a single file, which needs no merge.
+    /// Completes the group; a single file needs no merge.
     fn end(&mut self, due: &mut Vec<Vec<Name>>) {
         let Group { names, .. } = std::mem::take(self);
         if names.len() > 1 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// Mode of created folders: records are not world-readable.
+/// Mode of created folders.
 pub const FOLDER_MODE: u32 = 0o750;
 
 /// Minimum of --flush, because flushes are numbered by their UNIX time in seconds.
@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the default settings of the command line, for a folder.
+    /// Returns the default settings of the command line.
     #[cfg(test)]
     pub fn of(folder: PathBuf) -> Settings {
         Settings {

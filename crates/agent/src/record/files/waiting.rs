@@ -4,15 +4,12 @@ use super::{GROUP_ROWS, Health, Rows};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Maximum number of queued rows, for when the disk rejects writes: about 45 MB of memory, or an hour at 18 rows a
-/// second.
+/// Maximum number of queued rows, which limits the memory if the disk rejects writes.
 pub const MAX_ROWS: usize = 8 * GROUP_ROWS;
 
 /// Number of rows at which a flush begins before it is due.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
-/// Maximum number of buffers kept for reuse. Allocating one from the system, page by page, takes as long as filling
-/// it.
 const MAX_SPARE: usize = 4;
 
 /// Queued rows, and the state of the writer.
@@ -64,7 +61,7 @@ impl Waiting {
         self.state().is_ending
     }
 
-    /// Waits until a flush is due, and hands over the rows. Also returns whether this is the last flush.
+    /// Waits until a flush is due, and returns its rows, and whether it is the last flush.
     pub fn wait(&self) -> (Vec<Rows>, bool) {
         let state = self.state();
         let waited = self.changed.wait_while(state, |state| !state.is_due && !state.is_ending);
@@ -72,13 +69,13 @@ impl Waiting {
         (state.take(), state.is_ending)
     }
 
-    /// Hands over the rows if a flush is due.
+    /// Returns the rows if a flush is due.
     pub fn take_due(&self) -> Option<Vec<Rows>> {
         let mut state = self.state();
         state.is_due.then(|| state.take())
     }
 
-    /// Reports that the rows that were handed over are in a file.
+    /// Reports that the rows that the writer thread held are in a file.
     pub fn written(&self, rows: Vec<Rows>) {
         let mut state = self.state();
         state.health.rows_written += state.in_hand;
@@ -117,7 +114,8 @@ impl Waiting {
         std::mem::replace(&mut self.state().health.trouble, trouble)
     }
 
-    /// Returns whether at least `EARLY_ROWS` rows wait or are being written; false while the writer has a problem.
+    /// Returns whether at least `EARLY_ROWS` rows are in memory; false while the writer has a problem, because waiting
+    /// would not help.
     pub fn is_crowded(&self) -> bool {
         let state = self.state();
         state.health.trouble.is_none() && state.count() as u64 + state.in_hand >= EARLY_ROWS as u64

@@ -1,4 +1,4 @@
-//! The writer thread: flushes rows when they are due, merges files in between, and runs at low priority.
+//! The writer thread: flushes rows when they are due, and merges files.
 
 use super::Rows;
 use super::disk::Disk;
@@ -7,7 +7,7 @@ use super::waiting::Waiting;
 use crate::log;
 use std::time::SystemTime;
 
-/// nice(2) value of this thread: the server's own work has priority.
+/// nice(2) value of this thread, so that the server's own work has priority.
 const NICE: i32 = 10;
 
 /// Writes until the queue is closed.
@@ -39,7 +39,7 @@ fn flush(disk: &mut Disk, waiting: &Waiting, rows: Vec<Rows>) -> Result<(), Stri
     outcome
 }
 
-/// Merges and removes the files that are due. A large merge takes seconds, so flushes continue during it.
+/// Merges and removes the files that are due. Flushes continue during a merge, which may take long.
 fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
     let folder = disk.folder().to_owned();
     for parts in disk.due(SystemTime::now())? {
@@ -55,7 +55,7 @@ fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
     Ok(())
 }
 
-/// Publishes the writer's state, and logs when a problem begins, changes or ends.
+/// Publishes the writer's state, and logs changes of its problem.
 fn report(disk: &Disk, waiting: &Waiting, trouble: Option<String>) {
     waiting.files(disk.health());
     let before = waiting.trouble(trouble.clone());

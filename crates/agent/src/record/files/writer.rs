@@ -1,4 +1,4 @@
-//! The daemon's side of the writer: queues rows and decides when they are flushed.
+//! The daemon's side of the writer.
 
 use super::disk::Disk;
 use super::settings::Settings;
@@ -15,8 +15,7 @@ use thalweg_trace::RecordRow;
 /// Number of rows that are converted to columns together: few enough for the first-level cache.
 const ROWS_AT_ONCE: usize = 16;
 
-/// Writes rows into a folder of records. After [`Writer::open`], all disk I/O happens in a separate thread, so only
-/// [`Writer::finish`] and a drop make the caller wait.
+/// Writes rows into a folder of records. After [`Writer::open`], disk I/O happens in a separate thread.
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
@@ -29,11 +28,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the folder of records, or opens an existing one.
+    /// Opens the folder of records, or creates it.
     ///
     /// # Errors
-    /// If the settings are inconsistent, the folder is not writable, another agent writes to it, or the thread cannot
-    /// be created.
+    /// If [`Disk::open`] fails, or the thread cannot be created.
     pub fn open(settings: Settings) -> Result<Writer, Problem> {
         let (folder, flush) = (settings.folder.clone(), settings.flush);
         let disk = Disk::open(settings)?;
@@ -60,7 +58,7 @@ impl Writer {
         }
     }
 
-    /// Requests a flush if one is due. To be called several times a second.
+    /// Requests a flush if one is due. To be called regularly.
     pub fn tick(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -75,8 +73,7 @@ impl Writer {
         self.next = now;
     }
 
-    /// Returns whether the queue of rows is so long that callers that can wait should wait. While disk writes fail,
-    /// waiting does not help.
+    /// Returns whether the queue of rows is so long that callers should wait if they can.
     pub fn is_crowded(&self) -> bool {
         self.waiting.is_crowded()
     }

@@ -1,5 +1,5 @@
-//! Tests that BBR with parameters matches tests/vectors/bbr_tuned.txt.gz. crates/agent tests the decisions of the eBPF
-//! programs `bbr_tuned` and `bbr_auto` against the same file.
+//! Tests that BBR with parameters matches tests/vectors/bbr_tuned.txt.gz, with which the eBPF programs `bbr_tuned` and
+//! `bbr_auto` are tested too.
 //!
 //! A case consists of a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each
 //! call: the inputs of the controller, `>`, and its outputs. A value is valid until a line changes it. Input times are
@@ -400,7 +400,6 @@ fn set(values: &mut Values, words: &str) {
     }
 }
 
-/// The inputs of a call.
 struct Given<'values>(&'values Values);
 
 impl Given<'_> {

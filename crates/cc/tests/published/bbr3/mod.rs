@@ -28,7 +28,6 @@ fn usual_path() -> Path {
     Path::new("50Mbps", "40ms", 700)
 }
 
-/// Returns a connection over `path`.
 fn pipe(path: Path, variant: f64) -> Pipe {
     Pipe::new(path, "bbr3", &[("variant", variant)])
 }
@@ -53,7 +52,6 @@ fn wait_for(pipe: &mut Pipe, limit: &str, is_it: impl Fn(&Row) -> bool) -> Row {
     panic!("not within {limit}: {:?}", pipe.rows.last());
 }
 
-/// Runs `pipe` until it is in `phase` of ProbeBW.
 fn wait_for_phase(pipe: &mut Pipe, phase: f64) -> Row {
     wait_for(pipe, "9s", |row| state(row) == (PROBE_BW, Some(phase)))
 }

@@ -7,15 +7,12 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// The binary under test.
 pub const ENGINE: &str = env!("CARGO_BIN_EXE_thalweg-engine");
 
-/// Returns an experiment of about a second of simulated time.
 pub fn experiment() -> Value {
     serde_json::from_str(include_str!("../../data/experiment.json")).unwrap()
 }
 
-/// Returns a plan of small experiments that differ by their seeds.
 pub fn plan(repetitions: u64) -> Value {
     plan_of((0..repetitions).map(|repetition| {
         let mut experiment = experiment();
@@ -25,7 +22,6 @@ pub fn plan(repetitions: u64) -> Value {
     }))
 }
 
-/// Returns a plan of one experiment that takes far longer than any timeout.
 pub fn endless_plan() -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(1_000_000_000_000_000_u64);
@@ -48,7 +44,6 @@ pub fn plan_of(experiments: impl IntoIterator<Item = Value>) -> Value {
     })
 }
 
-/// A working directory with a plan.
 pub struct Bench {
     directory: tempfile::TempDir,
 }
@@ -64,7 +59,6 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// Returns the command `thalweg-engine run` of the plan into the directory `out`.
     pub fn run(&self, out: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(ENGINE);
         command.arg("run").arg("--plan").arg(self.path("plan.json")).arg("--out").arg(self.path(out));
@@ -72,7 +66,6 @@ impl Bench {
         command
     }
 
-    /// Runs the full plan into `out` and expects success.
     pub fn run_whole(&self, out: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let output = self.run(out, &[]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -80,7 +73,6 @@ impl Bench {
     }
 }
 
-/// Returns every file in the tables of a run directory.
 pub fn tables(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut tables = BTreeMap::new();
     for table in ["flows", "samples", "state", "queue"] {
@@ -92,12 +84,10 @@ pub fn tables(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     tables
 }
 
-/// Parses the events on standard output.
 pub fn events(output: &Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Parses the events of the journal.
 pub fn journal(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("events.jsonl")).unwrap();
     assert!(text.ends_with('\n'));
@@ -108,7 +98,6 @@ pub fn names(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["event"].as_str().unwrap()).collect()
 }
 
-/// A running engine whose events are read one by one.
 pub struct Running {
     pub child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -121,7 +110,6 @@ impl Running {
         Running { child, lines }
     }
 
-    /// Waits until `name` has been reported `count` times.
     pub fn wait_for(&mut self, name: &str, mut count: usize) {
         while count > 0 {
             let line = self.lines.next().unwrap_or_else(|| panic!("the engine ended before {name}")).unwrap();

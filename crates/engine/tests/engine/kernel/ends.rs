@@ -8,17 +8,14 @@ use serde_json::json;
 use std::fs;
 use std::process::Child;
 
-/// Number of hosts: sender, router and receiver.
 const HOSTS: usize = 3;
 
-/// Returns a bench with an experiment that takes longer than any timeout.
 fn long() -> Bench {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(600_000_000_000_u64);
     bench([experiment])
 }
 
-/// Waits until the receiver's counters show traffic.
 fn wait_for_traffic(hosts: &[u32]) {
     wait_for("traffic", || {
         let received = hosts.iter().filter_map(|host| fs::read_to_string(format!("/proc/{host}/net/snmp")).ok());
@@ -34,7 +31,6 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
 }
 
-/// Waits for the exit with a timeout.
 fn wait(child: &mut Child) -> std::process::ExitStatus {
     wait_for("the engine ends", || child.try_wait().unwrap())
 }

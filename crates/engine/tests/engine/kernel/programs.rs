@@ -6,7 +6,6 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Returns an experiment of at most 20 s that ends with its flows.
 fn with(flows: Vec<Value>) -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(20_000_000_000_u64);
@@ -14,7 +13,6 @@ fn with(flows: Vec<Value>) -> Value {
     experiment
 }
 
-/// Returns whether any running process has a command line that contains a text.
 fn runs(text: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -129,7 +127,6 @@ fn a_failed_program_is_reported_and_leaves_nothing_behind() {
     assert!(!runs(&format!("sleep {mark}")), "neither the daemon nor the stubborn server's child");
 }
 
-/// Returns the code and message of the failure of an experiment with this server.
 fn failure(server: &[&str]) -> (String, String) {
     let bench = bench([with(vec![programs("one", 4433, server, &["true"])])]);
     let output = bench.run("run", &[]).output().unwrap();

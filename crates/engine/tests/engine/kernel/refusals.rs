@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::process::Command;
 
-/// Returns the failure event of an experiment.
 fn failed(experiment: Value) -> Value {
     let bench = bench([experiment]);
     let output = bench.run("run", &[]).output().unwrap();

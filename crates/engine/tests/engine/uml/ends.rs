@@ -18,7 +18,6 @@ fn run(bench: &Bench) -> Command {
     command
 }
 
-/// Returns a bench with an experiment that takes longer than any timeout.
 fn long() -> Bench {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(600_000_000_000_000_u64);
@@ -45,7 +44,6 @@ fn wait_for_work(folder: &Path) {
     });
 }
 
-/// Waits until no processes or files of a run remain.
 fn wait_until_gone(folder: &Path) {
     wait_for("processes are gone", || processes(folder).is_empty().then_some(()));
     wait_for("folders are gone", || fs::read_dir(folder).unwrap().next().is_none().then_some(()));

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 /// Number of bytes that 10 Mbit/s carry in 1.5 s.
 const CAPACITY: f64 = 1_875_000.0;
 
-/// Runs an experiment and expects success.
 fn outcome(experiment: Value) -> Outcome {
     let bench = bench([experiment]);
     let output = bench.run("run", &[]).output().unwrap();
@@ -218,7 +217,6 @@ fn two_way(up: bool) -> Value {
     experiment
 }
 
-/// Returns the bytes that the two flows delivered in the simulator.
 fn simulated(experiment: Value) -> [f64; 2] {
     let experiment = serde_json::from_value(experiment).unwrap();
     let mut rows = thalweg_trace::Memory::default();

@@ -18,7 +18,6 @@ fn is_available() -> bool {
     uml["available"] == true || stage::not_tested("the engine uml", uml["why_not"].as_str().unwrap_or_default())
 }
 
-/// Returns a bench with these experiments for the engine.
 fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);
     plan["engine"] = json!("uml");

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 
-/// Returns why the engine is unavailable with the kernel in this directory.
 fn why_not(folder: &std::path::Path) -> String {
     let mut command = Command::new(ENGINE);
     let output = command.args(["capabilities", "--json"]).env("THALWEG_UML_KERNEL", folder).output().unwrap();

@@ -6,7 +6,6 @@ use crate::stage::{children, experiment, namespaces, wait_for, wait_until_gone};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-/// Returns the process of the guest that an engine has started.
 fn guest(engine: u32) -> u32 {
     wait_for("a guest", || {
         children(engine).into_iter().find(|(_, words)| words.contains("virtserialport")).map(|(pid, _)| pid)

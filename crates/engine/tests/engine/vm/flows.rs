@@ -12,7 +12,7 @@ use std::process::Command;
 /// Payload of a flow: more than the ten packets of the initial window, which need no acknowledgement.
 const BYTES: f64 = 100_000.0;
 
-/// Returns the common experiment with flows of `BYTES`; it ends when they complete, however slow the guest is.
+/// Returns the common experiment with flows of `BYTES`; it ends when they complete.
 fn sized(names_and_ccs: &[(&str, &str)]) -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(300_000_000_000_u64);
@@ -97,7 +97,6 @@ fn packets_of_a_guest_pass_through_a_qdisc_available_only_in_its_kernel() {
     assert!(log.contains("# in the guest of sender: tc qdisc replace dev eth0 root handle 1: cake"), "{log}");
 }
 
-/// Returns the file of a module of the guests' kernel; `None` if it is compressed or missing.
 fn module(name: &str) -> Option<PathBuf> {
     fn find(folder: &Path, file: &str) -> Option<PathBuf> {
         let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
@@ -140,7 +139,6 @@ fn a_custom_module_is_loaded_and_one_that_registers_another_name_is_reported() {
     assert!(message.contains("westwood"), "{message}");
 }
 
-/// Sends with an algorithm of the agent in a guest, and checks that it carries data.
 fn send_with(cc: &str, params: Value) {
     if !is_available() {
         return;

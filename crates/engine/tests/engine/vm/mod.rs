@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Returns the capabilities of the engine on this machine.
 fn capabilities(command: &mut Command) -> Value {
     let output = command.args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -24,14 +23,12 @@ fn is_available() -> bool {
     vm["available"] == true || stage::not_tested("the engine vm", vm["why_not"].as_str().unwrap_or_default())
 }
 
-/// Returns a bench with these experiments for the engine.
 fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);
     plan["engine"] = json!("vm");
     Bench::with(&plan)
 }
 
-/// Returns the image and the modules of the kernel that guests run here.
 fn kernel() -> (PathBuf, PathBuf) {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     if let (Some(image), Some(modules)) = (named("THALWEG_VM_KERNEL"), named("THALWEG_VM_MODULES")) {

@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a fetched kernel can mount the machine's files.
 fn has_9p(kernel: &Path) -> bool {
     fs::read_dir(kernel.join("modules/fs/9p")).is_ok()
 }
 
-/// Returns a fetched kernel that can run programs in guests.
 fn kernel_with_9p() -> Option<PathBuf> {
     let current = kernel().0.canonicalize().ok()?.parent()?.to_owned();
     let others = fs::read_dir(current.parent()?).into_iter().flatten().flatten().map(|entry| entry.path());

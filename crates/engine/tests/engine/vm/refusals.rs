@@ -9,7 +9,6 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the error of the engine for this kernel image and these modules.
 fn why_not(image: &Path, modules: Option<&Path>) -> String {
     // A temporary cache, because these kernels are not real.
     let cache = tempfile::tempdir().unwrap();

@@ -10,10 +10,9 @@ const MAX_CHANGES: usize = 1000;
 /// Values with their start times, in order of time.
 type Series<T> = Vec<(Span, T)>;
 
-/// The conditions of a link over time.
 #[derive(Debug)]
 pub(super) struct Conditions {
-    /// Rates, the first at 0 (checked by the module `refused`); empty if there is no limit.
+    /// Rates, the first at 0 (checked by the module `refused`); empty without a limit.
     pub rates: Series<Rate>,
     /// Propagation delays, the first at 0.
     pub delays: Series<Span>,
@@ -59,12 +58,12 @@ impl Conditions {
         if moments.len() > MAX_CHANGES + 1 { Err(TOO_MANY) } else { Ok(conditions) }
     }
 
-    /// Returns the highest rate; `None` if there is no limit.
+    /// Returns the highest rate; `None` without a limit.
     pub fn fastest(&self) -> Option<Rate> {
         self.rates.iter().map(|(_, rate)| *rate).max()
     }
 
-    /// Returns the rate at a time; `None` if there is no limit.
+    /// Returns the rate at a time; `None` without a limit.
     pub fn rate_at(&self, time: Span) -> Option<Rate> {
         at(&self.rates, time)
     }

@@ -1,4 +1,4 @@
-//! Formats queue disciplines of the plan for `tc`, with every parameter of the plan.
+//! Formats queue disciplines of the plan for `tc`.
 //!
 //! Source: tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-fq_pie(8), tc-red(8), tc-fq(8), tc-cake(8), tc-dualpi2(8) of
 //! iproute2 6.1 to 6.17.
@@ -7,12 +7,10 @@ use super::words::time;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, MTU, Packets, Span};
 
-/// Bytes per packet for converting a buffer in packets to cake's memory limit: an Ethernet frame, as in cake's own
-/// limit.
+/// Bytes per packet for converting a buffer in packets to cake's memory limit: an Ethernet frame.
 const FRAME_BYTES: u64 = 1514;
 
-/// Returns the name and parameters of a discipline whose limit is `buffer`, at least one packet. `fifo` has two names
-/// in the kernel.
+/// Returns the name and parameters of a discipline whose limit is `buffer`, at least one packet.
 pub(super) fn words(queue: &Queue, buffer: Buffer) -> String {
     match queue {
         Queue::Fifo {} => match buffer {
@@ -111,8 +109,7 @@ fn dualpi2(queue: &Queue) -> String {
     )
 }
 
-/// Returns the parameters of RED, which has a limit in bytes. It has no keyword to disable marking: marking is off
-/// without `ecn`.
+/// Returns the parameters of RED, which has a limit in bytes, and lacks a keyword to disable marking.
 fn red(queue: &Queue, buffer: Buffer) -> String {
     let Queue::Red { min_bytes, max_bytes, avpkt_bytes, burst, probability, bandwidth_bps, ecn } = queue else {
         return String::new();

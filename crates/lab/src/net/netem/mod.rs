@@ -9,32 +9,31 @@
 //!             └──────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Stages in brackets exist if the experiment needs them. A packet passes the stages in the order of the plan. Each
-//! stage except aggregation is alone on an interface; `f-loss` and similar devices are ifb devices, to which a filter
-//! redirects incoming or outgoing packets. A classful tree could hold several stages on one interface, but netem's
-//! counters have been wrong in such trees in several kernels, and newer kernels refuse duplicates there.
+//! Stages in brackets exist if the experiment needs them. Each stage except aggregation is alone on an interface;
+//! `f-loss` and similar devices are ifb devices, to which a filter redirects packets. A classful tree could hold
+//! several stages on one interface, but netem's counters have been wrong in such trees in several kernels, and newer
+//! kernels refuse duplicates there.
 //!
 //! **The queue** is htb with a single class, because it accepts new rates while packets wait, or tbf on kernels without
 //! htb. Sizes are those of IP packets (`stab overhead -14` subtracts the Ethernet header). A packet leaves htb when its
 //! transmission begins, so that the one being sent is not in the queue, as in the plan. The child of htb is the
-//! discipline of the plan, with all of its parameters.
+//! discipline of the plan.
 //!
 //! **The policer** is a filter of htb: only there does its bucket use the sizes of the table (`stab`). htb counts the
-//! drops of its filter and of its child; the difference is the number of packets that the policer has dropped.
+//! drops of its filter and of its child.
 //!
 //! **Conditions that change** are commands that run when they are due (`watch.at`). When the delay falls, no packet
 //! overtakes another, because the netem with the delay has a `rate`, as for jitter below (not with `allow_reordering`).
 //!
 //! **Aggregation** is a netem with `slot`, alone or as the child of an existing one.
 //!
-//! **The delay** of both directions, and of `extra_rtt`, is entirely on the reverse path: the sender cannot tell the
-//! difference, and behind the queue it would need an additional stage. `limit` is far above the possible number of
-//! packets in flight. A packet leaves a link of the plan when its transmission ends, but it leaves htb when its
-//! transmission begins. Therefore, the delay includes the transmission time of a full packet forward and of an ACK in
-//! reverse; it changes with the rate. In virtual time, forward packets pass an additional netem instead, which holds
-//! each for its own transmission time (`rate`), unless there is jitter, holding back, or a policer behind the queue.
-//! With up traffic, packets of both sizes take the reverse path, and the netem with the delay holds each for its own
-//! transmission time (`rate`) on the reverse link.
+//! **The delay** of both directions, and of `extra_rtt`, is entirely on the reverse path: the sender cannot detect the
+//! difference, and behind the queue it would need an additional stage. A packet leaves a link of the plan when its
+//! transmission ends, but it leaves htb when its transmission begins. Therefore, the delay includes the transmission
+//! time of a full packet forward and of an ACK in reverse; it changes with the rate. In virtual time, forward packets
+//! pass an additional netem instead, which holds each for its own transmission time (`rate`), unless there is jitter,
+//! holding back, or a policer behind the queue. With up traffic, packets of both sizes take the reverse path, and the
+//! netem with the delay holds each for its own transmission time (`rate`) on the reverse link.
 //!
 //! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem computes a packet's delay from its
 //! predecessor's departure (sch_netem.c, netem_enqueue), and a rate of 100 Gbit/s has no other effect. With
@@ -42,12 +41,11 @@
 //! packets pass immediately, the others wait for D.
 //!
 //! Deviations from the plan:
-//! - unless each forward packet is held for its own transmission time, a forward packet smaller than the path's MTU (a
-//!   SYN, the last one of a transfer) has the transmission time of a full one;
-//! - a buffer smaller than a packet is enlarged to one packet, because htb's queue must accept every packet before it
-//!   can pass; a comment in the log reports it;
-//! - after a pause, and after late timers, the data of [`TIMER_SLACK`], but at least half a packet, leaves at once; in
-//!   virtual time only the data of 2 us;
+//! - unless each forward packet is held for its own transmission time, a small forward packet has the transmission time
+//!   of a full one;
+//! - a buffer smaller than a packet is enlarged to one packet, because a packet must enter htb's queue before it can
+//!   leave; a comment in the log reports it;
+//! - after a pause, and after late timers, some data leaves at once ([`TIMER_SLACK`]);
 //! - the delay of both directions changes for packets on the reverse path, so that a change of the delay of ACKs takes
 //!   effect later by the delay of the data;
 //! - cake's limit counts memory, of which a packet takes more than its size;
@@ -87,16 +85,13 @@ pub(crate) use refused::in_virtual_time;
 const ACK: Bytes = Bytes(20 + 20 + 12);
 
 /// Time that both hosts together take to answer a packet in virtual time. If the round-trip time is a multiple of the
-/// packet time, such as 30 ms at 10 Mbit/s, an answering packet arrives at the queue at the instant at which another
-/// packet leaves it. Without a host delay, the rounding of timers would determine whether it fits in a full queue
-/// (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992). With real hosts it arrives
-/// slightly later, and fits.
+/// packet time, an answering packet arrives at the queue at the instant at which another packet leaves it. Without a
+/// host delay, the rounding of timers would determine whether it fits in a full queue (Floyd and Jacobson, "On traffic
+/// phase effects in packet-switched gateways", 1992). With real hosts it arrives slightly later, and fits.
 const HOSTS: Span = Span::from_micros(10);
 
-/// Tolerated lateness of a queue's timer without loss of capacity while it has packets. High-resolution timers and the
-/// softirqs after them take tens of microseconds, and occasionally most of a millisecond on a busy machine: with 250
-/// us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. The cost is that
-/// packets for up to this time may leave at once after a pause.
+/// Tolerated lateness of a queue's timer without loss of capacity while it has packets. On a busy machine, timers can
+/// be late by most of a millisecond. The cost is that packets for up to this time may leave at once after a pause.
 pub const TIMER_SLACK: Span = Span::from_millis(1);
 
 /// The stages of an experiment, as commands in the router's namespace.
@@ -119,7 +114,6 @@ enum Line {
 }
 
 impl Line {
-    /// Returns the command, if the line is one.
     fn command(&self) -> Option<String> {
         if let Line::Command(command) = self { Some(command.clone()) } else { None }
     }
@@ -146,7 +140,7 @@ impl Shaping {
     /// Builds the stages, for timers that are late by at most `slack`.
     ///
     /// # Errors
-    /// `not-on-netem`: queue disciplines cannot emulate the experiment. `no-qdisc`: the kernel lacks one of them.
+    /// The same as [`check`].
     pub fn new(
         experiment: &Experiment,
         traces: &Traces,
@@ -409,14 +403,14 @@ impl Shaping {
 /// An htb without a rate limit, whose filters can drop.
 const UNLIMITED_HTB: &str = "stab overhead -14 htb direct_qlen 100000";
 
-/// Returns the limit in the parameters of a child queue. When tbf's rate changes, tbf applies its own limit to a child
-/// that is a fifo.
+/// Returns the limit in the parameters of a child queue, because tbf applies its own limit to a child that is a fifo
+/// when its rate changes.
 fn tbf_limit(child: &str) -> &str {
     child.split(' ').skip_while(|word| !word.ends_with("limit")).nth(1).unwrap_or("1500")
 }
 
-/// Returns an Ethernet address for an ifb device. No packet uses it, but without one the kernel draws a random address,
-/// and two networks would differ.
+/// Returns an Ethernet address for an ifb device. Packets do not use it, but the kernel's default is random, and two
+/// networks would differ.
 fn device_mac(name: &str) -> String {
     let number = ["f-loss", "f-queue", "r-loss", "r-queue"].iter().position(|device| *device == name);
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])

@@ -10,11 +10,10 @@ use thalweg_units::{Probability, Rate, Span};
 /// Maximum jitter: netem draws it from 32 bits of nanoseconds.
 const MAX_JITTER: Span = Span::from_secs(4);
 
-/// Checks whether queue disciplines can emulate an experiment on a kernel that has the `available` ones; returns the
-/// conditions of the forward and the reverse link.
+/// Checks an experiment as [`super::check`] does; returns the conditions of the forward and the reverse link.
 ///
 /// # Errors
-/// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
+/// The same as [`super::check`].
 pub(super) fn checked(
     experiment: &Experiment,
     traces: &Traces,
@@ -78,7 +77,7 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
     Ok(())
 }
 
-/// Rejects unsupported combinations of stages, most of which would have to share an interface.
+/// Rejects unsupported combinations of stages.
 fn of_stages(experiment: &Experiment) -> Result<(), Error> {
     let (forward, reverse) = (&experiment.forward, &experiment.reverse);
     let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Probability::NEVER;
@@ -202,7 +201,6 @@ pub(crate) fn in_virtual_time(error: Error) -> Error {
 }
 
 /// Converts the error of a command that failed: to `old-tc` if `tc` does not know a discipline, else to `no-qdisc`.
-/// `no-tool` stays unchanged.
 pub(super) fn by_kernel(error: Error) -> Error {
     if error.code == "no-tool" {
         return error;

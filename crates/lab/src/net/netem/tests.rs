@@ -1,4 +1,4 @@
-//! The commands generated for an experiment. Their effect on a kernel is tested in tests/lab/network_netem.rs.
+//! Tests of the commands that are generated for an experiment.
 
 use super::*;
 use crate::net::places::places;
@@ -25,7 +25,6 @@ fn shaping(experiment: &Experiment, available: &BTreeSet<String>) -> Result<Shap
     Shaping::new(experiment, &traces(), &senders, available, TIMER_SLACK)
 }
 
-/// Returns a profile named `moves`: 20 Mbit/s, 30 ms and no loss; 5 Mbit/s after 1 s; 10 ms and 2 % after 2 s.
 fn traces() -> Traces {
     let point = |at, mbps: Option<u64>, delay: Option<u64>, loss: Option<f64>| ProfilePoint {
         at_ns: Time::ZERO + Span::from_secs(at),
@@ -270,7 +269,7 @@ fn red() -> Queue {
     }
 }
 
-/// Returns the child of htb for a discipline whose limit is 200 packets.
+/// Returns the child of htb for a discipline.
 fn child(queue: Queue) -> String {
     let mut experiment = experiment();
     experiment.forward.buffer = Buffer::Packets { packets: Packets(200) };

@@ -3,19 +3,17 @@
 use thalweg_plan::plan::{Aggregation, Link, Loss, Policer};
 use thalweg_units::{MTU, Probability, Rate, Span};
 
-/// Minimum limit of netem in packets: more than any buffer or delay of an experiment holds at common rates. The
-/// kernel's default of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
+/// Minimum limit of netem in packets. The kernel's default of 1000 would be a second bottleneck at high rates.
 pub(super) const MIN_LIMIT: u64 = 100_000;
 
-/// Maximum limit of netem in packets: 10^9 packets exceed the memory of any machine, so the limit never applies.
+/// Maximum limit of netem in packets: more than fit into memory.
 const MAX_LIMIT: u64 = 1_000_000_000;
 
-/// Maximum lateness of timers in virtual time, rounded up: the clock of a user-mode Linux has steps of 256 ns, and a
-/// timer that is set again lasts at least 500 ns. With a bucket of one byte, a link was slower than its rate by 0.025 %
-/// at 40 Mbit/s and by 0.5 % at 500 Mbit/s, so an answer reached a full queue before the packet preceding it had left.
+/// Maximum lateness of timers in virtual time, rounded up: the clock of a user-mode Linux has steps, and its timers
+/// have a minimum duration. With a smaller bucket, a fast link is slower than its rate.
 const CLOCK_STEPS: Span = Span::from_micros(2);
 
-/// A rate that no kernel reaches: used as "unlimited" where netem requires a rate.
+/// Represents an unlimited rate where netem requires a rate.
 const BEYOND: &str = "100gbit";
 
 /// Returns the number of packets that netem must be able to hold: twice the number of packets of the smallest size that
@@ -48,20 +46,19 @@ fn mean_and_deviation(delay: Span, jitter: Span) -> String {
     format!("delay {} {}", time(delay + half), time(half))
 }
 
-/// Formats a delay and an in-order jitter behind a shaper at this rate that releases each packet when its transmission
-/// begins: each packet is also held for its own transmission time.
+/// Like [`line`], with an additional delay and an in-order jitter.
 pub(super) fn delay_on_line(delay: Span, jitter: Span, rate: Rate) -> String {
     let half = jitter.scale(1, 2);
     format!("delay {} {} rate {}bit -14", time(delay + half), time(half), rate.0)
 }
 
-/// Formats a netem behind a shaper that releases each packet when its transmission begins: it holds each packet for its
-/// own transmission time at this rate. Sizes are those of IP packets.
+/// Formats a netem behind a shaper at this rate that releases each packet when its transmission begins: netem holds
+/// each packet for its own transmission time.
 pub(super) fn line(rate: Rate) -> String {
     format!("limit {MIN_LIMIT} rate {}bit -14", rate.0)
 }
 
-/// Formats the additional delay of packets on the forward link, if there is any.
+/// Formats jitter or holding back on the forward link, if there is any.
 pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<String> {
     let limit = limit(link.jitter_ns + link.reorder_delay_ns, fastest);
     if link.jitter_ns > Span::ZERO {
@@ -119,9 +116,9 @@ pub(super) fn tbf(rate: Rate, slack: Span) -> String {
     format!("rate {}bit burst {}", rate.0, MTU.0 + bucket(rate, slack))
 }
 
-/// Returns the number of bytes that may be sent late: those that the rate sends in `slack`, but at least half a packet,
-/// which at slow rates tolerates more lateness. In virtual time, a slack of zero, these are the bytes of
-/// [`CLOCK_STEPS`], but at least one, since `tc` would replace zero by its own default.
+/// Returns the number of bytes that may be sent late: those that the rate sends in `slack`, but at least half a packet.
+/// In virtual time (`slack` is zero), these are the bytes of [`CLOCK_STEPS`], but at least one, because `tc` would
+/// replace zero by its own default.
 fn bucket(rate: Rate, slack: Span) -> u64 {
     let (slack, at_least) = if slack == Span::ZERO { (CLOCK_STEPS, 1) } else { (slack, MTU.0 / 2) };
     rate.bytes_in(slack).0.max(at_least)

@@ -1,12 +1,10 @@
 //! The capture: every packet offered to a link, and its outcome.
 //!
-//! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with eight
-//! interfaces, one for each outcome in each direction (`forward queued`, `forward dropped`, …), link type IPV4 or
-//! IPV6, and times in nanoseconds since the experiment's start. The first 128 bytes of a packet are stored. The comment
-//! of a packet has its number in its direction and the bytes in the queue after it: `number 17, backlog 12345`. A
-//! packet that the link duplicated is stored once.
-//!
-//! [`Recorder`] records packets without blocking the relay: a separate thread writes them.
+//! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with an
+//! interface for each outcome in each direction (`forward queued`, `forward dropped`, …), link type IPV4 or IPV6, and
+//! times in nanoseconds since the experiment's start. Packets are truncated. The comment of a packet has its number in
+//! its direction and the bytes in the queue after it: `number 17, backlog 12345`. A packet that the link duplicated is
+//! stored once.
 
 mod pcapng;
 mod read;
@@ -28,11 +26,11 @@ pub struct Captured {
     pub t: Time,
     /// Number in its direction, from 0.
     pub number: u64,
-    /// Outcome: `queued`, `dropped`, `lost` or `policed`, as in the table `packets`.
+    /// Outcome: `queued`, `dropped`, `lost` or `policed`.
     pub fate: &'static str,
     /// Size of the packet, including the IP header.
     pub size_bytes: Bytes,
-    /// Bytes in the queue after the packet was offered, without the packet being sent.
+    /// Bytes in the queue after the packet was offered, without the packet in transmission.
     pub backlog_bytes: Bytes,
 }
 

@@ -12,29 +12,28 @@ pub(super) const ENHANCED_PACKET: u32 = 6;
 /// LINKTYPE_RAW covers both, but libpcap 1.10 refuses a file with two interfaces of that type.
 const IPV4: u16 = 228;
 const IPV6: u16 = 229;
-/// Maximum number of stored bytes per packet: IP and TCP headers with all their options.
+/// Maximum number of stored bytes per packet, enough for IP and TCP headers with options.
 pub(super) const SNAP_LEN: usize = 128;
 
 pub(super) const END_OF_OPTIONS: u16 = 0;
 pub(super) const COMMENT: u16 = 1;
 pub(super) const INTERFACE_NAME: u16 = 2;
 const TIME_RESOLUTION: u16 = 9;
-/// Time resolution of the file: 10^-9 seconds.
+/// Time resolution: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
-/// Names of the interfaces, in order.
 pub(super) static INTERFACES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let names = ["forward", "reverse"].iter().flat_map(|way| FATES.iter().map(move |fate| format!("{way} {fate}")));
     names.collect()
 });
 
-/// Writes the blocks that precede the packets, which are all of one IP version.
+/// Writes the blocks that precede the packets.
 pub(super) fn write_head(out: &mut impl Write, is_ipv6: bool) -> io::Result<()> {
     let mut body = Vec::new();
     body.extend(BYTE_ORDER.to_ne_bytes());
     body.extend(1u16.to_ne_bytes());
     body.extend(0u16.to_ne_bytes());
-    // The length of the section is unknown before its end.
+    // The length of the section is unspecified.
     body.extend(u64::MAX.to_ne_bytes());
     write_block(out, SECTION_HEADER, &body)?;
     for name in INTERFACES.iter() {

@@ -7,13 +7,13 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use thalweg_units::{Bytes, Time};
 
-/// Maximum accepted length of a block's body in bytes; those of the recorder are shorter.
+/// Maximum accepted length of a block after its type and first length, in bytes.
 const MAX_BLOCK_BYTES: usize = 1 << 12;
 
-/// Passes every packet of a capture to `take`, in the order in which they were offered.
+/// Passes the packets of a capture to `take`, in the order of the file.
 ///
 /// # Errors
-/// If the file cannot be read, is not a capture, or ends within a block.
+/// If the file cannot be read, or is not a complete capture.
 pub fn read(path: &Path, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
     read_from(BufReader::with_capacity(1 << 20, File::open(path)?), take)
 }
@@ -87,7 +87,7 @@ fn packet(body: &[u8], interfaces: &[(bool, &'static str)]) -> Option<Captured> 
     })
 }
 
-/// Returns the text of an option.
+/// Returns the text of an option; `None` if it is missing or malformed.
 fn option(mut options: &[u8], wanted: u16) -> Option<&str> {
     loop {
         let [code, len] = [0, 2].map(|at| Some(u16::from_ne_bytes(options.get(at..at + 2)?.try_into().ok()?)));

@@ -1,7 +1,6 @@
-//! Writes the capture in a separate thread.
+//! Writes the capture in a separate thread, which receives the packets in batches.
 //!
-//! The relay collects packets in reusable batches. If the disk is too slow and no batch is free, packets are counted
-//! instead of recorded.
+//! If the disk is too slow, packets are counted instead of written.
 
 use super::Captured;
 use super::pcapng::{SNAP_LEN, write_head, write_packet};
@@ -14,9 +13,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 use thalweg_units::{Span, Time};
 
-/// Number of packets in a batch.
 const BATCH: usize = 256;
-/// Maximum number of batches that wait for the disk: 50 MB, or a second and a half at 1.5 Gbit/s with ACKs.
+/// Maximum number of batches that wait for the disk.
 const WAITING: usize = 1024;
 /// Time after which the next packet also hands over an incomplete batch.
 const MAX_WAIT: Span = Span::from_millis(100);
@@ -29,7 +27,7 @@ struct Entry {
 
 type Batch = Vec<Entry>;
 
-/// Records packets for the capture.
+/// The relay's end of the capture.
 pub(in crate::relay) struct Recorder {
     path: PathBuf,
     batch: Batch,
@@ -49,7 +47,7 @@ impl Recorder {
         let (full, to_write) = mpsc::sync_channel(WAITING);
         let (give_back, spare) = mpsc::sync_channel(WAITING);
         let write = move || {
-            // A real-time priority is only for the thread that carries packets.
+            // A real-time priority is inherited, but only the thread that carries packets needs it.
             let _ = sys::be_ordinary();
             write(file, is_ipv6, &to_write, &give_back)
         };
@@ -58,7 +56,7 @@ impl Recorder {
         Ok(Recorder { path: path.to_owned(), batch: Vec::with_capacity(BATCH), full, spare, writer, lost: 0 })
     }
 
-    /// Records a packet.
+    /// Records a packet; `ip` are its bytes.
     pub fn record(&mut self, packet: Captured, ip: &[u8]) {
         let len = ip.len().min(SNAP_LEN);
         let mut head = [0; SNAP_LEN];
@@ -78,7 +76,7 @@ impl Recorder {
         }
     }
 
-    /// Waits until all packets are written; returns the number of packets that are not in the file.
+    /// Waits until the packets are written; returns the number of packets that are missing from the file.
     ///
     /// # Errors
     /// If the file could not be written.
@@ -129,8 +127,7 @@ mod tests {
     use std::process::Command;
     use thalweg_units::Bytes;
 
-    /// Returns packets of both directions with three outcomes, and with sizes below and above the stored length. They
-    /// are more than fit into a batch.
+    /// Returns packets with sizes below and above the stored length, more than fit into a batch.
     fn packets() -> Vec<Captured> {
         let packet = |number: u64| Captured {
             is_forward: number % 2 == 0,
@@ -186,7 +183,6 @@ mod tests {
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(text.lines().count(), packets().len());
-            // The third packet is at 10.000000246 s.
             assert!(text.lines().nth(2).is_some_and(|line| line.starts_with(begin)), "{text:.400}");
         }
     }

@@ -1,9 +1,8 @@
 //! The host processes of an experiment, which receive commands and report events.
 //!
-//! Each wait for the answer to a command has a timeout: a host that does not answer or exits stops the experiment. If
-//! it exits, the error quotes the end of its standard error. Threads serve the pipes, so that a host that does not read
-//! cannot block the engine. Dropping the value closes the standard input of every host, on which hosts exit; those that
-//! have not exited after [`EXIT_TIMEOUT`] are killed with their process group.
+//! Threads serve the pipes, so that a host that does not read cannot block the engine. Dropping the value closes the
+//! standard input of the hosts, on which they exit; those that have not exited after [`EXIT_TIMEOUT`] are killed with
+//! their process group.
 
 use super::Failure;
 use crate::error::Error;
@@ -23,26 +22,24 @@ use std::time::{Duration, Instant};
 /// Interval between checks for an interruption.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Maximum number of queued events that are received between two checks for an interruption.
+/// Maximum number of events between two checks for an interruption.
 const MAX_EVENTS_PER_CHECK: usize = 1024;
 
 /// Timeout for a host to exit after its standard input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Maximum number of lines of a host's standard error that are kept for error messages.
+/// Maximum number of lines of a host's standard error in error messages.
 const MAX_ERROR_LINES: usize = 10;
 
-/// Maximum number of lines that are kept of a guest's console, on which a kernel prints the reason of a panic before
-/// its trace.
+/// Maximum number of lines of a guest's console that are kept; a kernel prints the reason of a panic before its trace.
 const MAX_CONSOLE_LINES: usize = 100;
 
-/// The processes of all hosts.
+/// The host processes of an experiment.
 pub struct HostProcesses<'a> {
     hosts: Vec<Host>,
     output: Receiver<(usize, Output)>,
     output_sender: Sender<(usize, Output)>,
     is_cancelled: &'a dyn Fn() -> bool,
-    /// Number of events received since the last check for an interruption.
     events_since_check: usize,
 }
 
@@ -60,7 +57,7 @@ struct Host {
     kind: Kind,
     /// The process; `None` if the host runs in the guest of another host.
     child: Option<Child>,
-    /// Lines for the host's standard input; `None` once standard input is closed.
+    /// Lines for the host's standard input; `None` once it is closed.
     input: Option<Sender<String>>,
     errors: Arc<Mutex<VecDeque<String>>>,
     /// Closed at the end of standard error; `None` if that is the console of another host.
@@ -76,7 +73,6 @@ enum Output {
 }
 
 impl Host {
-    /// Returns the last lines of a guest's console.
     fn console(&self) -> String {
         let lines: Vec<String> = self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
         vm::last_lines(&lines.join("\n"))
@@ -84,13 +80,13 @@ impl Host {
 }
 
 impl<'a> HostProcesses<'a> {
-    /// Returns an empty group. Every wait checks `is_cancelled` once per [`CHECK_INTERVAL`].
+    /// Returns an empty group. Waits end with [`Failure::Cancelled`] if `is_cancelled` returns true.
     pub fn new(is_cancelled: &'a dyn Fn() -> bool) -> HostProcesses<'a> {
         let (output_sender, output) = mpsc::channel();
         HostProcesses { hosts: Vec::new(), output, output_sender, is_cancelled, events_since_check: 0 }
     }
 
-    /// Adds a host, whose number is the count of earlier ones. `child` must have pipes for input and output.
+    /// Adds a host; hosts are numbered from 0. `child` must have pipes for input and output.
     ///
     /// # Errors
     /// If `child` has no pipes, or the system refuses to create a thread.
@@ -154,12 +150,12 @@ impl<'a> HostProcesses<'a> {
         self.hosts.len()
     }
 
-    /// Returns the process ids of all hosts, except those that run in the guest of another host.
+    /// Returns the process ids of the hosts, except those that run in the guest of another host.
     pub fn pids(&self) -> Vec<u32> {
         self.hosts.iter().filter_map(|host| Some(host.child.as_ref()?.id())).collect()
     }
 
-    /// Disables the check for an interruption in all later waits.
+    /// Disables the check for an interruption in later waits.
     pub fn finish_regardless(&mut self) {
         self.is_cancelled = &|| false;
     }
@@ -169,10 +165,10 @@ impl<'a> HostProcesses<'a> {
         &self.hosts[number].name
     }
 
-    /// Returns the next event of any host with the host's number, or `None` at `until`.
+    /// Returns the next event with the host's number, or `None` at `until`.
     ///
     /// # Errors
-    /// If a host reports a failure, exits or sends an invalid event, or the user requested a stop.
+    /// If a host fails, or the user requested a stop.
     pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.try_receive()? {
             Some((number, output)) => self.event_of(number, output).map(Some),
@@ -183,7 +179,7 @@ impl<'a> HostProcesses<'a> {
     /// Like [`HostProcesses::receive`], with a relative timeout.
     ///
     /// # Errors
-    /// The same as [`HostProcesses::receive`].
+    /// Those of [`HostProcesses::receive`].
     pub fn receive_within(&mut self, patience: Duration) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.try_receive()? {
             Some((number, output)) => self.event_of(number, output).map(Some),
@@ -191,8 +187,8 @@ impl<'a> HostProcesses<'a> {
         }
     }
 
-    /// Returns output that is already queued. Hosts report tens of thousands of rows, so the clock and the interruption
-    /// are not checked for each: inside a guest, each check takes longer than the row.
+    /// Returns output that is already queued. The clock and the interruption are not checked for each event, because
+    /// inside a guest a check takes longer than an event.
     fn try_receive(&mut self) -> Result<Option<(usize, Output)>, Failure> {
         self.events_since_check += 1;
         if self.events_since_check > MAX_EVENTS_PER_CHECK {
@@ -244,7 +240,6 @@ impl<'a> HostProcesses<'a> {
         Error::new("host-silent", message, "close other programs, or run fewer experiments at a time (--threads 1)")
     }
 
-    /// Returns the error for a host that sends an invalid event.
     fn invalid_event_error(&self, number: usize, line: &str) -> Error {
         let name = self.name(number);
         let hint = "run the same command again, in case thalweg-engine was replaced during the run; otherwise please \
@@ -252,7 +247,6 @@ impl<'a> HostProcesses<'a> {
         Error::new("bad-host", format!("the host `{name}` sent an invalid event: {line}"), hint)
     }
 
-    /// Returns the error for a host that exited too early.
     fn died_error(&mut self, number: usize) -> Error {
         let host = &mut self.hosts[number];
         // The last lines may still be in the pipe.
@@ -276,12 +270,12 @@ impl<'a> HostProcesses<'a> {
 
 impl Drop for HostProcesses<'_> {
     fn drop(&mut self) {
-        // Closes all inputs first, then waits for each host.
+        // Closes all inputs first, so that the hosts exit concurrently.
         self.hosts.iter_mut().for_each(|host| drop(host.input.take()));
         let until = Instant::now() + EXIT_TIMEOUT;
         for child in self.hosts.iter_mut().filter_map(|host| host.child.as_mut()) {
             if wait_for(child, until.saturating_duration_since(Instant::now())).is_none() {
-                // Kills its child processes, too; the call fails if the process has exited.
+                // Kills its child processes too; the call fails if the process has exited.
                 let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
                 let _ = child.kill();
                 let _ = child.wait();
@@ -310,7 +304,6 @@ fn no_thread(host: &str, error: &io::Error) -> Error {
     Error::new("no-resources", message, "close other programs, or raise ulimit -u")
 }
 
-/// Writes lines to a host until there are no more, or the host has closed the pipe.
 fn write_lines(mut stdin: impl Write, lines: &Receiver<String>) {
     for line in lines {
         if stdin.write_all(line.as_bytes()).is_err() {
@@ -319,7 +312,6 @@ fn write_lines(mut stdin: impl Write, lines: &Receiver<String>) {
     }
 }
 
-/// Reads events until the end of standard output, or until the receiver is closed.
 fn read_events(stdout: impl Read, mut deliver: impl FnMut(Output) -> bool) {
     for line in BufReader::with_capacity(1 << 16, stdout).lines() {
         let Ok(line) = line else { break };

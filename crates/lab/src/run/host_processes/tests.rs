@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
 
-/// Timeout far above the duration of every step.
 const LONG: Duration = Duration::from_secs(30);
 
 fn host(script: &str) -> Child {
@@ -114,7 +113,7 @@ fn hosts_exit_with_their_owner_and_unresponsive_ones_are_killed() {
         processes.add("host", child, Kind::Process).unwrap();
     }
     drop(processes);
-    // Their child processes must exit, too: they are in the same process groups, and only init reaps them.
+    // Their child processes, which are in the same process groups, must exit too.
     let give_up = Instant::now() + LONG;
     while pids.iter().any(|pid| test_kill_process_group(*pid).is_ok()) {
         assert!(Instant::now() < give_up, "a process is still there");

@@ -1,13 +1,13 @@
 //! The host that observes a session: its flows, and the throughput of each.
 //!
 //! ```text
-//!  meter       packets at both ends: bytes, losses, delays of every TCP and UDP flow
+//!  meter       packets at both ends: bytes, losses, delays of TCP and UDP flows
 //!  sockets     inet_diag at both ends: congestion window, round-trip times, retransmissions of TCP connections
 //! ```
 //!
-//! A row of `flows` is a connection. Its flow is named after the protocol and the port of the service, the smaller of
-//! the two ports: `tcp-5201`. The data of a connection is that of its busier direction, and its samples are those of
-//! the socket at the sender of that direction.
+//! A row of `flows` is a connection. Its flow is named after the protocol and the smaller of the two ports, which is
+//! usually that of the service: `tcp-5201`. The data of a connection is that of its busier direction, and its samples
+//! are those of the socket at the sender of that direction.
 
 mod report;
 mod sockets;
@@ -26,17 +26,15 @@ use std::time::Duration;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// Minimum interval between two samples of the sockets, because a session may have many connections and be long.
+/// Minimum interval between two samples, because a session may have many connections and be long.
 const MIN_INTERVAL: Span = Span::from_millis(50);
 
-/// Interval of the status reports.
 const STATUS: Span = Span::from_secs(1);
 
 /// Observes the network namespaces of these names, the receiver last, until the command `stop`.
 ///
 /// # Errors
-/// `no-packet-socket` or `no-inet-diag`: the kernel refuses an interface that observation requires. `no-resources`: it
-/// refuses to create a thread. `bad-command`: a command other than `start` arrived first.
+/// If the kernel refuses an interface that observation requires, or a command other than `start` arrives first.
 pub fn observe(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -85,11 +83,10 @@ fn is_stopped(stage: &Stage<'_>, clock: &Clock, until: Time) -> bool {
     stage.commands.is_stopped()
 }
 
-/// Traffic of the path since the last report.
 struct Status {
     receiver: IpAddr,
-    /// Smallest one-way delays so far, forward and reverse: those of the empty path, with which a session begins. The
-    /// plan's delays are not used, because netem has the propagation delays of both directions on the reverse path.
+    /// Smallest one-way delays so far, forward and reverse: estimates for the empty path. The plan's delays are not
+    /// used, because netem has the propagation delays of both directions on the reverse path.
     min_us: [f64; 2],
     at: Time,
     before: [Totals; 2],

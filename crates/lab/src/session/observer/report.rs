@@ -1,4 +1,4 @@
-//! Builds the rows at the end of the session, from the state of the meter and the sockets.
+//! Builds the rows at the end of the session.
 
 use super::sockets::{Sockets, Watched};
 use crate::meter::{FlowCount, FlowKey, Protocol};
@@ -9,10 +9,10 @@ use std::net::IpAddr;
 use thalweg_trace::Changes;
 use thalweg_units::Time;
 
-/// Congestion control in the rows of flows whose algorithm is unknown or that have none.
+/// Congestion control in the rows of flows without a known algorithm.
 const UNKNOWN: &str = "-";
 
-/// Reports every connection: the direction with more data, with the counters of the meter and the socket.
+/// Reports the direction with more data of each connection, from the counters of the meter and the socket.
 pub(super) fn report(events: &EventWriter, receiver: IpAddr, counts: Vec<FlowCount>, sockets: &mut [Sockets]) {
     let mut labels: BTreeMap<(String, String, bool), (usize, u64)> = BTreeMap::new();
     for count in data_directions(counts) {
@@ -52,13 +52,12 @@ pub(super) fn report(events: &EventWriter, receiver: IpAddr, counts: Vec<FlowCou
     }
 }
 
-/// Returns the direction of each connection that delivered more bytes.
 fn data_directions(counts: Vec<FlowCount>) -> Vec<FlowCount> {
     let weight = |count: &FlowCount| (count.delivered_bytes, count.data_packets, count.entered_packets);
     let weights: BTreeMap<FlowKey, _> = counts.iter().map(|count| (count.key, weight(count))).collect();
     let is_data = |count: &FlowCount| {
         let (ours, other) = (weight(count), weights.get(&count.key.reversed()));
-        // If both directions delivered the same number of bytes, only one is returned.
+        // The order of the keys breaks ties, so that one direction is returned.
         other.is_none_or(|other| ours > *other || (ours == *other && count.key < count.key.reversed()))
     };
     counts.into_iter().filter(is_data).collect()

@@ -1,7 +1,7 @@
 //! Samples the TCP connections of one namespace over time with inet_diag.
 //!
-//! Every sample is a dump of all connections. When a connection ends between two samples, the kernel reports its last
-//! counters when it destroys the socket (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h).
+//! A sample is a dump of all connections. When a connection ends between two samples, the kernel reports its last
+//! counters (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h).
 
 use crate::diag::{CcInfo, Closed, Survey, Surveyed, TcpInfo};
 use crate::error::Error;
@@ -16,10 +16,9 @@ use std::thread;
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// Maximum number of connections in memory; later connections only have the meter's counters.
+/// Maximum number of connections in memory; later connections are ignored.
 const MAX_CONNECTIONS: usize = 10_000;
 
-/// Maximum number of samples of a namespace: four connections at 20 samples per second for an hour.
 const MAX_SAMPLES: usize = 72_000 * 4;
 
 /// A connection with its samples.
@@ -27,14 +26,14 @@ const MAX_SAMPLES: usize = 72_000 * 4;
 pub struct Watched {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Name of the congestion control; empty if the connection was never dumped.
+    /// Name of the congestion control; empty if unknown.
     pub algorithm: String,
     pub info: TcpInfo,
     pub is_closed: bool,
-    /// The first sample, and those that differ from the previous one in sent segments or acknowledged bytes; at most
-    /// [`MAX_SAMPLES`] of all connections of the namespace.
+    /// The first sample, and those that differ from the previous one in sent segments or acknowledged bytes, up to
+    /// [`MAX_SAMPLES`] of the namespace.
     pub samples: Vec<(Time, TcpInfo, CcInfo)>,
-    /// Histogram of the smoothed round-trip times of these samples.
+    /// Histogram of the smoothed RTTs of these samples.
     pub rtts: Histogram,
 }
 
@@ -50,7 +49,7 @@ impl Sockets {
     /// Prepares to sample the network namespace of this file, and starts to receive reports of closed connections.
     ///
     /// # Errors
-    /// `no-inet-diag`: the kernel refuses.
+    /// If the namespace cannot be entered, or the kernel refuses inet_diag.
     pub fn open(namespace: &Path) -> Result<Sockets, Error> {
         let enter = || -> io::Result<()> {
             let file = File::open(namespace)?;
@@ -79,7 +78,7 @@ impl Sockets {
         let Sockets { survey, closed, connections, kept } = self;
         survey.dump(&mut |surveyed| take(connections, kept, at, surveyed))?;
         closed.drain(&mut |surveyed| {
-            // All counters of a reset connection are zero.
+            // The kernel reports a reset connection with zero counters, which would replace the last sample.
             let is_reset = surveyed.socket.info.segments == 0 && surveyed.socket.info.acked_bytes == 0;
             match connections.get_mut(&surveyed.cookie) {
                 Some(connection) => {
@@ -136,7 +135,6 @@ fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, su
     }
 }
 
-/// Returns IPv4-mapped IPv6 addresses as IPv4, as in the packets.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -6,15 +6,14 @@ use std::net::SocketAddr;
 use thalweg_trace::Histogram;
 use thalweg_units::Span;
 
-/// Counters of the generator.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// Connections that broke, or that could not be opened.
+    /// Number of connections that broke, or that could not be opened.
     pub(super) failed: u64,
-    /// Transfers whose end was detected without the requested timestamp.
+    /// Number of transfers whose end was detected without the requested timestamp.
     pub(super) stamps_missing: u64,
     opened: u64,
-    /// Lateness of opened connections, and of further requests and messages.
+    /// Lateness of connections, requests and messages at their start.
     lateness: Histogram,
     worst_lateness: Span,
     second_worst_lateness: Span,
@@ -29,23 +28,21 @@ impl Account {
         self.late(late);
     }
 
-    /// Records the lateness of a start.
+    /// Records the lateness of a request or message on an open connection.
     pub(super) fn late(&mut self, late: Span) {
         self.lateness.add(late);
         self.second_worst_lateness = self.second_worst_lateness.max(late.min(self.worst_lateness));
         self.worst_lateness = self.worst_lateness.max(late);
     }
 
-    /// Counts a connection whose handshake failed.
     pub(super) fn not_opened(&mut self, to: SocketAddr, error: Errno) {
         self.failed += 1;
-        // A path may lose every SYN, which is a valid result. All other errors are faults of the machine.
+        // A path may lose every SYN, which is a valid result. Other errors are faults of the machine.
         if error != Errno::TIMEDOUT {
             *self.refused.entry((to, error.raw_os_error())).or_default() += 1;
         }
     }
 
-    /// Returns the measurements, by names that include their units.
     pub(super) fn measured(&self) -> BTreeMap<String, f64> {
         let measured = [
             ("connections_opened", Some(self.opened as f64)),
@@ -57,10 +54,10 @@ impl Account {
         measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 
-    /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and
-    /// connections that were opened so late that they bunched. Completion times, except those of messages of
-    /// applications, are relative to the actual start, so lateness alone does not change them. Bunching does:
-    /// connections that should start apart start together. It is reported if both the 99th percentile and the
+    /// Returns the reasons why the experiment is untrustworthy: connections that could not be opened, and lateness.
+    ///
+    /// Completion times are mostly relative to the actual start, so lateness alone does not change them. However,
+    /// connections that should start apart may start together. That is reported if both the 99th percentile and the
     /// second-largest lateness exceed the larger of an RTT and 10 ms, because closer connections would share the path
     /// anyway. `off_cpu` is added to this limit: lateness while the scenario keeps the host off its CPU is intended.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {

@@ -20,20 +20,18 @@ use thalweg_plan::plan::Load;
 use thalweg_traffic::{Agenda, Delivery, Message, Wake};
 use thalweg_units::{Span, Time};
 
-/// Polling interval of a connection without a timestamp of its end. It grows by this value for every 64 open
-/// connections, to limit the cost.
+/// Polling interval of a connection without a timestamp of its end. It grows with the number of open connections, to
+/// limit the cost.
 const LOOK: Span = Span::from_millis(1);
 
-/// Polling interval of a connection with a timestamp of its end. The kernel omits the timestamp only if memory is
-/// short.
+/// Polling interval of a connection with a timestamp of its end, which the kernel omits if memory is short.
 const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 
-/// A timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GeneratorEvent {
     /// A series opens its next connection, or its application is woken.
     Open { series: usize },
-    /// The application of a connection sends its next request.
+    /// A connection sends its next request.
     Request { id: usize },
     /// The transfer of a connection is polled for completion.
     Look { id: usize },
@@ -43,13 +41,12 @@ pub(super) enum GeneratorEvent {
     End,
 }
 
-/// All connections of a host.
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) agenda: Agenda,
     pub(super) timers: Timers<GeneratorEvent>,
     pub(super) epoll: OwnedFd,
-    /// Transfers that have ended, completed or not, in the order in which they were recorded.
+    /// Transfers that have ended, completed or not.
     pub(super) ended: Vec<Ended>,
     /// Number of SYN retransmissions, by connection; zeros are omitted.
     pub(super) syn_retransmits: HashMap<Who, u64>,
@@ -58,13 +55,12 @@ pub(super) struct Connections {
     /// Destination of each flow's data.
     to: BTreeMap<usize, SocketAddr>,
     ports: Arc<Ports>,
-    /// Every connection ever opened; closed ones leave `None`, so that late events are discarded.
+    /// Connections by id; closed ones leave `None`, so that late events are discarded.
     connections: Vec<Option<Box<Connection>>>,
     open: u64,
 }
 
 impl Connections {
-    /// Returns a table without connections.
     pub(super) fn new(
         agenda: Agenda,
         timers: Timers<GeneratorEvent>,
@@ -88,7 +84,6 @@ impl Connections {
         }
     }
 
-    /// Schedules the first events of the plan.
     pub(super) fn enter_first_events(&mut self, flows: &[usize], end: Option<Time>) {
         for (at, series) in self.agenda.first_opens() {
             self.timers.enter(at, GeneratorEvent::Open { series });
@@ -103,7 +98,7 @@ impl Connections {
         }
     }
 
-    /// Opens the next connection of a series, or wakes its application, which was due at this time.
+    /// Opens the next connection of a series, or wakes its application; `due` is the scheduled time.
     pub(super) fn open(&mut self, series: usize, due: Time) -> Result<(), Error> {
         if let Some(wake) = self.agenda.wake(series, due) {
             return self.run_app(series, wake);
@@ -118,8 +113,7 @@ impl Connections {
         self.connect(series, opening.number, first)
     }
 
-    /// Runs the application of a series after a wakeup: sends its messages, on connections that it may have to open
-    /// first.
+    /// Sends the messages of an application, and opens the connections for them.
     fn run_app(&mut self, series: usize, wake: Wake) -> Result<(), Error> {
         for message in wake.messages {
             let late = self.clock.now().since(message.due);
@@ -138,7 +132,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Sends a message of an application on an open connection.
     fn send(&mut self, id: usize, message: Message) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         connection.send(message);
@@ -149,7 +142,6 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// Opens a connection of a series, with its first transfer.
     fn connect(&mut self, series: usize, number: u64, first: Transfer) -> Result<(), Error> {
         let flow = self.agenda.copy_of(series).0;
         let connection = Connection::new(series, number, self.agenda.flow(flow), first, self.to[&flow].is_ipv6())?;
@@ -159,7 +151,7 @@ impl Connections {
             self.connections.push(None);
             return self.not_connected(connection, error);
         }
-        // epoll reports the end of the handshake as writability.
+        // epoll reports an established connection as writable.
         epoll::add(&self.epoll, connection.fd(), EventData::new_u64(id as u64), EventFlags::OUT)
             .map_err(limits::exhausted)?;
         if let Some(port) = connection.local_port() {
@@ -169,7 +161,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Starts the next request of a connection's application.
     pub(super) fn request(&mut self, id: usize, due: Time) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         let size = self.agenda.next_size(connection.series);
@@ -180,7 +171,6 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// Handles an event of a socket.
     pub(super) fn on_socket(&mut self, id: usize, flags: EventFlags) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
@@ -207,7 +197,6 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// Polls whether the transfer of a connection is complete.
     pub(super) fn look(&mut self, id: usize) -> Result<(), Error> {
         let Some(connection) = &mut self.connections[id] else { return Ok(()) };
         connection.is_watched = false;
@@ -222,7 +211,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Stops a flow: it opens no new connections, and writes no new data on open ones.
     pub(super) fn stop(&mut self, flow: usize) -> Result<(), Error> {
         for id in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[id] else { continue };
@@ -243,7 +231,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Ends the experiment at this time: transfers in progress are recorded as rows.
+    /// Ends the experiment: records the transfers in progress, and resets the connections.
     pub(super) fn finish(&mut self, at: Time) {
         for id in 0..self.connections.len() {
             let Some(mut connection) = self.connections[id].take() else { continue };
@@ -252,8 +240,8 @@ impl Connections {
         }
     }
 
-    /// Called after a write, with its error if it failed: waits until the socket accepts more data, or polls for the
-    /// end of the transfer.
+    /// Called after a write, with its error: waits until the socket accepts more data, or polls for the end of the
+    /// transfer.
     fn after(&mut self, id: usize, error: Option<std::io::Error>) -> Result<(), Error> {
         if let Some(error) = error {
             return self.fail(id, Errno::from_io_error(&error).unwrap_or(Errno::CONNRESET));
@@ -272,7 +260,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Schedules the polling of a connection whose data is completely written.
     fn keep_watch(&mut self, id: usize) {
         let Some(connection) = &mut self.connections[id] else { return };
         if connection.transfer.is_none() || connection.is_watched {
@@ -284,7 +271,6 @@ impl Connections {
         self.timers.enter(self.clock.now() + pause, GeneratorEvent::Look { id });
     }
 
-    /// Ends a transfer: the application schedules its next request, or the connection closes.
     fn end_transfer(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let Some(mut connection) = self.connections[id].take() else { return Ok(()) };
         let (flow, _) = self.agenda.copy_of(connection.series);
@@ -314,7 +300,7 @@ impl Connections {
         self.after(id, None)
     }
 
-    /// Completes a message of an application that was delivered at this time, and later messages that have a timestamp.
+    /// Ends a message of an application, and later messages that have a timestamp.
     fn end_messages(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let mut end = Some(at);
         while let Some(at) = end {
@@ -340,7 +326,6 @@ impl Connections {
         self.after(id, None)
     }
 
-    /// Closes all connections of an application that has finished, or one of whose connections is broken.
     fn end_app(&mut self, series: usize, at: Time) {
         self.agenda.end_app(series);
         for id in self.agenda.app_connections(series).to_vec() {
@@ -351,7 +336,6 @@ impl Connections {
         }
     }
 
-    /// Handles a broken connection.
     fn fail(&mut self, id: usize, error: Errno) -> Result<(), Error> {
         let Some(connection) = self.connections[id].take() else { return Ok(()) };
         if connection.is_connecting() {
@@ -365,7 +349,7 @@ impl Connections {
     /// Handles a connection that could not be opened.
     ///
     /// # Errors
-    /// If the error would repeat for every further attempt.
+    /// If the error would repeat for the next connection.
     fn not_connected(&mut self, connection: Connection, error: Errno) -> Result<(), Error> {
         let to = self.to[&self.agenda.copy_of(connection.series).0];
         if let Some(error) = hopeless(error, to) {
@@ -376,8 +360,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Handles a connection that the kernel has given up: its transfers end. Its series continues, unless it is that of
-    /// an application, which ends.
+    /// Ends a broken connection. Its series continues, unless it is that of an application, which ends.
     fn lose(&mut self, mut connection: Connection) {
         let (now, series) = (self.clock.now(), connection.series);
         self.note_all(&mut connection, now);
@@ -387,7 +370,6 @@ impl Connections {
         }
     }
 
-    /// Closes a connection that has finished. The kernel sends the FIN, and nothing later is observed.
     fn close(&mut self, id: usize, at: Time) {
         if let Some(connection) = self.connections[id].take() {
             self.leave(*connection, at);
@@ -406,7 +388,7 @@ impl Connections {
         }
     }
 
-    /// Ends all transfers of a connection at a time, or at the earlier time of an unread timestamp.
+    /// Ends the transfers of a connection at a time, or at the earlier time of a timestamp.
     fn note_all(&mut self, connection: &mut Connection, at: Time) {
         while connection.transfer.is_some() {
             let end = connection.read_stamps(&self.clock).map_or(at, |stamp| stamp.min(at));
@@ -415,7 +397,7 @@ impl Connections {
         }
     }
 
-    /// Stores the row of the transfer in progress. Returns the application's reaction to its end.
+    /// Records the transfer in progress. Returns the application's reaction to its end.
     fn note_end(&mut self, connection: &Connection, end: &End) -> Delivery {
         let Some(transfer) = connection.transfer else { return Delivery::default() };
         let (flow, copy) = self.agenda.copy_of(connection.series);

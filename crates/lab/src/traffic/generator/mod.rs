@@ -1,4 +1,4 @@
-//! The built-in generator: one loop that opens, writes and times all connections of a host.
+//! The built-in generator: one loop that opens, writes and times the connections of a host.
 //!
 //! ```text
 //!  epoll ── command  ──► over, stop
@@ -6,10 +6,10 @@
 //!        └─ socket   ──► established, writable, timestamp of an acknowledgement, broken
 //! ```
 //!
-//! A flow behaves as in the simulator (crates/sim), except for these differences of a real kernel:
+//! Differences from the simulator (crates/sim) that a real kernel causes:
 //! - data in the socket when a flow stops is still sent: the kernel cannot discard it;
-//! - after its last transfer a connection is closed, and its FIN is sent like any packet;
-//! - if the kernel gives up a connection (ETIMEDOUT), or it is reset, its transfer ends incomplete and is counted;
+//! - after its last transfer a connection is closed, and its FIN is sent;
+//! - if the kernel gives up a connection (ETIMEDOUT), or it is reset, its transfer ends incomplete;
 //! - the experiment's end resets open connections.
 
 mod account;
@@ -34,24 +34,23 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// epoll token of the descriptor of commands.
+/// epoll tokens; those of connections are their ids.
 const COMMANDS: u64 = u64::MAX;
 const TIMERS: u64 = u64::MAX - 1;
 
-/// Maximum number of events taken from epoll at once.
 const EVENTS: usize = 1024;
 
-/// Longest time slice of a competing process, for any configuration of the kernel.
+/// Assumed longest time slice of a competing process.
 const TURN: Span = Span::from_millis(10);
 
-/// Maximum number of timers that are handled in one iteration. Otherwise, a series that fails and reopens without a
-/// pause would starve sockets and commands.
+/// Maximum number of timers per iteration, so that a series that fails and reopens without a pause does not starve
+/// sockets and commands.
 const TIMERS_IN_A_TURN: usize = 1024;
 
 /// Runs a sender until the command `stop`.
 ///
 /// # Errors
-/// Those of [`crate::traffic::play`], except the ones of receiving.
+/// Those of [`crate::traffic::play`].
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;
@@ -83,12 +82,12 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     Ok(stopped)
 }
 
-/// Returns the longest time that the scenario keeps the host off its CPU.
+/// Estimates the longest time that the scenario keeps the host off its CPU.
 fn off_cpu(experiment: &Experiment, host: &str) -> Span {
     let host = experiment.hosts.get(host);
     let turned_away =
         host.and_then(|host| host.cpu).map_or(Span::ZERO, |cpu| cpu.period_ns.saturating_sub(cpu.slice_ns));
-    // The fair scheduler runs each co-tenant for several milliseconds before it runs this process again.
+    // The fair scheduler may run each co-tenant for a time slice before it runs this process again.
     turned_away + Span(TURN.0 * host.map_or(0, |host| host.co_tenants.into()))
 }
 
@@ -102,7 +101,6 @@ struct Generator<'a> {
     connections: Connections,
     flows: &'a [usize],
     end: Option<Time>,
-    /// Whether the end of the experiment has passed.
     is_over: bool,
 }
 
@@ -154,13 +152,13 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Executes pending commands. Returns false after `stop`.
+    /// Executes pending commands; returns false after `stop`.
     fn execute_commands(&mut self) -> bool {
         while let Some(command) = self.stage.commands.try_next() {
             match command {
                 Command::Stop => return false,
                 Command::Over { flow } => self.connections.agenda.flow_over(&flow),
-                // These commands were already executed; a repetition has no effect.
+                // A repetition has no effect.
                 Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
             }
         }

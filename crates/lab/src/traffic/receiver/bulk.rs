@@ -1,10 +1,9 @@
-//! Reads large connections: one thread per connection, with as few system calls as possible.
+//! Reads large connections: one thread per connection, with few system calls.
 //!
-//! A read with MSG_WAITALL stays in the kernel until it has all requested bytes. It consumes every segment on arrival,
-//! like a program that reads immediately, and has the same effect on TCP as single reads: the window is opened, and an
-//! ACK is sent if one is due (tcp_recvmsg_locked in net/ipv4/tcp.c: tcp_rcv_space_adjust after each piece,
-//! tcp_cleanup_rbuf before each wait). Therefore, the receiver sends the same packets. Only the switches between kernel
-//! and program are saved, which are the largest cost in a user-mode kernel.
+//! A read with MSG_WAITALL stays in the kernel until it has all requested bytes. It has the same effect on TCP as
+//! single reads: the window is opened, and an ACK is sent if one is due (tcp_recvmsg_locked in net/ipv4/tcp.c:
+//! tcp_rcv_space_adjust after each piece, tcp_cleanup_rbuf before each wait). This saves switches between kernel and
+//! program, which are expensive in a user-mode kernel.
 
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -16,16 +15,12 @@ use std::thread::{self, JoinHandle};
 /// Number of received bytes from which on a connection gets a thread.
 pub(super) const WORTH: u64 = 256 << 10;
 
-/// Maximum number of threads; the main loop reads further connections.
 const THREADS: usize = 256;
 
-/// Size of one read in bytes. The memory is never touched.
 const DISCARD: usize = 1 << 20;
 
-/// Stack size of a thread in bytes; it calls few functions.
 const STACK: usize = 64 << 10;
 
-/// The running threads.
 #[derive(Debug, Default)]
 pub(super) struct Bulk {
     readers: Vec<Reader>,
@@ -39,7 +34,7 @@ struct Reader {
 }
 
 impl Bulk {
-    /// Reads a connection to its end in a separate thread; returns the connection if no thread is available.
+    /// Reads a connection to its end in a separate thread; returns the connection if that is not possible.
     pub(super) fn take(&mut self, connection: OwnedFd) -> Result<(), OwnedFd> {
         self.readers.retain(|reader| !reader.thread.is_finished());
         if self.readers.len() >= THREADS || ioctl_fionbio(&connection, false).is_err() {
@@ -62,10 +57,10 @@ impl Bulk {
         }
     }
 
-    /// Stops all threads, and returns the number of bytes that they have read.
+    /// Stops the threads; returns the number of bytes that they have read.
     pub(super) fn finish(self) -> u64 {
         for reader in &self.readers {
-            // Wakes the thread; the call has no effect if the thread has ended.
+            // Wakes the thread.
             let _ = shutdown(&*reader.connection, Shutdown::Both);
         }
         for reader in self.readers {
@@ -81,7 +76,6 @@ fn read(connection: &OwnedFd, bytes: &AtomicU64) {
         match recv(connection, &mut *nowhere, RecvFlags::TRUNC | RecvFlags::WAITALL) {
             Ok((_, discarded @ 1..)) => drop(bytes.fetch_add(discarded as u64, Ordering::Relaxed)),
             Err(Errno::INTR) => {}
-            // The connection was closed, or was reset at the experiment's end.
             Ok((_, 0)) | Err(_) => return,
         }
     }

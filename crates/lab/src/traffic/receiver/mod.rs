@@ -1,8 +1,7 @@
 //! The receiver: accepts every connection and discards its data.
 //!
-//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied, and the
-//! receiver uses little of the processor that the path may need. One loop reads all connections; large ones get a
-//! separate thread ([`bulk`]). The same port receives UDP.
+//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), which saves the copy. Large connections
+//! get a separate thread ([`bulk`]). The same port receives UDP.
 //!
 //! DCTCP needs a receiver that reports each change of the CE mark (RFC 8257, section 3.2). Linux does that on sockets
 //! whose own algorithm is dctcp, so sockets that receive from a dctcp sender use dctcp too.
@@ -27,7 +26,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::{Experiment, Flow};
 
-/// epoll token of the descriptor of commands; the tokens of connections are their indices.
+/// epoll tokens; those of connections are their indices.
 const COMMANDS: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 const UDP: u64 = u64::MAX - 2;
@@ -35,10 +34,8 @@ const UDP: u64 = u64::MAX - 2;
 /// Requested backlog of connections; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 65_535;
 
-/// Number of bytes discarded per call. The memory is never touched.
 const DISCARD: usize = 1 << 20;
 
-/// Name of DCTCP in Linux.
 const DCTCP: &str = "dctcp";
 
 /// Maximum number of reads of a descriptor before others are served.
@@ -46,14 +43,13 @@ const READS_IN_A_TURN: usize = 16;
 const DATAGRAMS_IN_A_TURN: usize = 256;
 const ACCEPTS_IN_A_TURN: usize = 256;
 
-/// Size of the UDP receive buffer in bytes; the kernel may grant less.
+/// Requested size of the UDP receive buffer in bytes.
 const UDP_BUFFER: usize = 8 << 20;
 
 /// Runs a host that only receives, until the command `stop`.
 ///
 /// # Errors
-/// If the port is in use, there are too few descriptors, the flows' congestion controls are not supported, or a command
-/// other than `start` arrives first.
+/// If receiving cannot start or continue, or a command other than `start` arrives first.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let mut sink = prepare(experiment, part, stage.commands.wakeup())?;
     stage.wait_for_start()?;
@@ -72,8 +68,7 @@ impl Receiving {
     /// Starts the thread, which listens when this returns.
     ///
     /// # Errors
-    /// If the port is in use, there are too few descriptors, the flows' congestion controls are not supported, or the
-    /// system refuses to create a thread.
+    /// If receiving cannot start.
     pub(super) fn start(experiment: &Experiment, part: &Part) -> Result<Receiving, Error> {
         let wakeup = Wakeup::open().map_err(limits::exhausted)?;
         let mut sink = prepare(experiment, part, wakeup.as_fd())?;
@@ -91,17 +86,17 @@ impl Receiving {
         Ok(Receiving { wakeup, thread })
     }
 
-    /// Stops the thread, and returns its measurements.
+    /// Stops the thread; returns its measurements.
     ///
     /// # Errors
-    /// If the thread could not continue.
+    /// If the thread has failed.
     pub(super) fn finish(self) -> Result<BTreeMap<String, f64>, Error> {
         self.wakeup.notify();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Opens the listening sockets; `wakeup` becomes readable when receiving may have to end.
+/// Opens the sockets; `wakeup` becomes readable when receiving may have to end.
 fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Result<Sink, Error> {
     limits::prepare(experiment, part.receives.iter().flatten().copied())?;
     let receives_from_dctcp = receives_from_dctcp(experiment, part)?;
@@ -118,8 +113,7 @@ fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Resu
 /// Returns whether connections with ECN come from DCTCP.
 ///
 /// # Errors
-/// `mixed-ecn` if some do and others do not, `unknown-cc` or `cc-not-allowed` if dctcp cannot be used,
-/// `too-many-connections` if no descriptor is left.
+/// If some do and others do not, or dctcp cannot be used.
 fn receives_from_dctcp(experiment: &Experiment, part: &Part) -> Result<bool, Error> {
     let flows: Vec<&Flow> = part.receives.iter().flatten().map(|flow| &experiment.flows[*flow]).collect();
     let Some(dctcp) = flows.iter().find(|flow| flow.cc == DCTCP) else { return Ok(false) };
@@ -144,7 +138,6 @@ struct Sink {
     udp: OwnedFd,
     /// Connections by index; closed ones leave `None`.
     connections: Vec<Option<Connection>>,
-    /// Threads of connections that have received many bytes.
     bulk: Bulk,
     free: Vec<usize>,
     buffer: Vec<u8>,
@@ -153,7 +146,6 @@ struct Sink {
     datagrams: u64,
 }
 
-/// A connection, and its number of received bytes.
 struct Connection {
     fd: OwnedFd,
     bytes: u64,
@@ -167,7 +159,7 @@ impl Sink {
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &any)?;
         if receives_from_dctcp {
-            // Accepted connections inherit the algorithm from their listener, from the handshake on.
+            // Accepted connections inherit the algorithm from their listener.
             sockopt::set_tcp_congestion(&listener, DCTCP)?;
         }
         listen(&listener, BACKLOG)?;
@@ -218,7 +210,6 @@ impl Sink {
         }
     }
 
-    /// Stops the threads of large connections, and returns the numbers of received bytes, connections and datagrams.
     fn finish(self) -> BTreeMap<String, f64> {
         let bytes = self.bytes + self.bulk.finish();
         let measured = [
@@ -260,13 +251,12 @@ impl Sink {
                     if connection.bytes >= bulk::WORTH {
                         return self.hand_over(place);
                     }
-                    // If the call returns fewer bytes than requested, no more are pending.
+                    // A short read probably means that no more bytes are pending.
                     if discarded < DISCARD {
                         return;
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
-                // The connection was reset, for example at the experiment's end.
                 Err(_) => return self.forget(place),
             }
         }

@@ -8,11 +8,10 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use thalweg_plan::plan::Experiment;
 
-/// Checks that every algorithm of these flows is available, before anything is sent.
+/// Checks that this host can use the algorithms of these flows.
 ///
 /// # Errors
-/// `unknown-cc` if the kernel lacks one, `cc-not-allowed` if this user may not use one, `too-many-connections` if no
-/// descriptor is left.
+/// Those of [`set`], or `too-many-connections` if no descriptor is left.
 pub(in crate::traffic) fn check(experiment: &Experiment, flows: &[usize]) -> Result<(), Error> {
     let names: BTreeSet<&str> = flows.iter().map(|flow| experiment.flows[*flow].cc.as_str()).collect();
     for name in names {
@@ -26,7 +25,7 @@ pub(in crate::traffic) fn check(experiment: &Experiment, flows: &[usize]) -> Res
 /// Sets a connection's algorithm.
 ///
 /// # Errors
-/// `unknown-cc` or `cc-not-allowed`.
+/// `unknown-cc` if the kernel cannot set it, `cc-not-allowed` if this user may not use it.
 pub(in crate::traffic) fn set(socket: impl AsFd, name: &str) -> Result<(), Error> {
     sockopt::set_tcp_congestion(socket, name)
         .map_err(|error| refusal(name, error, &probe::algorithms().join(", "), &allowed()))

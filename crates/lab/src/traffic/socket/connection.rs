@@ -2,13 +2,12 @@
 //!
 //! The end of a transfer is the time at which the kernel received the acknowledgement of its last byte: the last write
 //! requests a timestamp (SO_TIMESTAMPING with TX_ACK), which arrives in the error queue. It is exact even if the loop
-//! runs late. Timestamps are enabled once the connection is established and before its first byte, so that their
-//! numbers count bytes of the stream on every kernel (OPT_ID_TCP, since Linux 6.2, would permit it at any time). If the
-//! kernel refuses timestamps, and for flows that stop during a transfer, the number of unacknowledged bytes is polled
-//! instead: every millisecond, or less often with many connections.
+//! runs late. Timestamps are enabled once the connection is established and before its first byte, because kernels
+//! without OPT_ID_TCP (Linux 6.2) number the bytes from there. If the kernel refuses timestamps, and for flows that
+//! stop during a transfer, the number of unacknowledged bytes is polled instead.
 //!
-//! Nagle's algorithm is off, so that the last, short segment of a transfer leaves immediately. MSG_MORE on all writes
-//! except the last prevents short segments before it.
+//! Nagle's algorithm is off, so that the last, short segment of a transfer leaves immediately. MSG_MORE on the other
+//! writes prevents short segments before it.
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{TcpInfo, tcp_info};
@@ -34,25 +33,21 @@ const CHUNK: usize = 256 << 10;
 /// Maximum number of writes before other connections are served.
 const WRITES_IN_A_TURN: usize = 8;
 
-/// The payload.
 static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
 
-/// A connection of the generator.
 #[derive(Debug)]
 pub(in crate::traffic) struct Connection {
     /// Index of the series that opened it.
     pub(in crate::traffic) series: usize,
-    /// Number within the series.
     pub(in crate::traffic) number: u64,
-    /// The transfer in progress; `None` between requests of the application.
+    /// The transfer in progress; `None` between transfers.
     pub(in crate::traffic) transfer: Option<Transfer>,
-    /// Messages of the application after that transfer, and the offset of each one's end in the stream.
+    /// Messages after that transfer, and the offsets of their ends in the stream.
     behind: VecDeque<(Message, u64)>,
-    /// Timestamps that were read but not yet used, in the order of their bytes.
+    /// Unused timestamps with the numbers of their bytes, in the order of the bytes.
     stamps: VecDeque<(u32, Time)>,
-    /// Number of completed transfers.
     pub(in crate::traffic) transfers_ended: u64,
-    /// Whether the application has stopped permanently.
+    /// Whether [`Connection::stop`] was called.
     pub(in crate::traffic) is_stopped: bool,
     /// Whether a later poll is already scheduled.
     pub(in crate::traffic) is_watched: bool,
@@ -61,7 +56,7 @@ pub(in crate::traffic) struct Connection {
     fd: OwnedFd,
     is_connecting: bool,
     has_stamps: bool,
-    /// Bytes of the stream that the kernel has accepted.
+    /// Number of bytes of the stream that the kernel has accepted.
     written: u64,
     syn_retransmits: u64,
 }
@@ -70,7 +65,7 @@ impl Connection {
     /// Creates an unconnected socket with the congestion control of its flow.
     ///
     /// # Errors
-    /// If the limit of descriptors is reached, the algorithm is unavailable, or the kernel cannot pace the connection.
+    /// If the kernel refuses the socket, its algorithm or pacing.
     pub(in crate::traffic) fn new(
         series: usize,
         number: u64,
@@ -88,7 +83,7 @@ impl Connection {
                 Error::new("not-paced", message, "remove flow.paced from the scenario, or use --engine sim")
             })?;
         }
-        // If the call fails, the transfer works, but its last segment may be delayed.
+        // If the call fails, the last segment of a transfer may be delayed.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         Ok(Connection {
             series,
@@ -108,7 +103,7 @@ impl Connection {
         })
     }
 
-    /// Starts the handshake by sending the SYN.
+    /// Starts the handshake.
     ///
     /// # Errors
     /// The error of connect(2).
@@ -119,7 +114,6 @@ impl Connection {
         }
     }
 
-    /// Returns the descriptor.
     pub(in crate::traffic) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -130,22 +124,20 @@ impl Connection {
         SocketAddr::try_from(address).ok().map(|address| address.port()).filter(|port| *port != 0)
     }
 
-    /// Returns whether the SYN is still unanswered.
+    /// Returns whether [`Connection::on_established`] was not yet called.
     pub(in crate::traffic) fn is_connecting(&self) -> bool {
         self.is_connecting
     }
 
-    /// Returns whether the kernel provides timestamps of acknowledgements for this connection.
+    /// Returns whether timestamps of acknowledgements are enabled.
     pub(in crate::traffic) fn has_stamps(&self) -> bool {
         self.has_stamps
     }
 
-    /// Returns the number of SYN retransmissions.
     pub(in crate::traffic) fn syn_retransmits(&self) -> u64 {
         self.syn_retransmits
     }
 
-    /// Called when the connection is established.
     pub(in crate::traffic) fn on_established(&mut self) {
         self.is_connecting = false;
         self.has_stamps = sys::enable_ack_stamps(self.fd()).is_ok();
@@ -156,7 +148,6 @@ impl Connection {
         }
     }
 
-    /// Starts another transfer.
     pub(in crate::traffic) fn begin(&mut self, start: Time, size: Option<u64>) {
         self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()), item: None });
     }
@@ -172,23 +163,21 @@ impl Connection {
         self.behind.push_back((message, offset + message.size.0));
     }
 
-    /// Called when the transfer in progress has ended: starts the next message.
+    /// Ends the transfer in progress, and starts the next message.
     pub(in crate::traffic) fn advance(&mut self) {
         self.transfers_ended += 1;
         let next = self.behind.pop_front();
         self.transfer = next.map(|(message, end)| Transfer::of(&message, end - message.size.0, Some(self.info())));
     }
 
-    /// Stops the application: data that the kernel has accepted is still sent and acknowledged, and nothing more is
-    /// written.
+    /// Stops writing; data that the kernel has accepted is still sent.
     pub(in crate::traffic) fn stop(&mut self) {
         self.is_stopped = true;
-        // Sends data that waits for a full segment.
+        // Sends data that MSG_MORE holds back for a full segment.
         let _ = sockopt::set_tcp_nodelay(&self.fd, true);
     }
 
-    /// Returns the number of bytes that the kernel has not accepted, of the first transfer with any; `u64::MAX` if that
-    /// transfer is unlimited, 0 after [`Connection::stop`].
+    /// Returns the number of bytes to be written, of the first transfer with any; `u64::MAX` if it is unlimited.
     pub(in crate::traffic) fn unwritten(&self) -> u64 {
         let Some(transfer) = self.transfer.filter(|_| !self.is_stopped) else { return 0 };
         let Some(end) = transfer.stream_end() else { return u64::MAX };
@@ -199,7 +188,7 @@ impl Connection {
         self.behind.get(next).map_or(0, |(_, end)| end - self.written)
     }
 
-    /// Writes as much as the kernel accepts, at most [`WRITES_IN_A_TURN`] times.
+    /// Writes as much as the kernel accepts, in at most [`WRITES_IN_A_TURN`] calls.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -232,8 +221,8 @@ impl Connection {
     }
 
     /// Empties the error queue. Returns the time at which the last byte of the transfer in progress was acknowledged,
-    /// if there is a timestamp: its own, or that of a later byte, because the kernel keeps one timestamp for writes
-    /// that it merges in a buffer.
+    /// if known: its own timestamp, or that of a later byte, because the kernel keeps one timestamp for writes that it
+    /// merges in a buffer.
     pub(in crate::traffic) fn read_stamps(&mut self, clock: &Clock) -> Option<Time> {
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
             self.stamps.push_back((stamp.byte, clock.at(monotonic_of(stamp.realtime_ns))));
@@ -252,13 +241,12 @@ impl Connection {
         None
     }
 
-    /// Returns whether there is a transfer, and all bytes to be written are written and acknowledged. After
-    /// [`Connection::stop`], nothing more is to be written.
+    /// Returns whether there is a transfer, no bytes are to be written, and all written bytes are acknowledged.
     pub(in crate::traffic) fn is_drained(&self) -> bool {
         self.transfer.is_some() && self.unwritten() == 0 && self.acked() == self.written
     }
 
-    /// Returns the error that broke the connection; `None` if it is not broken.
+    /// Returns and clears the socket's error.
     pub(in crate::traffic) fn error(&self) -> Option<Errno> {
         match sockopt::socket_error(&self.fd) {
             Ok(Ok(())) => None,
@@ -266,12 +254,11 @@ impl Connection {
         }
     }
 
-    /// Returns the current state, as the end of the transfer at this time.
+    /// Returns the current state, as the end of a transfer at this time.
     pub(in crate::traffic) fn end(&self, at: Time) -> End {
         End { at, acked: self.acked(), info: self.info() }
     }
 
-    /// Closes the connection with a reset.
     pub(in crate::traffic) fn abort(self) {
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
@@ -282,7 +269,7 @@ impl Connection {
     }
 
     fn info(&self) -> TcpInfo {
-        // The kernel returns it for every TCP socket, including broken ones.
+        // The kernel returns it for broken connections too.
         tcp_info(self.fd()).unwrap_or_default()
     }
 }

@@ -4,11 +4,11 @@ use crate::error::Error;
 use thalweg_plan::plan::{Experiment, Repeat};
 use thalweg_store::raise_open_files;
 
-/// Number of descriptors that a host needs in addition to one per connection, with a margin.
+/// Upper bound of the number of descriptors that a host needs in addition to one per connection.
 const OTHERS: u64 = 64;
 
 /// Raises the limit of open files, and checks that it suffices for one connection per copy of the flows without random
-/// arrivals. An excess of other connections is detected when they are opened.
+/// arrivals.
 ///
 /// # Errors
 /// If the limit is too low.

@@ -1,4 +1,4 @@
-//! Sockets of connections: their algorithms and limits, their written and acknowledged bytes, and their ports.
+//! Sockets of connections.
 
 pub(super) mod algorithm;
 pub(super) mod connection;

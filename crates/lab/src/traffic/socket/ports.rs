@@ -1,10 +1,8 @@
-//! Maps local ports to connections, so that the sampling thread can identify sockets.
-//!
-//! The loop writes and the thread reads without a lock, so neither blocks the other.
+//! Maps local ports to connections, so that the sampling thread can identify sockets. Access needs no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A connection in 64 bits: the series that opened it, and its number in the series.
+/// A connection, in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::traffic) struct Who {
     /// Index among all series of the experiment.
@@ -13,10 +11,9 @@ pub(in crate::traffic) struct Who {
     pub(in crate::traffic) connection: u32,
 }
 
-/// Table of local ports and their connections.
 #[derive(Debug)]
 pub(in crate::traffic) struct Ports {
-    /// Encoded connection, by port; 0 if the port is not used by a connection of this host.
+    /// Encoded connection, by port; 0 if the port is unused.
     owners: Box<[AtomicU64]>,
 }
 
@@ -27,18 +24,15 @@ impl Default for Ports {
 }
 
 impl Ports {
-    /// Assigns a port to a connection.
     pub(in crate::traffic) fn take(&self, port: u16, who: Who) {
         let owner = (u64::from(who.series) + 1) << 32 | u64::from(who.connection);
         self.owners[usize::from(port)].store(owner, Ordering::Relaxed);
     }
 
-    /// Removes the entry of a port whose connection is about to be closed.
     pub(in crate::traffic) fn give_back(&self, port: u16) {
         self.owners[usize::from(port)].store(0, Ordering::Relaxed);
     }
 
-    /// Returns the current owner of a port.
     pub(in crate::traffic) fn owner(&self, port: u16) -> Option<Who> {
         let owner = self.owners[usize::from(port)].load(Ordering::Relaxed);
         let series = (owner >> 32).checked_sub(1)? as u32;

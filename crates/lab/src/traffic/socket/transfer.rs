@@ -5,11 +5,10 @@ use crate::protocol::{self, FlowReport};
 use thalweg_traffic::{Item, Message};
 use thalweg_units::Time;
 
-/// A transfer in progress.
+/// A transfer, before its end.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct Transfer {
-    /// Start time: just before connect(2), or before the first write on an open connection; for a message of an
-    /// application, the time at which it was due.
+    /// Time before connect(2) or the first write; for a message of an application, the time at which it was due.
     pub(in crate::traffic) start: Time,
     /// Size in bytes; `None` if unlimited.
     pub(in crate::traffic) size: Option<u64>,
@@ -17,16 +16,14 @@ pub(in crate::traffic) struct Transfer {
     pub(in crate::traffic) offset: u64,
     /// The kernel's counters before the first byte; `None` before the connection is established.
     pub(in crate::traffic) before: Option<TcpInfo>,
-    /// The role of the transfer in its application, if the application is one of the built-in ones.
+    /// Item of an application that the transfer carries; `None` for other loads.
     pub(in crate::traffic) item: Option<Item>,
 }
 
-/// End of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct End {
-    /// Time of the end.
     pub(in crate::traffic) at: Time,
-    /// Bytes of the stream that were acknowledged at that time.
+    /// Number of acknowledged bytes of the stream.
     pub(in crate::traffic) acked: u64,
     /// The kernel's state of the connection.
     pub(in crate::traffic) info: TcpInfo,
@@ -43,10 +40,10 @@ impl Transfer {
         self.size.map(|size| self.offset + size)
     }
 
-    /// Returns the row, except the round-trip times from samples and the stall.
+    /// Returns the row, without the round-trip times from samples and the stall.
     pub(in crate::traffic) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
         let acked = end.acked.saturating_sub(self.offset);
-        // Counts from before the connection was established belong to the SYN.
+        // Without an established connection, all counts belong to the SYN.
         let before = self.before.unwrap_or(end.info);
         let since = |count: fn(&TcpInfo) -> u64| count(&end.info).saturating_sub(count(&before));
         FlowReport {

@@ -1,11 +1,11 @@
 //! Restricts threads to a share of a processor in uninterrupted slices: SCHED_DEADLINE (sched(7),
 //! Documentation/scheduler/sched-deadline.rst).
 //!
-//! A thread with runtime = deadline = slice runs before all others from its wakeup until the slice is over, and is then
-//! off CPU until the period ends. Linux checks a thread's run time at each tick (CONFIG_HZ: every 1 to 10 ms) unless
-//! its scheduler's feature HRTICK_DL is on. The excess of a slice is subtracted from the next ones, so the share is
-//! still correct; but slices shorter than a tick or two become longer and rarer than requested. Therefore, a test
-//! thread tries them first, and the measured slices are reported.
+//! A thread with runtime = deadline = slice runs before others from its wakeup until the slice is over, and is then
+//! off-CPU until the period ends. Linux checks a thread's run time at each tick unless its scheduler's feature
+//! HRTICK_DL is on. The excess of a slice is subtracted from the next ones, so the share is still correct; but short
+//! slices become longer and rarer than requested. Therefore, a test thread tries them first, and the measured slices
+//! are reported.
 
 use super::sys;
 use crate::error::Error;
@@ -19,31 +19,28 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::Cpu;
 use thalweg_units::Span;
 
-/// Timeout of retries: the system may refuse temporarily while the bandwidth of another thread is not yet released.
+/// Timeout of retries: the system may refuse while the bandwidth of another thread is not yet released.
 const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// Number of slices in the trial.
 const TRIED: usize = 9;
-/// Maximum duration of the trial.
 const LONGEST_TRIAL: Duration = Duration::from_millis(1_500);
 /// Minimum gap between two clock readings that ends a slice, unless half of the off-CPU time of a period is longer.
 const AWAY: Duration = Duration::from_micros(200);
 
-/// Bit of CAP_SYS_NICE.
+/// Bit in the capability mask (capabilities(7)).
 const CAP_SYS_NICE: u32 = 23;
 
 /// Slices of a busy thread on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slices {
-    /// Median length of the slices.
+    /// Median length.
     pub median: Span,
 }
 
-/// Results of trials, by slice and period.
 static FOUND: Mutex<BTreeMap<(u64, u64), Slices>> = Mutex::new(BTreeMap::new());
 
-/// Returns the slices of a busy thread on this machine; they are measured at the first call for a slice and a period.
+/// Returns the slices of a busy thread on this machine, from a trial or the cached result of an earlier one.
 ///
 /// # Errors
 /// `no-contention`: the system refuses the policy.
@@ -54,8 +51,7 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
         return Ok(*slices);
     }
     let settings = *cpu;
-    // Between two slices, the thread is off CPU for the rest of the period. Shorter pauses are pauses of the machine
-    // within a slice.
+    // Pauses that are much shorter than the off-CPU time of a period are pauses of the machine within a slice.
     let away = AWAY.max(Duration::from_nanos(key.1.saturating_sub(key.0) / 2));
     let trial = thread::spawn(move || limit(0, &settings).map(|()| lengths(Instant::now, away, TRIED, LONGEST_TRIAL)));
     let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
@@ -69,7 +65,7 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
 /// the sum of their shares.
 ///
 /// # Errors
-/// `no-contention`, with the missing resource.
+/// `no-contention`.
 pub(super) fn check_processors(count: u32, cpu: Option<&Cpu>) -> Result<(), Error> {
     check_settings(count, cpu, &Settings::read())
 }
@@ -103,7 +99,7 @@ fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<
     Err(Error::new("no-contention", message, "choose a smaller cpu_share, or cpus = 1"))
 }
 
-/// Restricts a thread (0: the calling one) to its share from now on.
+/// Restricts a thread (0: the calling one) to its share.
 ///
 /// # Errors
 /// `no-contention`: the system refuses.
@@ -119,13 +115,13 @@ pub(super) fn limit(thread: u32, cpu: &Cpu) -> Result<(), Error> {
     }
 }
 
-/// Returns the equivalent command.
+/// Returns the command that has the same effect as [`limit`].
 pub(super) fn command(thread: u32, cpu: &Cpu) -> String {
     let Cpu { slice_ns: Span(slice), period_ns: Span(period), .. } = cpu;
     format!("chrt --deadline --sched-runtime {slice} --sched-deadline {slice} --sched-period {period} --pid 0 {thread}")
 }
 
-/// Returns the lengths of the calling thread's next slices, without the first, which may have begun earlier.
+/// Returns the lengths of the calling thread's next slices, except the first, which may have begun earlier.
 fn lengths(clock: impl Fn() -> Instant, away: Duration, count: usize, longest: Duration) -> Vec<Duration> {
     let began = clock();
     let (mut start, mut last) = (began, began);
@@ -173,7 +169,7 @@ impl Settings {
     }
 }
 
-/// Returns the count of numbers in a list such as `0-3,5`.
+/// Returns the number of processors in a list such as `0-3,5`.
 fn ranges(list: &str) -> usize {
     let of = |part: &str| -> Option<usize> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -182,7 +178,7 @@ fn ranges(list: &str) -> usize {
     list.trim().split(',').filter_map(of).sum()
 }
 
-/// Returns the error for a refusal, with the setting that caused it if it is known.
+/// Returns the error for a refusal, with its cause if known.
 fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
     let runtime_and_period = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
     let what = format!("a guest's processor cannot get {runtime_and_period} (SCHED_DEADLINE)");

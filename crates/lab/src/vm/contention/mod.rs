@@ -6,9 +6,6 @@
 //!   that slices are not split, and a period of slice / share ([`deadline`]).
 //! - **Co-tenants** (`co_tenants`): its thread and this number of busy processes are pinned to one processor, which the
 //!   system's ordinary scheduler divides among them ([`tenants`]).
-//!
-//! Both begin after the guest has booted and always end with the experiment: a thread's policy ends with QEMU, and
-//! co-tenants are killed with this process.
 
 mod deadline;
 mod sys;
@@ -26,15 +23,14 @@ use thalweg_plan::plan::{Cpu, Host};
 use thalweg_units::Span;
 use threads::{running_ns, tie, untie};
 
-/// Number of guests that were assigned a shared processor. It selects a different processor for the next one.
+/// Number of guests that were assigned a shared processor, so that the next one gets a different one.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Runtimes that are tried for the relay: the first one that fits beside the guests' shares is used. The relay needs a
-/// third of a processor at 100 Mbit/s.
+/// Runtimes for the relay: the first one that fits beside the guests' shares is used.
 const RELAY_RUNTIMES: [Span; 3] = [Span::from_micros(800), Span::from_micros(600), Span::from_micros(400)];
 const RELAY_PERIOD: Span = Span::from_millis(1);
 
-/// Restrictions of a guest's processors, from its start until it is dropped.
+/// Restrictions of a guest's processors, which end when this is dropped.
 #[derive(Debug)]
 pub struct Contention {
     processors: Vec<u32>,
@@ -46,16 +42,16 @@ pub struct Contention {
     had_ns: Option<u64>,
 }
 
-/// Checks that a host can be restricted as requested, before anything is started for it.
+/// Checks in advance that [`apply`] is possible.
 ///
 /// # Errors
-/// The same as [`apply`].
+/// `no-contention`.
 pub fn check(host: &Host) -> Result<(), Error> {
     deadline::check_processors(host.cpus(), scarce(host).as_ref())?;
     scarce(host).map_or(Ok(()), |cpu| deadline::slices(&cpu).map(|_| ()))
 }
 
-/// Applies the restrictions of the scenario to this host. `processors` are the threads of its processors.
+/// Applies the restrictions of a host. `processors` are the threads of its processors.
 ///
 /// # Errors
 /// `no-contention`: the system refuses.
@@ -87,10 +83,9 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
 
 /// Makes guests with a CPU share yield to the relay's thread; returns the equivalent command.
 ///
-/// Deadline threads run before all others, including the relay under SCHED_FIFO, and Linux moves them to another
-/// processor at the beginning of a slice. Among them, the one with the earliest deadline runs first, and the others are
-/// moved. The relay's deadline is the next millisecond. Must be called once the guests are restricted. Returns `None`
-/// if the system refuses; the relay is then late, which it reports.
+/// Deadline threads run before others, including the relay under SCHED_FIFO. Among them, the one with the earliest
+/// deadline runs first, so the relay gets a short one. Must be called after the guests are restricted. Returns `None`
+/// if the system refuses.
 pub fn yield_to(relay: u32) -> Option<String> {
     untie(relay).ok()?;
     let is_granted = |runtime: &&Span| sys::be_deadline(relay, **runtime, RELAY_PERIOD, RELAY_PERIOD).is_ok();
@@ -106,8 +101,8 @@ impl Contention {
         &self.commands
     }
 
-    /// Returns the CPU shares of the processors since the start, and the median slice of the trial, by the names of
-    /// [`crate::stage::HostReport::measured`]. `name` is the host, if there are several.
+    /// Returns the CPU shares since the start and the median slice of the trial, by name. The names end with that of
+    /// the host if `name` is given.
     pub fn measure(&self, name: Option<&str>) -> BTreeMap<String, f64> {
         let lasted_ns = self.began.elapsed().as_nanos() as f64 * self.processors.len() as f64;
         let got_ns = running_ns(&self.processors).zip(self.had_ns).map(|(now, had)| now.saturating_sub(had) as f64);
@@ -135,13 +130,12 @@ impl Drop for Contention {
     }
 }
 
-/// Returns the CPU share of a host; `None` if the host has no share, or its share is a whole processor.
+/// Returns the CPU share of a host; `None` if it is a whole processor.
 fn scarce(host: &Host) -> Option<Cpu> {
     host.cpu.filter(|cpu| !cpu.is_whole())
 }
 
-/// Returns a processor to share. If there are several, guests get them in turn, except the last one, which the relay
-/// uses.
+/// Returns a processor to share, in turn. The last one is reserved for the relay if there are several.
 fn processor_to_share() -> usize {
     let allowed = sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
     let mut allowed: Vec<usize> = allowed.unwrap_or_else(|_| vec![0]);

@@ -19,10 +19,10 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// Number of iterations between two checks that the parent process still runs: about 10 ms.
+/// Number of iterations between two checks that the parent process still runs.
 const TURNS: u32 = 10_000_000;
 
-/// Sets a thread (0: the calling one) to SCHED_DEADLINE. Its children are ordinary threads.
+/// Sets a thread (0: the calling one) to SCHED_DEADLINE, which its children do not inherit.
 pub(super) fn be_deadline(thread: u32, runtime: Span, deadline: Span, period: Span) -> io::Result<()> {
     set(thread, libc::SCHED_DEADLINE, [runtime.0, deadline.0, period.0])
 }
@@ -48,8 +48,8 @@ fn set(thread: u32, policy: libc::c_int, [runtime_ns, deadline_ns, period_ns]: [
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Starts a process that computes until it is killed, the thread that started it exits, or all write ends of `pipe` are
-/// closed; returns its process id. `pipe` must have no other reader, and must be non-blocking.
+/// Starts a process that computes until it is killed, the thread that started it exits, or all write ends of the
+/// non-blocking `pipe` are closed; returns its process id.
 pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let (pipe, parent) = (pipe.as_raw_fd(), std::process::id());
     // SAFETY: the child makes system calls only on numbers and on its stack, takes no locks, does not allocate, and
@@ -57,7 +57,7 @@ pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> 
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // SAFETY: the same as above.
+            // SAFETY: this child has nothing else to do.
             unsafe { compute(pipe, parent as libc::pid_t) }
         }
         child => Ok(child),
@@ -75,7 +75,7 @@ unsafe fn compute(pipe: libc::c_int, parent: libc::pid_t) -> ! {
         // The parent's open files would otherwise outlive the parent.
         libc::dup2(pipe, 0);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
-        // The signal is not sent if the parent exited before it was requested, so the parent's id is checked, too.
+        // The signal is not sent if the parent exited before it was requested, so the parent's id is checked too.
         while libc::getppid() == parent && libc::read(0, (&raw mut byte).cast(), 1) != 0 {
             for turn in 0..TURNS {
                 std::hint::black_box(turn);

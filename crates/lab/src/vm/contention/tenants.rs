@@ -6,16 +6,15 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Co-tenants of a guest's processor. They are killed when this is dropped, and when this process exits for any reason.
+/// Co-tenants of a guest's processor. They exit when this is dropped or this process exits.
 #[derive(Debug)]
 pub(super) struct CoTenants {
     children: Vec<i32>,
-    /// Pipe whose end shows the co-tenants that this process has exited.
+    /// Write end of a pipe, whose closing makes the co-tenants exit.
     _here: OwnedFd,
 }
 
 impl CoTenants {
-    /// Starts `count` co-tenants, pinned to a processor.
     pub(super) fn start(count: u32, processor: usize) -> io::Result<CoTenants> {
         let (theirs, here) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut tenants = CoTenants { children: Vec::new(), _here: here };

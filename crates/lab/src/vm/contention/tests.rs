@@ -46,7 +46,7 @@ fn after_running(contention: &Contention, ns: u64) -> BTreeMap<String, f64> {
     contention.measure(None)
 }
 
-/// Reports and skips what this machine does not permit. In CI that is a failure.
+/// Returns `None` if this machine does not permit the operation. In CI that is a failure.
 fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
     outcome
         .inspect_err(|error| {
@@ -60,8 +60,7 @@ fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
 fn a_busy_thread_receives_about_a_full_processor_and_a_sleeping_one_none() {
     let busy = began(me(), host(None, 0)).unwrap();
     let measured = after_running(&busy, 100_000_000);
-    // Other processes may use the processor too. The upper limit is its full time; the kernel updates its accounts only
-    // at ticks, which are at most 10 ms apart.
+    // Other processes may use the processor too. The kernel updates its accounts at ticks, at most 10 ms apart.
     assert!((0.001..1.15).contains(&measured["cpu_share_received"]), "{measured:?}");
     assert!(!measured.contains_key("cpu_share_asked"), "nothing was asked: {measured:?}");
     let unknown = began(u32::MAX, host(None, 0)).unwrap().measure(None);
@@ -74,9 +73,9 @@ fn a_busy_thread_is_limited_to_its_share_in_slices_until_the_limit_is_removed() 
         let Some(shared) = or_say_why(began(me(), host(Some(cpu(20, 80)), 0))) else { return };
         let measured = after_running(&shared, 120_000_000);
         assert!((measured["cpu_share_asked"] - 0.25).abs() < 1e-9, "{measured:?}");
-        // Six slices; at each end, a full slice may lie in part of a period. No thread runs before a deadline thread.
+        // Six slices; at each end, a full slice may lie in part of a period.
         assert!((0.2..0.36).contains(&measured["cpu_share_received"]), "{measured:?}");
-        // Linux may check the run time only at its ticks, which are at most 10 ms apart.
+        // Linux may check the run time at ticks, which are at most 10 ms apart.
         assert!((10e3..31e3).contains(&measured["cpu_slice_median_us"]), "{measured:?}");
         assert!(shared.commands()[0].starts_with("chrt --deadline --sched-runtime 20000000"), "{shared:?}");
         drop(shared);
@@ -129,7 +128,7 @@ fn co_tenants_use_their_share_of_the_processor_and_exit_afterwards() {
     thread::spawn(squeezed).join().unwrap();
 }
 
-/// Not a test: this is the process that the next test kills.
+/// Not a test: the process that the next test kills.
 #[test]
 fn the_engine_process_to_be_killed() {
     if std::env::var_os("THALWEG_TEST_KILLED").is_none() {
@@ -165,7 +164,6 @@ fn co_tenants_exit_when_the_engine_is_killed() {
         }
     }
     assert_eq!(children.len(), 2);
-    // The co-tenants run before the process is killed.
     let is_there =
         |child: &u32| fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     assert!(children.iter().all(is_there));

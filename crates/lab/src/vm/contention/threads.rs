@@ -3,7 +3,6 @@
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::fs;
 
-/// Pins a thread to a processor.
 pub(super) fn tie(thread: u32, processor: usize) -> rustix::io::Result<()> {
     let mut only = CpuSet::new();
     only.set(processor);
@@ -19,12 +18,12 @@ fn pid(thread: u32) -> Option<Pid> {
     Pid::from_raw(thread as i32)
 }
 
-/// Returns the total run time of these threads in nanoseconds; `None` if the system does not report it.
+/// Returns the total run time of these threads in nanoseconds; `None` if one is unknown.
 pub(super) fn running_ns(threads: &[u32]) -> Option<u64> {
     threads.iter().map(|thread| schedstat(*thread).map(|[running_ns, _]| running_ns)).sum()
 }
 
-/// Returns for how long a thread has run, and for how long it has waited for a CPU, in nanoseconds.
+/// Returns the times for which a thread has run and has waited for a CPU, in nanoseconds.
 pub(in crate::vm) fn schedstat(thread: u32) -> Option<[u64; 2]> {
     let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
     let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());

@@ -5,8 +5,7 @@
 //!  … the last one is named TRAILER!!!
 //! ```
 //!
-//! Archives may be concatenated; the kernel unpacks all of them. All files belong to root and have no modification
-//! time.
+//! Archives may be concatenated. Files belong to root and have no modification time.
 //!
 //! Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst; cpio(5).
 
@@ -17,7 +16,6 @@ const FILE: u32 = 0o100_644;
 const PROGRAM: u32 = 0o100_755;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
-/// An archive under construction.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
@@ -71,7 +69,6 @@ impl Archive {
 
     fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
         self.entries += 1;
-        // A file of 4 GiB would not fit into a guest, either.
         let size = u32::try_from(content.len()).expect("less than 4 GiB");
         let name_size = name.len() as u32 + 1;
         // Fields: inode, mode, owner, group, links, time, size, device of the archive, device number, name size,
@@ -97,7 +94,6 @@ impl Archive {
 mod tests {
     use super::*;
 
-    /// Parses the name, mode and content of every entry.
     fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         while !bytes.is_empty() {

@@ -1,5 +1,4 @@
-//! Collects the files that a program needs to run in a guest: its loader, its libraries, and the loaded parts of its
-//! file.
+//! Finds what a program needs to run in a guest: its loader, its libraries, and the loaded part of its file.
 //!
 //! Source: elf(5), ld.so(8).
 
@@ -19,8 +18,7 @@ const HEADER_SIZE: usize = 0x40;
 const LOAD: u32 = 1;
 const INTERPRETER: u32 = 3;
 
-/// A program or a library without the parts that are never loaded: symbols and debugging information, which are most of
-/// it.
+/// A program or library without the part that is not loaded, such as debugging information.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Loaded {
     /// Content of the reduced file.
@@ -32,7 +30,7 @@ pub(super) struct Loaded {
 /// Reads an ELF file of this machine's architecture.
 ///
 /// # Errors
-/// If it cannot be read, or is not a 64-bit ELF file.
+/// If the file cannot be read, or is not a 64-bit ELF file.
 pub(super) fn read(path: &Path) -> io::Result<Loaded> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(named)?;
@@ -62,7 +60,7 @@ pub(super) fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
         return None;
     }
     bytes.truncate(end);
-    // The section table is cleared: sections are for linkers and debuggers, and were removed.
+    // The sections, which only linkers and debuggers need, were removed.
     bytes[SECTION_HEADERS_AT..SECTION_HEADERS_AT + 8].fill(0);
     bytes[SECTION_HEADER_COUNT..SECTION_HEADER_COUNT + 4].fill(0);
     Some(Loaded { bytes, loader })

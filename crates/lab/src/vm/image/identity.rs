@@ -1,7 +1,6 @@
 //! Identifies a kernel: the release in its image, and a checksum over the image and the modules that affect results.
 //!
-//! Reading these files would take longer than all other preparations of an experiment. Therefore, the result is cached,
-//! keyed by the metadata of the files.
+//! Reading these files takes long. Therefore, the result is cached, keyed by the metadata of the files.
 
 use super::modules::Modules;
 use crate::cache;
@@ -13,22 +12,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Version of the inputs of an identity.
 const FORMAT: &str = "1";
 
-/// A file that changed more recently than this may change again without a new timestamp: file system timestamps have
-/// the resolution of a tick.
+/// A file that changed more recently than this may change again without a new timestamp, because file system timestamps
+/// have the resolution of a tick.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Offset and value of the magic number in a kernel image for PCs.
 const MAGIC_AT: usize = 0x202;
 const MAGIC: &[u8] = b"HdrS";
 
-/// Offset of the field with the release's offset, which is relative to [`SETUP_AT`].
+/// Offset of the field with the release's offset relative to [`SETUP_AT`].
 const RELEASE_AT: usize = 0x20e;
 const SETUP_AT: usize = 0x200;
 
-/// Identity of a kernel.
+/// Release and checksum of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub release: String,
@@ -39,7 +37,7 @@ impl Identity {
     /// Identifies an image with these modules. Results are cached in `folder`, if given.
     ///
     /// # Errors
-    /// If the file is not a kernel image, or a file cannot be read.
+    /// If `image` is not a kernel image, or a file cannot be read.
     pub fn of(image: &Path, modules: &Modules, folder: Option<&Path>) -> io::Result<Identity> {
         let key = folder.map_or(Ok(None), |_| key(image, modules))?;
         let place = folder.zip(key).map(|(folder, key)| folder.join(format!("{key}.json")));
@@ -53,7 +51,6 @@ impl Identity {
         let sha256 = checksum(&bytes, modules).map_err(|error| io::Error::other(format!("its modules: {error}")))?;
         let identity = Identity { release, sha256 };
         if let (Some(folder), Some(place)) = (folder, place) {
-            // If the result cannot be cached, the files are read again next time.
             let _ = serde_json::to_vec(&identity).map_err(io::Error::from).and_then(|it| cache::keep(&place, &it));
             cache::forget(folder);
         }
@@ -105,7 +102,6 @@ pub(super) mod tests {
     use super::*;
     use std::fs::FileTimes;
 
-    /// Returns the part of a kernel image that is read.
     pub(crate) fn image(release: &str) -> Vec<u8> {
         let mut bytes = vec![0; 0x300];
         bytes[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);

@@ -9,8 +9,8 @@
 //!  /order.json          this guest's task, and the user's files, in a separate archive at the end
 //! ```
 //!
-//! Everything except the order is the same for every guest of a kernel. It is cached in the user's cache folder, under
-//! a name that is derived from the kernel and all programs.
+//! The part that all guests of a kernel share is cached in the user's cache folder, under a name that is derived from
+//! the kernel and the programs.
 
 use super::archive::Archive;
 use super::elf;
@@ -29,7 +29,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Version of the construction, incremented when the same inputs produce a different file system.
+/// Version of the construction, to be incremented when the same inputs produce a different file system.
 const RECIPE: &str = "1";
 
 /// Paths in the file system, relative to its root.
@@ -38,16 +38,14 @@ pub(in crate::vm) const INDEX: &str = "modules/index.json";
 pub(in crate::vm) const ORDER: &str = "order.json";
 pub(in crate::vm) const AGENT: &str = "bin/thalweg-agent";
 
-/// Programs of the machine that are included in a guest.
 const TOOLS: &[&str] = &["ip", "tc"];
 
-/// Returns the path of a module.
 pub(in crate::vm) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
 }
 
-/// Returns modules of a kernel with their dependencies, and the files of a guest that has them. A missing module is
-/// assumed to be built in.
+/// Returns modules of a kernel with their dependencies, and their files in a guest. A missing module is assumed to be
+/// built in.
 ///
 /// # Errors
 /// If a module cannot be read.
@@ -62,7 +60,7 @@ pub(in crate::vm) fn modules<'a>(
 /// The file system of a kernel's guests, without an order.
 #[derive(Debug)]
 pub(in crate::vm) struct Base {
-    /// Cache key, derived from the kernel and the programs.
+    /// Cache key.
     pub key: String,
     /// Content, loaded at the first use.
     bytes: OnceLock<Vec<u8>>,
@@ -82,7 +80,7 @@ impl Base {
         Ok(self.bytes.get_or_init(|| bytes))
     }
 
-    /// Removes the file from the cache, because no guest boots with it.
+    /// Removes the file from the cache, because it may be the reason why a guest does not boot.
     pub fn discard(&self) {
         if let Some(place) = &self.place {
             let _ = fs::remove_file(place);
@@ -116,14 +114,13 @@ pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Erro
     }
     let bytes = make(kernel, &programs).map_err(failed)?;
     if let (Some(folder), Some(place)) = (&folder, &place) {
-        // If the file system cannot be cached, it is built again each time.
         let _ = cache::keep(place, &bytes);
         cache::forget(folder);
     }
     Ok(Base { key, bytes: bytes.into(), has_agent, place })
 }
 
-/// Returns the initial file system of a guest: `base`, its order, and its own files.
+/// Returns the initial file system of a guest.
 pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.file(ORDER, &serde_json::to_vec(order)?);
@@ -131,8 +128,7 @@ pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Ve
     Ok([base.bytes()?, &archive.finish()].concat())
 }
 
-/// Returns the cache key. Programs are identified by path and metadata, because reading them would take longer than
-/// everything else.
+/// Returns the cache key. Programs are identified by path and metadata, because reading them takes long.
 fn key(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(RECIPE);
@@ -150,7 +146,7 @@ fn make(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>
     for folder in ["dev", "proc", "sys", "run", "tmp"] {
         archive.folder(folder);
     }
-    // Before anything is mounted, the kernel opens a console for its first process.
+    // The kernel opens the console before the first process can mount a file system.
     archive.device("dev/console", (5, 1));
     let mut libraries = BTreeSet::new();
     for (name, place) in programs {

@@ -11,14 +11,11 @@ use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Environment variable with the path of an image.
 const IMAGE: &str = "THALWEG_VM_KERNEL";
 
-/// Environment variable with the folder of the image's modules. Without it, everything that guests need must be built
-/// in.
+/// Environment variable with the folder of the image's modules. Without it, what guests need must be built in.
 const MODULES: &str = "THALWEG_VM_MODULES";
 
-/// Command for a missing kernel.
 const FETCH: &str = "thalweg kernel fetch";
 
 /// Number of hexadecimal digits of a checksum that identify a kernel.
@@ -36,7 +33,7 @@ pub struct VmKernel {
     pub(super) sha256: String,
 }
 
-/// Members of `kernel.json` that are used; the file is in the folder of a fetched kernel.
+/// Members of `kernel.json` in the folder of a fetched kernel.
 #[derive(Debug, Deserialize)]
 struct Description {
     format: u64,
@@ -51,7 +48,7 @@ impl VmKernel {
     /// Finds the kernel of this user.
     ///
     /// # Errors
-    /// `no-kernel`: no kernel was fetched. `bad-kernel`: the kernel cannot be run.
+    /// `no-kernel`: no kernel is selected. `bad-kernel`: see [`VmKernel::open`].
     pub fn find() -> Result<VmKernel, Error> {
         let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(image) = named(IMAGE) {
@@ -102,7 +99,7 @@ impl VmKernel {
         Ok(VmKernel { image, release, modules, sha256 })
     }
 
-    /// Returns an identifier of the kernel: release, and the first digits of its checksum.
+    /// Returns an identifier of the kernel: its release, and the first digits of its checksum.
     pub fn version(&self) -> String {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }

@@ -1,4 +1,4 @@
-//! Selects the modules of a guest's kernel, and the order in which they are loaded.
+//! Selects the modules of a guest's kernel.
 //!
 //! A distribution's package has modules in a folder tree, possibly compressed, and without the index that `depmod`
 //! creates at installation. A module itself contains its dependencies: `depends=` in its section `.modinfo`.
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Modules that every guest loads unless they are built in: drivers of its devices, and modules that sampling requires.
+/// Modules that every guest needs: drivers of its devices, and the module for sampling.
 pub(super) const DEVICES: &[&str] = &["virtio_pci", "virtio_net", "virtio_console", "tcp_diag"];
 
 /// Name prefixes of the modules of congestion controls and of queue disciplines.
@@ -40,8 +40,8 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Finds the modules in a folder and all folders below it. Symbolic links to folders are not followed, because they
-    /// point to the kernel's source.
+    /// Finds the modules in a folder and below it. Symbolic links to folders are not followed, because they point to
+    /// the kernel's source.
     ///
     /// # Errors
     /// `bad-kernel`: the folder cannot be read, or contains no modules.
@@ -57,14 +57,13 @@ impl Modules {
         Ok(Modules { files })
     }
 
-    /// Returns the modules of every guest, without their dependencies: drivers of its devices, and all congestion
-    /// controls.
+    /// Returns the modules of every guest, without their dependencies.
     pub fn wanted(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_wanted = |name: &str| name.starts_with(ALGORITHM) || DEVICES.contains(&name);
         self.files.iter().filter(move |(name, _)| is_wanted(name)).map(|(name, file)| (name.as_str(), file.as_path()))
     }
 
-    /// Returns the modules that affect results: those of every guest, and queue disciplines, which are added on demand.
+    /// Returns the modules that affect results: those of every guest, and queue disciplines.
     pub fn decisive(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_decisive =
             |name: &str| name.starts_with(ALGORITHM) || name.starts_with(QDISC) || DEVICES.contains(&name);
@@ -81,7 +80,7 @@ impl Modules {
         Some(format!("{QDISC}{}", plain(name))).filter(|module| self.files.contains_key(module))
     }
 
-    /// Returns these modules and all their dependencies, decompressed. Missing ones are assumed to be built in.
+    /// Returns these modules and their dependencies, decompressed. Missing ones are assumed to be built in.
     ///
     /// # Errors
     /// If a module cannot be read.
@@ -119,12 +118,10 @@ fn walk(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> 
     Ok(())
 }
 
-/// Returns the name of the module in a file with this name; `None` if the file is not a module.
 fn name_of(file: &str) -> Option<String> {
     ENDINGS.iter().find_map(|(ending, _)| file.strip_suffix(ending)).map(plain)
 }
 
-/// Returns the module's name in the kernel's notation.
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -146,7 +143,7 @@ fn unpack(file: &Path) -> io::Result<Vec<u8>> {
         .map_err(|error| failed(error.to_string()))?;
     let feed = child.stdin.take().map(|mut stdin| std::thread::spawn(move || stdin.write_all(&bytes)));
     let output = child.wait_with_output()?;
-    // If the program does not read all of its input, it reports the reason.
+    // A program that does not read its input reports the reason.
     let _ = feed.map(std::thread::JoinHandle::join);
     if output.status.success() {
         Ok(output.stdout)

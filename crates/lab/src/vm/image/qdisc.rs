@@ -1,4 +1,4 @@
-//! The queue discipline of a guest's interface. Its module is part of the order, since few guests need one.
+//! The queue discipline of a guest's interface. Its module is part of the order, because few guests need one.
 
 use super::initramfs;
 use super::kernel::VmKernel;
@@ -7,7 +7,7 @@ use crate::net::Place;
 use crate::vm::order::Qdisc;
 use std::io;
 
-/// Returns the order for the queue discipline of a guest's host, if it has one, and the files for it.
+/// Returns the order for the queue discipline of a guest's host, if it has one, and its files.
 ///
 /// # Errors
 /// If a module cannot be read.

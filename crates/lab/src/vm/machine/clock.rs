@@ -1,8 +1,7 @@
 //! Compares a guest's clock with this machine's.
 //!
-//! The guest is asked for its time repeatedly. Request and response take some hundred microseconds each, and the time
-//! of the guest's reading within this interval is unknown. The fastest response is used, with the middle of its round
-//! trip.
+//! The guest is asked for its time repeatedly. The time of its reading between request and response is unknown.
+//! Therefore, the fastest response is used, with the middle of its round trip.
 
 use thalweg_units::Span;
 
@@ -19,14 +18,14 @@ pub(crate) struct ClockReading {
     pub guest_ns: u64,
 }
 
-/// Result of a comparison with a guest's clock.
+/// Offset of a guest's clock at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     best: ClockReading,
 }
 
 impl Comparison {
-    /// Selects the most precise of several readings; `None` without readings.
+    /// Selects the reading with the fastest response; `None` without readings.
     pub fn of(readings: impl IntoIterator<Item = ClockReading>) -> Option<Comparison> {
         readings.into_iter().min_by_key(|reading| reading.until_ns - reading.from_ns).map(|best| Comparison { best })
     }

@@ -1,4 +1,4 @@
-//! The engine's side of guests: finds their kernel, starts them in a network, and lists their processors' threads.
+//! The engine's side of guests: finds their kernel, and starts them in a network.
 
 use super::qemu::{self, Accelerator, Card, Devices, Programs};
 use super::{probe, sys};
@@ -23,7 +23,6 @@ use thalweg_plan::plan::{Experiment, Flow, Host};
 /// Properties that all guests share.
 #[derive(Debug)]
 pub struct Guests {
-    /// Path of this program.
     engine: PathBuf,
     kernel: VmKernel,
     base: Base,
@@ -35,9 +34,7 @@ impl Guests {
     /// it, unless a result is cached.
     ///
     /// # Errors
-    /// The requirement that the machine lacks (`no-tool`, `no-namespaces`, `no-tap`, `no-guests`), or the kernel
-    /// (`no-kernel`, `bad-kernel`); `bad-guest`: a file of the guests cannot be read; `no-guest`: QEMU cannot be
-    /// started.
+    /// If the machine lacks a requirement, or the kernel cannot be found, booted or probed.
     pub fn open(engine: &Path) -> Result<Guests, Error> {
         probe::machine()?;
         let kernel = VmKernel::find()?;
@@ -71,8 +68,8 @@ impl Guests {
         &self.probe_result.traits.algorithms
     }
 
-    /// Returns the reason why the guests lack the built-in algorithm `name` of the agent; `None` if they have it, or
-    /// the agent can load it.
+    /// Returns the reason why the guests lack the built-in algorithm `name` of the agent; `None` if they have it or can
+    /// load it.
     pub fn why_not(&self, name: &str) -> Option<Error> {
         if self.algorithms().iter().any(|known| known == name) {
             return None;
@@ -89,8 +86,7 @@ impl Guests {
     /// Checks that the guests support the congestion control of a flow.
     ///
     /// # Errors
-    /// `unknown-cc`: their kernel has no algorithm of this name. `no-agent`: the agent, which would load it, is
-    /// missing. `not-honoured`, `invalid-experiment`: a parameter is not supported.
+    /// If the algorithm is not available, or its parameters are not supported.
     pub(crate) fn check(&self, flow: &Flow) -> Result<(), Error> {
         let is_there = |name: &str| self.algorithms().iter().any(|known| known == name);
         if self.is_label(flow) {
@@ -122,8 +118,8 @@ impl Guests {
         }
     }
 
-    /// Returns whether `cc` of a flow is a label for its programs, such as the name of a QUIC stack, and not an
-    /// algorithm of the guests.
+    /// Returns whether `cc` of a flow with programs is a label, such as the name of a QUIC stack, and not an algorithm
+    /// of the guests.
     fn is_label(&self, flow: &Flow) -> bool {
         flow.program.is_some() && !self.algorithms().contains(&flow.cc)
     }
@@ -132,7 +128,7 @@ impl Guests {
     /// the folder of their output, and the socket is connected to the host that runs them.
     ///
     /// # Errors
-    /// `no-guest`, `bad-cc`, `not-honoured`, `invalid-experiment`, or the error of the process start.
+    /// If a file of the guest cannot be read or created, or QEMU cannot be started.
     pub(crate) fn start(
         &self,
         network: &mut Network,
@@ -179,7 +175,6 @@ impl Guests {
         Ok((child, machine, ours))
     }
 
-    /// Returns the files with which a guest runs programs in the same environment as hosts on the machine.
     fn host_files(&self, modules: Vec<Module>, output: &Path) -> HostFiles {
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -193,13 +188,12 @@ impl Guests {
 #[derive(Debug)]
 pub struct Machine {
     pid: u32,
-    /// Number of processors of the guest.
     processors: usize,
     started: Instant,
 }
 
 impl Machine {
-    /// Returns the thread ids of the guest's processors, one for each.
+    /// Returns the thread id of each of the guest's processors.
     ///
     /// # Errors
     /// `no-guest`: some of the threads are not found.

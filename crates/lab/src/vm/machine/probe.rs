@@ -1,4 +1,4 @@
-//! Probes the support for guests on this machine: required programs, the accelerator, and the traits of their kernel.
+//! Probes the support for guests on this machine.
 
 use super::qemu::{self, Accelerator, Devices};
 use super::sys;
@@ -18,20 +18,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeouts for a guest to boot and to answer, with KVM and emulated. Time in which it waits for a CPU does not count.
+/// Timeouts for a guest to boot and to answer, with KVM and emulated.
 const ON_KVM: Duration = Duration::from_secs(5);
 const ON_TCG: Duration = Duration::from_secs(60);
 
-/// Interval between two checks of a timeout.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Number of console lines in the error for a guest that did not boot.
 const LAST_LINES: usize = 6;
 
-/// Version of the probe.
 const FORMAT: u64 = 1;
 
-/// Results of the probe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProbeResult {
     format: u64,
@@ -41,10 +37,10 @@ pub(super) struct ProbeResult {
     pub accelerator: Accelerator,
 }
 
-/// Checks that this machine has everything that guests need except a kernel.
+/// Checks that this machine has what guests need except a kernel.
 ///
 /// # Errors
-/// If a requirement is missing; the error names it.
+/// If a requirement is missing.
 pub(super) fn machine() -> Result<(), Error> {
     if !cfg!(target_arch = "x86_64") {
         let message = "guests need an x86-64 machine";
@@ -58,12 +54,10 @@ pub(super) fn machine() -> Result<(), Error> {
     probe::taps()
 }
 
-/// Returns the traits of a kernel, and its accelerator on this machine. The kernel is probed once with these programs,
-/// and again after a reboot of the machine.
+/// Returns the traits of a kernel, and its accelerator on this machine, from the cache or by booting the kernel.
 ///
 /// # Errors
-/// `bad-kernel`: it does not boot, or does not support guests; with the last lines of its console. `no-guest`: QEMU
-/// cannot be started.
+/// `bad-kernel`: it does not boot, or does not support guests. `no-guest`: QEMU cannot be started.
 pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<ProbeResult, Error> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", base.key)));
@@ -75,13 +69,12 @@ pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<ProbeResult, Error> 
     let (accelerator, traits) = boot(kernel, base)?;
     let result = ProbeResult { format: FORMAT, boot_id, traits, accelerator };
     if let Some(place) = place {
-        // If the result cannot be cached, the kernel is probed again next time.
         let _ = serde_json::to_vec(&result).map_err(io::Error::from).and_then(|bytes| cache::keep(&place, &bytes));
     }
     Ok(result)
 }
 
-/// Boots a kernel with KVM if that works, and otherwise emulated.
+/// Boots a kernel with KVM, or emulated if that fails.
 fn boot(kernel: &VmKernel, base: &Base) -> Result<(Accelerator, Traits), Error> {
     let is_kvm_there = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
     if is_kvm_there {
@@ -145,7 +138,7 @@ fn wait_for<T>(said: &Receiver<T>, timeout: Duration, waited: impl Fn() -> Durat
     }
 }
 
-/// Returns the longest time for which a thread of a process has waited for a CPU; zero without threads.
+/// Returns the longest time for which a thread of a process has waited for a CPU.
 fn waited(process: u32) -> Duration {
     let waiting_ns = qemu::threads(process).into_iter().filter_map(schedstat).map(|[_, waiting_ns]| waiting_ns);
     Duration::from_nanos(waiting_ns.max().unwrap_or(0))
@@ -169,12 +162,11 @@ fn not_booted(release: &str, how: &str, console: &str) -> Error {
     Error::new("bad-kernel", message, hint)
 }
 
-/// Returns the last lines of a console, or those around a panic message or an error of this program, without addresses
-/// of call traces.
+/// Returns the last lines of a console, or those around a panic or an error of this program, without call traces.
 pub(crate) fn last_lines(console: &str) -> String {
     let is_message = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
     let lines: Vec<&str> = console.lines().map(str::trim).filter(is_message).collect();
-    // A panic message starts with the problem, followed by the call trace.
+    // A panic message precedes its call trace.
     let from = lines.iter().position(|line| line.contains("Kernel panic") || line.starts_with("thalweg: "));
     let lines = from.map_or(&lines[lines.len().saturating_sub(LAST_LINES)..], |from| {
         &lines[from.saturating_sub(1)..(from + 2).min(lines.len())]

@@ -10,16 +10,14 @@ use std::fs;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-/// File name of QEMU.
 pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 
 /// Memory of a guest in MiB.
 const MEMORY_MIB: u32 = 512;
 
-/// Command line of the kernel. The kernel writes to the serial line, prints little, exits when it panics, and starts
-/// this program. It skips the test of the timer interrupt, which fails if QEMU has to wait for a busy machine. An
-/// emulated processor is slow and the guest has no other users. Therefore, mitigations of processor faults are off,
-/// memory is not cleared before it is used, and the table of connections, which every sample scans, is small.
+/// Command line of the kernel. `no_timer_check` skips the test of the timer interrupt, which fails if QEMU has to wait
+/// for a busy machine. Because an emulated processor is slow, mitigations of processor faults and clearing of memory
+/// are off, and the table of connections, which every sample scans, is small.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on_alloc=0 thash_entries=1024 \
                             random.trust_cpu=on no_timer_check rdinit=/engine -- guest boot";
 
@@ -61,7 +59,7 @@ pub(super) struct Programs<'a> {
     pub socket: RawFd,
 }
 
-/// Devices that connect a guest with a network and with programs.
+/// Optional devices of a guest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices<'a> {
     /// Network card.
@@ -70,13 +68,11 @@ pub(super) struct Devices<'a> {
     pub programs: Option<Programs<'a>>,
 }
 
-/// Returns the path of QEMU.
 pub(super) fn program() -> Option<PathBuf> {
     probe::tool(PROGRAM)
 }
 
-/// Returns the command that starts a guest with this number of processors. Its port is standard input and output, its
-/// console is standard error.
+/// Returns the command that starts a guest. Its port is standard input and output, its console is standard error.
 pub(super) fn command(
     accelerator: Accelerator,
     image: &Path,
@@ -86,13 +82,13 @@ pub(super) fn command(
 ) -> Vec<OsString> {
     let (engine, cpu) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
-        // QEMU 7.2 miscomputes flags after CMPXCHG16B, which kernels from about 6.2 on use in every allocation, and the
-        // kernel then crashes. Kernels do not need the instruction if the processor lacks it.
+        // QEMU 7.2 miscomputes flags after CMPXCHG16B, and the kernel then crashes. Kernels do not need the instruction
+        // if the processor lacks it.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-cx16"),
     };
     let program = program().unwrap_or_else(|| PROGRAM.into());
     let mut words: Vec<OsString> = vec![program.into_os_string()];
-    // Enables thread names, by which the threads of the processors are identified.
+    // `debug-threads` names threads, by which those of the processors are identified.
     words.extend(["-name", "thalweg,debug-threads=on", "-accel", engine, "-cpu", cpu].map(OsString::from));
     words.extend(["-smp".into(), processors.to_string().into()]);
     words.extend(["-m".into(), MEMORY_MIB.to_string().into()]);
@@ -114,8 +110,7 @@ pub(super) fn command(
     words
 }
 
-/// Returns the command line of the kernel. A kernel on an emulated processor measures the frequency of the TSC wrongly
-/// if QEMU has to wait for a busy machine.
+/// Returns the command line of the kernel; see [`tsc`] for the frequency.
 fn kernel_command_line(accelerator: Accelerator) -> String {
     match accelerator {
         Accelerator::Kvm => COMMAND_LINE.to_owned(),
@@ -133,7 +128,6 @@ pub(super) fn processors(pid: u32) -> Vec<u32> {
     ids
 }
 
-/// Returns the threads of a process.
 pub(super) fn threads(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()

@@ -1,4 +1,4 @@
-//! Starts a child process that inherits open files and is killed with this process, and reads the TSC.
+//! Files in memory, inheritance of open files, and the TSC.
 #![allow(unsafe_code)]
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -7,10 +7,10 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Creates a file in memory that is freed when the last process closes it.
+/// Creates a file in memory.
 ///
 /// # Errors
-/// If no memory or no descriptor is left.
+/// If the file cannot be created or written.
 pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let file = memfd_create("thalweg-initramfs", MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(file);
@@ -25,7 +25,7 @@ pub(super) fn tsc() -> u64 {
 }
 
 /// Makes a process inherit files under the same descriptors, and has it killed when the thread that starts it ends.
-/// Must be the last step before exec: entering a user namespace would undo it.
+/// Must be the last step before exec, because entering a user namespace clears the death signal.
 pub(super) fn hand_over<'a>(command: &'a mut Command, files: &[RawFd]) -> &'a mut Command {
     let numbers = files.to_vec();
     let prepare = move || {

@@ -1,8 +1,8 @@
-//! The frequency of this machine's time-stamp counter (TSC), which guests with an emulated processor read, too.
+//! The frequency of this machine's time-stamp counter (TSC), which guests with an emulated processor read too.
 //!
 //! Linux measures the frequency at boot against a timer (the PIT) whose counter wraps every 55 ms. If the emulator has
-//! to wait that long for a busy machine, the measured frequency is a multiple, such as 65 times, of the correct one,
-//! and all clocks of the guest are slow. The parameter `tsc_early_khz` (Linux 5.9) replaces this measurement.
+//! to wait that long for a busy machine, the measured frequency is too high, and the guest's clocks are slow. The
+//! parameter `tsc_early_khz` (Linux 5.9) replaces this measurement.
 
 use super::sys;
 use crate::clock::monotonic_ns;
@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Time between the two readings. An error of a microsecond is then 50 ppm; Linux later corrects up to 1 %.
+/// Time between the two readings; an error of a microsecond is then 50 ppm.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Number of attempts per reading, the fastest of which counts.
 const ATTEMPTS: usize = 10;
 
-/// Returns the frequency in kHz. The first call takes 20 ms.
+/// Returns the frequency in kHz. The first call takes [`INTERVAL`].
 pub(super) fn khz() -> u64 {
     static KHZ: OnceLock<u64> = OnceLock::new();
     *KHZ.get_or_init(measure)
@@ -30,7 +30,7 @@ fn measure() -> u64 {
     (u128::from(end.wrapping_sub(begin)) * 1_000_000 / elapsed_ns) as u64
 }
 
-/// Returns the time of the monotonic clock in nanoseconds, and the TSC at this time.
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds, and the TSC at this time.
 fn read() -> (u64, u64) {
     let attempts = (0..ATTEMPTS).map(|_| {
         let before_ns = monotonic_ns();

@@ -1,4 +1,4 @@
-//! Real connections with BBR and Reno on this machine, as sampled by `live`.
+//! Samples of real connections by `live`.
 
 use super::namespace::enter;
 use crate::network_support::cannot_run;
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 use thalweg_lab::live::{Live, Verdict, look};
 
-/// Returns the sample of a connection that sends throughout the sampling interval, and its local address.
+/// Returns a sample of this machine, taken while a connection sends, and the connection's local address.
 fn observe_sender(from: IpAddr, algorithm: &str) -> (Live, String) {
     let listener = TcpListener::bind((from, 0)).expect("loopback is up");
     let mut sender = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("the listener is open");

@@ -4,14 +4,13 @@ use crate::network_support::cannot_run;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-/// Environment variable that is set in the process that runs a test within its namespace.
+/// Environment variable that is set inside the namespace.
 const INSIDE: &str = "THALWEG_TEST_NAMESPACE";
 
 /// Runs the rest of a test in a new network namespace; returns whether this is the process inside it.
 ///
-/// A process with threads may not enter a new user namespace, and other tests must not enter it with this one.
-/// Therefore, the test binary is started again, for this test alone, with root's rights over a namespace that ends with
-/// it.
+/// A process with threads may not enter a new user namespace. Therefore, the test binary is started again, for this
+/// test alone.
 pub fn enter(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         run("ip link set lo up");
@@ -34,7 +33,7 @@ pub fn enter(test: &str) -> bool {
         cannot_run(&format!("no namespaces: {}", String::from_utf8_lossy(&tried.stderr).trim()));
         return false;
     }
-    // If the test hangs, it is killed together with all processes that it has started.
+    // A test that hangs is killed together with the processes that it has started.
     let binary = std::env::current_exe().expect("a test has a binary");
     let mut inside = unshare();
     inside.args(["timeout", "60"]).arg(binary).args(["--exact", test, "--nocapture", "--test-threads", "1"]);
@@ -48,14 +47,14 @@ pub fn has(program: &str) -> bool {
     std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }
 
-/// Returns the search path, including the folders for root, which an ordinary user's path may lack.
+/// Returns the search path with the folders that an ordinary user's path may lack.
 fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");
     path
 }
 
-/// Runs a command and returns its output.
+/// Returns the output of a command, which must succeed.
 pub fn run(command: &str) -> String {
     let mut words = command.split(' ');
     let output = Command::new(words.next().expect("a command has a word")).args(words).output();

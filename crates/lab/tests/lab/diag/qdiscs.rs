@@ -1,4 +1,4 @@
-//! Tests a router of queue disciplines, run as a process as in an experiment.
+//! Tests the host process of a router of queue disciplines.
 
 use super::namespace::{enter, has, run};
 use crate::network_support::cannot_run;
@@ -16,10 +16,9 @@ use thalweg_plan::plan::Experiment;
 use thalweg_trace::QueueRow;
 use thalweg_units::Span;
 
-/// Timeout of short waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of packets sent, more than the queue can hold.
+/// Number of packets to send, more than the queue can hold.
 const PACKETS: u64 = 50;
 
 /// Length of an IP packet in these tests, and of the Ethernet frame around it, in bytes.
@@ -29,10 +28,10 @@ const FRAME_BYTES: u64 = 1514;
 /// The codepoint ECT(0) in the type of service (RFC 3168).
 const ECT_0: u8 = 2;
 
-/// Environment variable that is set in the process that runs the host.
+/// Environment variable that is set in the host process.
 const HOST: &str = "THALWEG_TEST_HOST";
 
-/// The host: this test binary, started again, acts as `thalweg-engine host`.
+/// The host process: this test binary, started again.
 struct Host {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -102,7 +101,7 @@ impl Drop for Host {
     }
 }
 
-/// Not a test: the other tests start it as a host process.
+/// Not a test: the host process of other tests.
 #[test]
 fn the_host_process() {
     if std::env::var_os(HOST).is_some() {
@@ -111,7 +110,6 @@ fn the_host_process() {
     }
 }
 
-/// Returns an experiment with 800 bit/s forward for half a second, then 80 Mbit/s; samples every 5 ms.
 fn experiment() -> Experiment {
     let link = |capacity: Value| {
         json!({
@@ -161,7 +159,7 @@ fn send_packets_from(source: &str, destination: &str, count: u64) {
     set_ip_tos(&socket, ECT_0).expect("it is a socket of IPv4");
     let payload = vec![0; PACKET_BYTES as usize - 28];
     for _ in 0..count {
-        // Packets that do not fit into the queue are dropped, which the kernel may report as an error.
+        // The kernel may report a dropped packet as an error.
         let _ = socket.send_to(&payload, destination);
     }
 }
@@ -206,7 +204,7 @@ fn bytes_are_packet_sizes_even_with_a_size_table() {
     }
 }
 
-/// Checks that rows agree with tc; `counted_bytes` is the size of one packet by the kernel's count.
+/// Checks that rows agree with tc; `counted_bytes` is the size that the kernel counts for a packet.
 fn rows_agree_with_tc(counted_bytes: u64) {
     let faster = "tc qdisc change dev out root handle 1: tbf rate 80mbit burst 2000 limit 15140";
     send_packets(PACKETS);
@@ -257,7 +255,7 @@ fn drops_of_the_upstream_qdisc_count_as_random_losses() {
     if !prepare("diag::qdiscs::drops_of_the_upstream_qdisc_count_as_random_losses", "") {
         return;
     }
-    // The queue of the reverse direction drops nothing; earlier drops are those of the other interface's shaper.
+    // The queue of the reverse direction drops nothing; losses are the drops of the other interface's shaper.
     run("tc qdisc add dev in root handle 2: bfifo limit 15000");
     let reverse = Qdisc { queue: name("in", "2:"), loss: Some(name("out", "1:")), policer: None, rates: Vec::new() };
     let mut host = Host::start(Qdiscs { forward: None, reverse: Some(reverse), at: Vec::new() });
@@ -305,14 +303,13 @@ fn marks_and_losses_match_tc_on_kernels_that_report_them() {
         assert_eq!(Some(last.marked_packets), of("10:")[key].as_u64(), "{marking}: {all}");
         assert_eq!(Some(last.lost_packets), of("2:")["drops"].as_u64());
         assert_eq!(Some(last.sent_packets), of("10:")["packets"].as_u64());
-        // pie marks at random, and only while its probability is small, so it may have marked nothing.
+        // pie marks at random while its probability is small, so it may have marked nothing.
         let has_marked = last.marked_packets > 0 || marking.starts_with("pie");
         assert!(has_marked && last.lost_packets > 0, "{marking}: {all}");
         run("tc qdisc delete dev out parent 1:1");
     }
 }
 
-/// Returns the statistics of a queue discipline from the output of tc.
 fn statistics_of(all: &str, handle: &str) -> Value {
     let all: Vec<Value> = serde_json::from_str(all).expect("tc prints JSON");
     all.into_iter().find(|qdisc| qdisc["handle"] == handle).expect("it is there")

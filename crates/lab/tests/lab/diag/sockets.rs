@@ -9,10 +9,9 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, state_key, tcp_info};
 
-/// Timeout of kernel operations that take effect immediately.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns both ends of a connection; the first is the side that opened it, and uses this congestion control.
+/// Returns the client's and the server's end of a connection; the client uses this congestion control.
 fn connect(cc: &str) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback is up");
     let address = listener.local_addr().expect("it is bound");
@@ -22,7 +21,6 @@ fn connect(cc: &str) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Sends bytes, and reads them at the other end.
 fn transfer(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
     from.write_all(&vec![7; bytes]).expect("the other side is there");
     to.read_exact(&mut vec![0; bytes]).expect("they were sent");
@@ -162,7 +160,7 @@ fn bytes_written_by_the_application_are_sent_or_queued() {
         return;
     }
     let (mut client, server) = connect("reno");
-    // Later, a pause of a busy machine may count as a loss.
+    // Checked first, because a pause of a busy machine may later count as a loss.
     assert_eq!(find(&client).info.ssthresh_packets, None, "nothing was lost");
     client.set_nonblocking(true).expect("it is open");
     let mut written = 0;

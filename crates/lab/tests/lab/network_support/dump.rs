@@ -1,4 +1,4 @@
-//! Dumps the state of a network: interfaces, addresses, routes, neighbours, queue disciplines.
+//! Dumps the state of a network.
 
 use super::output_of_child;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use thalweg_lab::net::Network;
 const COMMANDS: &[&str] =
     &["ip -j -d link", "ip -j addr", "ip -j route", "ip -j neigh", "tc -j qdisc", "tc -j class show dev r0"];
 
-/// Keys whose values are assigned by the kernel and differ between networks.
+/// Keys whose values differ between equal networks.
 const PASSING: &[&str] = &["ifindex", "link_index", "link_netnsid", "refcnt", "operstate"];
 
-/// Carrier flags, which the kernel updates up to a second later.
+/// Carrier flags, which the kernel updates later.
 const CARRIER: &[&str] = &["NO-CARRIER", "LOWER_UP", "linkdown"];
 
 fn script(namespace: &str) -> String {

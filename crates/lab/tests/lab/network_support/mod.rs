@@ -1,4 +1,4 @@
-//! Helpers of the network tests: experiments, controlled processes, and a guest with another kernel.
+//! Helpers of the network tests.
 
 pub mod dump;
 pub mod roles;
@@ -9,10 +9,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use thalweg_plan::plan::Experiment;
 
-/// Timeout of all waits, far above their duration on a busy machine.
+/// Timeout of waits, far above their duration on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns an experiment with one flow at 20 Mbit/s and 40 ms, and a buffer of 100 kB.
+/// Returns an experiment with one flow.
 pub fn experiment() -> Experiment {
     let link = |capacity: serde_json::Value, bytes: u64| {
         json!({
@@ -38,7 +38,7 @@ pub fn experiment() -> Experiment {
     serde_json::from_value(experiment).expect("an experiment")
 }
 
-/// Like [`experiment`], with a second flow with 60 ms of extra RTT.
+/// Returns an experiment with a second flow, which has extra RTT.
 pub fn experiment_with_a_far_flow() -> Experiment {
     let mut experiment = experiment();
     let mut far = experiment.flows[0].clone();
@@ -69,7 +69,7 @@ pub fn output_of(command: &mut Command) -> String {
     text(&output, &format!("{command:?}"))
 }
 
-/// Returns the output of a child until it exits. It must succeed.
+/// Returns the output of a child, which must succeed.
 pub fn output_of_child(child: Child) -> String {
     let output = child.wait_with_output().expect("it ends");
     text(&output, "the child")

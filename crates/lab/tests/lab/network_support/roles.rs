@@ -1,6 +1,4 @@
-//! Helper processes of tests: this test program, started with a role in its environment.
-//!
-//! The test `the_controlled_process` runs the role; without a role in the environment it does nothing.
+//! Helper processes of tests: this test program, started with a role, which the test `the_controlled_process` runs.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -51,7 +49,7 @@ pub fn report_from(output: &str) -> Value {
     serde_json::from_str(answer).expect("JSON")
 }
 
-/// Waits for the first report of a running role.
+/// Waits for the report of a running role.
 pub fn wait_for_report(child: &mut Child) -> Value {
     let stdout = child.stdout.as_mut().expect("a pipe");
     let mut output = String::new();
@@ -65,13 +63,13 @@ pub fn wait_for_report(child: &mut Child) -> Value {
     panic!("the process exited without a report: {output}");
 }
 
-/// Runs a role in a namespace to its end, and returns its report.
+/// Runs a role in a namespace; returns its report.
 pub fn play_in(network: &mut Network, namespace: &str, role: &Value) -> Value {
     let child = network.spawn(namespace, &words(role), false).expect("it starts");
     report_from(&super::output_of_child(child))
 }
 
-/// Makes the router forward, and starts an echo process at the receiver, which it returns.
+/// Makes the router forward, and starts an echo process at the receiver.
 pub fn prepare(network: &mut Network) -> Child {
     let settings = network.sysctls("router");
     play_in(network, "router", &json!({ "role": "sysctls", "settings": settings }));
@@ -88,8 +86,8 @@ pub struct Back {
     pub back_us: u64,
 }
 
-/// Sends numbered packets to the echo, `gap_us` apart, and returns those that came back, in order of arrival. `bytes`
-/// is the size of the IP packet.
+/// Sends numbered packets to the echo; returns those that came back, in order of arrival. `bytes` is the size of the IP
+/// packet.
 pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_us: u64) -> Vec<Back> {
     let role = json!({ "role": "ping", "count": count, "bytes": bytes, "gap_us": gap_us });
     let answer = play_in(network, namespace, &role);
@@ -98,7 +96,6 @@ pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_
     answer.as_array().expect("rows").iter().map(back).collect()
 }
 
-/// Runs the role named in the environment, if any.
 #[test]
 fn the_controlled_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -131,7 +128,7 @@ fn print_report(value: &Value) {
     std::io::stdout().flush().expect("standard output is open");
 }
 
-/// Starts a host that stays in its namespace without activity until its standard input closes.
+/// Starts a process that stays in its namespace until its standard input closes.
 pub fn spawn_idle_host(network: &mut Network) -> Child {
     let words = ["sh", "-c", "echo here; exec cat"].map(Into::into);
     let mut host = network.spawn("sender", &words, false).expect("it starts");
@@ -141,7 +138,6 @@ pub fn spawn_idle_host(network: &mut Network) -> Child {
     host
 }
 
-/// Holds a network with a host until this process is killed or its standard input closes.
 fn hold() {
     let mut network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
     let mut host = spawn_idle_host(&mut network);
@@ -151,7 +147,7 @@ fn hold() {
     host.wait().expect("it ends");
 }
 
-/// Sends every packet back until stdin closes.
+/// Sends packets back until standard input closes.
 fn echo() {
     let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a port");
     std::thread::spawn(|| {
@@ -168,11 +164,11 @@ fn echo() {
 fn send_and_receive(role: &Value) -> Value {
     let number = |key: &str| role[key].as_u64().expect("a number");
     let (count, gap) = (number("count"), Duration::from_micros(number("gap_us")));
-    // The IPv4 header has 20 bytes, the UDP header 8.
+    // Without the IPv4 and UDP headers.
     let size = number("bytes") as usize - 28;
     let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a port");
     socket.connect(("10.77.0.2", PORT)).expect("a route");
-    // No packet of the test is in flight for longer than this.
+    // Packets of the tests are in flight for less than this.
     socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
     let start = Instant::now();
     let receiver = socket.try_clone().expect("a descriptor");

@@ -1,10 +1,10 @@
-//! Runs tests inside a guest whose kernel has every queue discipline.
+//! Runs tests inside a guest whose kernel has the required queue disciplines.
 
 use super::cannot_run;
 use std::path::Path;
 use std::process::Command;
 
-/// Environment variable that is set for the copy of a test that runs in the guest.
+/// Environment variable that is set in the guest.
 const IN_GUEST: &str = "THALWEG_IN_GUEST";
 
 /// Runs the calling test, `name`, in the guest. Returns true inside the guest; outside it waits and returns false.

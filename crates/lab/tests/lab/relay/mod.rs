@@ -1,4 +1,4 @@
-//! The relay between real hosts treats packets as the scenario specifies, and reports what it did.
+//! The relay between real hosts treats packets as the experiment specifies, and reports its measurements.
 
 mod relay_path;
 
@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 /// Maximum lateness of the earliest of many packets on a shared machine.
 const TOLERANCE_NS: u64 = 10 * MS;
 
-/// Sends packets; returns numbers and delays of those that arrived, in order of arrival, once `expected` have arrived.
+/// Sends packets; returns the numbers and delays of the first `expected` arrivals.
 fn send(path: &mut Path, (count, size, gap_us): (u64, u64, u64), expected: usize) -> (Vec<(u64, u64)>, Program) {
     let receiver = path.receiver(&format!("receive {PORT}"));
     path.traffic("sender", &format!("send {RECEIVER} {count} {size} {gap_us}")).finish();
@@ -164,8 +164,7 @@ fn random_delay_of_a_host_delays_its_packets_and_keeps_their_order() {
     assert!(arrivals.iter().map(|(number, _)| *number).eq(0..300));
     let delays_ns = || arrivals.iter().map(|(_, way_ns)| way_ns - 20 * MS);
     let (least_ns, mean_ns) = (delays_ns().min().expect("packets"), delays_ns().sum::<u64>() / 300);
-    // Packets are held up by earlier ones, so the mean is above half of the maximum. Other processes delay some
-    // packets, but not all.
+    // Packets wait for earlier ones, so the mean is above half of the maximum.
     assert!(mean_ns > 20 * MS && least_ns < 40 * MS, "mean {mean_ns}, least {least_ns}");
 }
 
@@ -198,7 +197,7 @@ fn segments_pass_unsplit_with_offloads_and_as_packets_without() {
         let carried: u64 = packets.iter().filter(|packet| packet.is_forward).map(|packet| packet.size_bytes.0).sum();
         assert!(carried > TRANSFER_BYTES, "{carried}");
         if offloads {
-            // The sizes depend on the machine's load; without offloads, no packet is larger than 1500 bytes.
+            // The sizes depend on the machine's load.
             assert!(largest > Some(1500), "{largest:?}");
         } else {
             assert_eq!(largest, Some(1500));
@@ -208,7 +207,7 @@ fn segments_pass_unsplit_with_offloads_and_as_packets_without() {
 
 #[test]
 fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
-    // More packets than any ring of the relay holds.
+    // More packets than a ring of the relay holds.
     const PACKETS: u64 = 40_000;
     let experiment = experiment(|_| ());
     let Some(mut path) = Path::start(&experiment, None) else { return };
@@ -218,7 +217,7 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
     path.freeze();
     path.traffic("sender", &format!("send {RECEIVER} {PACKETS} 100 0")).finish();
     path.thaw();
-    // These packets follow the buffered ones. The first may also be dropped, if the relay has not run yet.
+    // These packets follow the buffered ones. The first may be dropped too, if the relay has not run yet.
     let back = path.traffic("sender", &format!("ping {ECHO} 20")).finish();
     let again = back.iter().filter(|line| *line == "lost").count() as u64;
     let (report, _) = path.stop(echo);
@@ -227,7 +226,6 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
     assert_eq!(report.forward.last().map(|row| row.sent_packets as f64 + dropped), Some((PACKETS + 40 + again) as f64));
     let expected = format!("the kernel dropped {dropped} packets between the hosts and the relay");
     assert!(report.untrustworthy.iter().any(|doubt| doubt.starts_with(&expected)), "{:?}", report.untrustworthy);
-    // The relay was paused for some time, and reports that.
     assert!(
         report.untrustworthy.iter().any(|doubt| doubt.starts_with("the relay paused for")),
         "{:?}",
@@ -238,7 +236,7 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
 #[test]
 fn an_unprivileged_user_gets_the_same_path() {
     if std::env::var_os("THALWEG_AS_NOBODY").is_some() || !is_root() {
-        // Other tests cover this case.
+        // The other tests already run as an unprivileged user.
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -15,14 +15,14 @@ use thalweg_lab::protocol::{Command, Configuration, HostEvent, Role};
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::QueueRow;
 
-/// Timeout of all waits. Every step takes at most several seconds.
+/// Timeout of waits.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Port of the receiver's programs.
 pub const PORT: u16 = 5000;
 /// Address and port of the receiver's programs.
 pub const RECEIVER: &str = "10.77.0.2:5000";
 
-/// A running path.
+/// A network with a running relay.
 pub struct Path {
     network: Network,
     relay: Program,
@@ -43,7 +43,7 @@ pub struct Program {
     lines: Receiver<String>,
 }
 
-/// Returns an experiment with 20 ms forward, 10 ms back, no limits and no loss; `change` modifies it.
+/// Returns an experiment without limits and loss, which `change` modifies.
 pub fn experiment(change: impl FnOnce(&mut Value)) -> Experiment {
     let host = json!({ "sndbuf_max_bytes": 4_000_000, "rcvbuf_max_bytes": 4_000_000, "delay_jitter_ns": 0 });
     let link = |delay_ns: u64| {
@@ -81,7 +81,7 @@ pub fn example(name: &str) -> PathBuf {
 }
 
 impl Path {
-    /// Builds the network and starts the relay. Returns `None` and reports the skip if this machine cannot.
+    /// Builds the network and starts the relay. Returns `None` and prints the reason if this machine cannot.
     pub fn start(experiment: &Experiment, capture: Option<&FilePath>) -> Option<Path> {
         let mut network = match Network::build(experiment, LinkKind::Relay) {
             Ok(network) => network,
@@ -108,7 +108,7 @@ impl Path {
         Program::of(self.network.spawn(namespace, &command, false).expect("it starts"))
     }
 
-    /// Starts `relay_traffic` at the receiver, and waits until it reports that it is ready.
+    /// Starts `relay_traffic` at the receiver, and waits until it is ready.
     pub fn receiver(&mut self, arguments: &str) -> Program {
         let program = self.traffic("receiver", arguments);
         assert_eq!(program.line(), "ready");
@@ -125,8 +125,8 @@ impl Path {
         self.relay.signal(Signal::CONT);
     }
 
-    /// Stops the relay, then the receiver's program, and removes the network. Returns the relay's report, and the lines
-    /// of the program's output that were not read before.
+    /// Stops the relay and the receiver's program, and removes the network. Returns the relay's report, and the unread
+    /// lines of the program's output.
     pub fn stop(mut self, receiver: Program) -> (RelayReports, Vec<String>) {
         self.relay.send_command(&Command::Stop);
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
@@ -149,7 +149,6 @@ impl Program {
     pub fn of(mut child: Child) -> Program {
         let out = BufReader::new(child.stdout.take().expect("it is a pipe"));
         let (sender, lines) = mpsc::channel();
-        // The thread ends when the process exits, which closes the pipe.
         std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
         Program { child, lines }
     }
@@ -180,14 +179,14 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
-    /// Waits for the exit, which must be successful; returns the lines of output that were not read before.
+    /// Waits for the exit, which must be successful; returns the unread lines of output.
     pub fn finish(mut self) -> Vec<String> {
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
         assert!(self.child.wait().expect("it is a child").success());
         output
     }
 
-    /// Ends the process by closing its standard input; returns the lines of output that were not read before.
+    /// Ends the process by closing its standard input; returns the unread lines of output.
     pub fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();

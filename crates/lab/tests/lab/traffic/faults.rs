@@ -72,8 +72,7 @@ fn flows_on_a_dead_path_stop_with_the_experiment() {
 #[test]
 fn no_connection_outlives_the_experiment() {
     let Some(rig) = Rig::new() else { return };
-    // At this rate, the remaining data of the sockets would keep the path busy for many seconds if connections were not
-    // reset.
+    // At this rate, connections that are not reset would send the data in their sockets for many seconds.
     if rig.limit_rate("1mbit").is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Hosts that send and receive, as processes in separate namespaces, over a pair of interfaces.
+//! Hosts that send and receive, as processes in separate namespaces.
 
 mod faults;
 mod plans;

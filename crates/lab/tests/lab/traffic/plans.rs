@@ -1,4 +1,4 @@
-//! Experiments for these tests: a fast path, and flows to vary.
+//! Experiments for these tests.
 
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue};
@@ -7,7 +7,7 @@ use thalweg_units::{Bytes, Probability, Span};
 /// Size of socket buffers and queues that do not limit a flow.
 const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
 
-/// Returns an experiment on a path like that between two namespaces: almost no delay, and an unlimited buffer.
+/// Returns an experiment on a path like that between two namespaces.
 pub fn experiment(flows: Vec<Flow>) -> Experiment {
     let link = Link {
         capacity: Capacity::Unlimited,

@@ -12,17 +12,17 @@ use thalweg_lab::protocol::{self, Configuration, FlowReport, HostEvent, Outgoing
 use thalweg_lab::stage::HostReport;
 use thalweg_plan::plan::Experiment;
 
-/// Timeout of all waits.
+/// Timeout of waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const SENDER: &str = "10.77.1.2";
 const RECEIVER: &str = "10.77.0.2";
 pub const PORT: u16 = 5201;
 
-/// Serializes the tests, because some compare times and they share the processors.
+/// Serializes the tests, because they share the processors and some compare times.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Two connected network namespaces. Their processes end with them.
+/// Two connected network namespaces.
 pub struct Rig {
     sender: Namespace,
     receiver: Namespace,
@@ -31,7 +31,7 @@ pub struct Rig {
 
 struct Namespace {
     holder: Child,
-    /// Command prefix that enters the holder's namespaces.
+    /// Command prefix that enters the namespace.
     enter: Vec<String>,
 }
 
@@ -67,12 +67,12 @@ impl Rig {
         Some(())
     }
 
-    /// Drops all packets in both directions.
+    /// Disables the path.
     pub fn cut(&self) {
         self.receiver.run("ip link set eth0 down");
     }
 
-    /// Returns the connections over the path, as `ss` lists them, except those in TIME-WAIT.
+    /// Returns the sender's connections, as `ss` lists them, except those in TIME-WAIT.
     pub fn connections_left(&self) -> String {
         let list = self.sender.command(&["ss", "-tnH", "state", "connected", "exclude", "time-wait"]).output();
         String::from_utf8_lossy(&list.expect("ss of iproute2").stdout).into_owned()
@@ -107,8 +107,7 @@ impl Rig {
         Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
-    /// Runs an experiment, at most 20 times, until nothing started 10 ms late or more: comparing times with a plan
-    /// requires an idle machine.
+    /// Repeats an experiment until nothing started late, because comparing times with a plan requires an idle machine.
     pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
         const ATTEMPTS: usize = 20;
         const LATE_US: f64 = 10_000.0;
@@ -117,7 +116,7 @@ impl Rig {
         attempts.find(is_in_time).unwrap_or_else(|| panic!("the machine was too busy {ATTEMPTS} times"))
     }
 
-    /// Runs an experiment on both hosts until all flows are complete, or its duration has passed.
+    /// Runs an experiment on both hosts.
     pub fn run(&self, experiment: &Experiment) -> (Outcome, HostReport) {
         let mut receiver = self.receiver(experiment);
         let flows: Vec<usize> = (0..experiment.flows.len()).collect();
@@ -279,7 +278,7 @@ impl Host {
         }
     }
 
-    /// Stops the host, and returns its report.
+    /// Stops the host; returns its report.
     pub fn stop(mut self) -> Outcome {
         self.send_command(&protocol::Command::Stop);
         let mut outcome = Outcome::default();
@@ -299,7 +298,7 @@ impl Host {
         }
     }
 
-    /// Suspends or resumes the process.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
@@ -326,7 +325,7 @@ impl Drop for Host {
     }
 }
 
-/// Returns the path of the example `host`, which cargo builds together with the tests.
+/// Returns the path of the example `host`.
 fn host_binary() -> PathBuf {
     let test = env::current_exe().expect("where this test is");
     let folder = test.parent().and_then(|deps| deps.parent()).expect("target folder");

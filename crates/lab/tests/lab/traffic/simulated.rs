@@ -1,4 +1,4 @@
-//! Compares an experiment on a kernel with the simulator: connections and sizes must be equal, start times close.
+//! Compares experiments on a kernel with the simulator.
 
 use super::plans::{experiment, flow, sizes};
 use super::rig::{Outcome, Rig};
@@ -8,8 +8,8 @@ use thalweg_plan::plan::{Experiment, Flow, Load, Repeat, Traces};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Span, Time};
 
-/// Maximum of the median difference between a start time and the simulator's. It is far below the effect of different
-/// random numbers, and far above that of a busy machine.
+/// Maximum of the median difference between start times and the simulator's: far below the effect of different random
+/// numbers, and far above that of a busy machine.
 const MEDIAN_LATENESS_US: u64 = 25_000;
 
 /// Size and completion, by flow, copy, connection and transfer.
@@ -74,7 +74,7 @@ fn connections_follow_one_another_after_gaps() {
 
 #[test]
 fn a_series_continues_until_another_flow_ends() {
-    // Ten requests with nine think times end after 900 ms. Connections open every 200 ms, five of them in this time.
+    // Ten requests with nine think times end after 900 ms. In this time, five connections open, one every 200 ms.
     let requests = Load::Requests { size_bytes: Bytes(10_000), think_ns: Span::from_millis(100), count: Some(10) };
     let repeat = Repeat::Gap { gap_ns: Span::from_millis(200), until: Some("requests".to_owned()), count: None };
     let plan = experiment(vec![Flow { repeat, ..flow("series", sizes(&[5_000])) }, flow("requests", requests)]);
@@ -96,7 +96,7 @@ fn a_flow_stops_at_its_stop_time() {
             ..flow("series", sizes(&[1_000]))
         },
     ]);
-    // The simulator has no limit of its own, so unlimited flows on such a path would never finish.
+    // Not simulated: unlimited flows on an unlimited path never finish there.
     let Some(rig) = Rig::new() else { return };
     let outcome = rig.run_in_time(&plan);
     let count = |flow| outcome.flows.iter().filter(|row| row.of.flow == flow).count();

@@ -27,7 +27,6 @@ pub fn plain() -> plan::Link {
     }
 }
 
-/// Returns a capacity with rates in bit/s, each from a time in nanoseconds on.
 pub fn steps(steps: &[(u64, u64)]) -> plan::Capacity {
     let step = |&(at_ns, rate_bps): &(u64, u64)| plan::Step { at_ns: Time(at_ns), rate_bps: Rate(rate_bps) };
     plan::Capacity::Steps { steps: steps.iter().map(step).collect() }
@@ -41,13 +40,11 @@ pub fn trace() -> plan::Capacity {
     plan::Capacity::Trace { trace: "test".to_owned() }
 }
 
-/// Returns the traces of a plan, with `trace_ms` as the trace `test`.
 pub fn traces(trace_ms: Option<&[u64]>) -> plan::Traces {
     let opportunities = trace_ms.map(|times| ("test".to_owned(), times.to_vec())).into_iter().collect();
     plan::Traces { opportunities, ..plan::Traces::default() }
 }
 
-/// Creates a link, with the trace `test` if there is one.
 pub fn link(config: &plan::Link, trace_ms: Option<&[u64]>) -> Result<Link<u64>, LinkError> {
     Link::new(config, &traces(trace_ms), 1)
 }
@@ -64,7 +61,6 @@ pub const fn ms(ms: u64) -> u64 {
     ms * 1_000_000
 }
 
-/// A packet to offer.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     pub at_ns: u64,
@@ -72,12 +68,10 @@ pub struct Offer {
     pub extra_ns: u64,
 }
 
-/// Returns packets of 1500 bytes at these times.
 pub fn full_sized(at_ns: impl IntoIterator<Item = u64>) -> Vec<Offer> {
     at_ns.into_iter().map(|at_ns| Offer { at_ns, size: 1500, extra_ns: 0 }).collect()
 }
 
-/// The result of a sequence of offers.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub sent: Vec<Sent>,
@@ -99,7 +93,6 @@ impl Outcome {
     }
 }
 
-/// Wakes the link at the times that it requests, up to and including `until`.
 pub fn run_until(link: &mut Link<u64>, until: Time, arrivals: &mut Vec<(u64, u64)>) {
     while let Some(wake) = link.next_wake().filter(|wake| *wake <= until) {
         while let Some(number) = link.poll(wake) {
@@ -108,7 +101,6 @@ pub fn run_until(link: &mut Link<u64>, until: Time, arrivals: &mut Vec<(u64, u64
     }
 }
 
-/// Offers the packets and runs the link until it is empty or blocked.
 pub fn carry(config: &plan::Link, trace_ms: Option<&[u64]>, seed: u64, offers: &[Offer]) -> Outcome {
     let mut link = link(config, trace_ms).expect("a configuration that can be");
     let mut rng = rng(seed);

@@ -4,23 +4,20 @@ use crate::arm::ArmId;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// Prior variance of the noise: completion times of equal objects differ by a factor of about e^0.4.
+/// Prior variance of the noise of rewards, a standard deviation of 0.4.
 const NOISE: f64 = 0.16;
 
 /// Number of connections to which the prior of the noise is equivalent.
 const NOISE_FREEDOM: f64 = 4.0;
 
-/// Minimum variance of the noise, a standard deviation of 3 %; smaller differences are irrelevant.
+/// Minimum variance of the noise, a standard deviation of 3 %.
 const MIN_NOISE: f64 = 1e-3;
 
-/// CUSUM: the slack per connection and the threshold of the sum, in standard deviations. With normal noise, false
-/// alarms are about twenty thousand connections apart, and a shift of two standard deviations is detected within five
-/// or six connections on average.
+/// CUSUM: the slack per connection and the threshold of the sum, in standard deviations.
 const CUSUM_SLACK: f64 = 0.75;
 const CUSUM_LIMIT: f64 = 6.0;
 
-/// Limit on the deviation of a single connection, in standard deviations: one timeout does not prove a new path or a
-/// bad arm.
+/// Limit on the deviation of a single connection, in standard deviations: one timeout does not prove a new path.
 const OUTLIER: f64 = 3.0;
 
 /// Weight of the newest reward in an arm's recent mean.
@@ -62,7 +59,7 @@ impl Prior {
 pub(super) struct Belief {
     pub mean: f64,
     pub variance: f64,
-    /// Coefficient of the common level, which is also uncertain.
+    /// Coefficient of the common level.
     pub with_level: f64,
 }
 
@@ -101,7 +98,6 @@ pub(super) struct Cell {
     at: Time,
 }
 
-/// Weighted rewards of an arm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Rewards {
     n: f64,
@@ -123,12 +119,10 @@ impl Cell {
         }
     }
 
-    /// Returns the time of the latest addition.
     pub fn at(&self) -> Time {
         self.at
     }
 
-    /// Returns the total weight of connections.
     pub fn seen(&self) -> f64 {
         self.arms.iter().map(|arm| arm.n).sum()
     }
@@ -138,7 +132,7 @@ impl Cell {
         self.arms[arm.index()].n
     }
 
-    /// Returns the estimates that its networks currently include.
+    /// Returns the estimates that are included in its networks.
     pub fn published(&self) -> &[GainEstimate] {
         &self.published
     }
@@ -181,8 +175,8 @@ impl Cell {
         Posterior { beliefs, noise, freedom }
     }
 
-    /// Adds a reward. If a change of the path is detected, all data except the recent rewards of this arm is dropped,
-    /// and the reason is returned.
+    /// Adds a reward. If a change of the path is detected, drops the data except the recent rewards of this arm, and
+    /// returns the reason.
     pub fn learn(&mut self, arm: ArmId, reward: f64, prior: &Prior, default: ArmId, now: Time) -> Option<String> {
         let is_first = self.seen() < MIN_COUNT;
         let posterior = self.posterior(prior, default, 1.0);
@@ -216,13 +210,13 @@ impl Cell {
         Some(format!("connections have become {way} than the learned state predicts"))
     }
 
-    /// Drops all data except the published estimates.
+    /// Drops the data, but not the published estimates.
     pub fn drop_all(&mut self) {
         self.arms.iter_mut().for_each(|rewards| *rewards = Rewards::default());
         (self.scatter, self.freedom, self.rising, self.falling) = (0.0, 0.0, 0.0, 0.0);
     }
 
-    /// Drops all data except the recent mean of `arm`.
+    /// Drops the data except the recent mean of `arm`.
     fn restart(&mut self, arm: ArmId) {
         let lately = self.arms[arm.index()].lately;
         self.drop_all();

@@ -9,18 +9,17 @@
 //!
 //! The level is a property of the path and has no prior, so a distant destination does not count as a bad one.
 //! Destinations share information about gains and noise only. Level and gains have a posterior in closed form
-//! ([`cell`]); the noise is shared by the arms of a class, with a gamma prior on its precision. A network's gain has
-//! the weighted mean of its destinations' gains, and a variance that grows with their disagreement ([`pool`]). A new
-//! destination starts with this estimate.
+//! ([`cell`]); the noise is shared by the arms of a class, with a gamma prior on its precision. The prior of a
+//! destination's gains has the weighted mean of its neighbours' gains, and a variance that grows with their
+//! disagreement ([`pool`]).
 //!
 //! **Weights** are the probabilities that each arm's gain is the largest, counted over fixed points of the posterior
-//! ([`nodes`]), so no random numbers are drawn. The kernel draws arms with these weights, which is Thompson sampling. A
-//! small part, `floor`, is divided equally among all arms. If the size of a connection is not known when it opens,
-//! gains are averaged over the sizes observed at the destination.
+//! ([`nodes`]). Drawing arms with these weights is Thompson sampling. A small part, `floor`, is divided equally among
+//! all arms. If the size of a connection is not known when it opens, gains are averaged over the sizes observed at the
+//! destination.
 //!
 //! **Forgetting.** The weight of connections decreases with each later one, and with time. If rewards deviate
-//! persistently from the prediction (two-sided CUSUM), the data of the destination is dropped, except the latest
-//! rewards.
+//! persistently from the prediction (two-sided CUSUM), the data of the destination is dropped.
 //!
 //! Sources: Thompson, Biometrika 25 (1933); Russo et al., "A Tutorial on Thompson Sampling" (2018); Raj and Kalyani,
 //! "Taming Non-stationary Bandits" (2017) for the discount; Page, Biometrika 41 (1954) for CUSUM; DerSimonian and Laird
@@ -45,7 +44,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thalweg_units::{Span, Time};
 
-/// Number of classes of size and direction.
 const CLASSES: usize = Size::ALL.len() * Direction::ALL.len();
 
 /// Settings of the policy.
@@ -55,13 +53,13 @@ pub struct BayesSettings {
     pub tree: Tree,
     /// Prior standard deviation of gains: 1 is a factor of e in time or rate.
     pub gain_sd: f64,
-    /// Memory in number of connections of a class; the weight of older ones decreases.
+    /// Memory in number of connections of a class.
     pub memory: f64,
-    /// Time that halves the weight of the data, in addition to the effect of `memory`.
+    /// Time that halves the weight of the data.
     pub half_life: Span,
     /// Share of connections that is divided equally among all arms, so that every arm is tried.
     pub floor: f64,
-    /// Maximum number of destinations; beyond it, the least recently active ones are evicted.
+    /// Maximum number of destinations.
     pub most_prefixes: usize,
 }
 
@@ -91,11 +89,9 @@ pub struct Bayes {
     nodes: Nodes,
 }
 
-/// State of a destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Leaf {
     cells: Vec<Option<Cell>>,
-    /// Time of its last activity.
     at: Time,
 }
 
@@ -111,8 +107,7 @@ impl Bayes {
         Bayes { arms, objective, settings, leaves: BTreeMap::new(), pools: BTreeMap::new(), nodes: Nodes::default() }
     }
 
-    /// Restores the learned state of another instance, if it uses the same prefix lengths and objective. Returns
-    /// whether it does.
+    /// Restores the learned state of another instance; returns false if its prefix lengths or objective differ.
     pub(crate) fn restore_from(&mut self, other: Bayes) -> bool {
         let is_same = self.objective == other.objective && self.settings.tree == other.settings.tree;
         if is_same {
@@ -121,8 +116,8 @@ impl Bayes {
         is_same
     }
 
-    /// Returns the prior for a class of connections to `prefix`: the estimate of the networks that contain it, without
-    /// the destination's own contribution, refined by connections of other sizes to the destination.
+    /// Returns the prior for a class of connections to `prefix`: the estimate of the networks that contain it, refined
+    /// by connections of other sizes to the destination.
     fn prior(&self, prefix: Prefix, class: usize, leaf: Option<&Leaf>) -> Prior {
         let mut prior = Prior::vague(self.arms.len(), self.arms.default(), self.settings.gain_sd);
         let own = leaf.and_then(|leaf| leaf.cells[class].as_ref());
@@ -143,7 +138,6 @@ impl Bayes {
         prior
     }
 
-    /// Returns the beliefs about the arms for connections of `class` that open at `now`.
     fn blend(&self, prefix: Prefix, class: Class, now: Time) -> Blend {
         let leaf = self.leaves.get(&prefix);
         let cell = |size: Size| leaf.and_then(|leaf| leaf.cells[number(size, class.direction)].as_ref());
@@ -199,7 +193,6 @@ impl Bayes {
         }
     }
 
-    /// Evicts the least recently active eighth of the destinations if there are too many.
     fn evict(&mut self) {
         if self.leaves.len() <= self.settings.most_prefixes {
             return;
@@ -235,13 +228,12 @@ impl Bayes {
             .sum()
     }
 
-    /// Returns whether another destination of the same IP version is known, which may inform the estimates of this one.
+    /// Returns whether another destination of the same IP version is known.
     fn has_neighbours(&self, prefix: Prefix) -> bool {
         let largest = |prefix: Prefix| self.settings.tree.ancestors(prefix).next();
         self.leaves.keys().any(|&other| other != prefix && largest(other) == largest(prefix))
     }
 
-    /// Returns the direction in which most connections to a destination open.
     fn usual_direction(&self, prefix: Prefix) -> Direction {
         let connections = |direction: Direction| -> f64 {
             self.arms.iter().map(|(arm, _)| self.connections(prefix, direction, arm)).sum()
@@ -272,7 +264,7 @@ impl Policy for Bayes {
         cell.forget(kept * (1.0 - 1.0 / self.settings.memory.max(2.0)));
         let surprise = cell.learn(outcome.arm, reward, &prior, self.arms.default(), now);
         if surprise.is_some() {
-            // The path has changed for connections of all sizes, in both directions.
+            // A change of the path affects connections of all classes.
             let others = leaf.cells.iter_mut().enumerate().filter(|&(other, _)| other != class);
             others.filter_map(|(_, cell)| cell.as_mut()).for_each(Cell::drop_all);
             (0..CLASSES).for_each(|other| self.publish(prefix, other));
@@ -320,7 +312,6 @@ impl Policy for Bayes {
     }
 }
 
-/// Returns the reason why an arm is preferred.
 fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId, has_neighbours: bool) -> String {
     let (name, default) = (&arms.arm(most).name, &arms.arm(arms.default()).name);
     let share = percent(views[most.index()].weight);

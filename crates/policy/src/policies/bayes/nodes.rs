@@ -1,8 +1,7 @@
 //! Fixed points that represent a posterior, so that probabilities can be computed without random numbers.
 //!
 //! The points are a Latin hypercube: in each dimension they lie in the middle of equally likely strata, one per
-//! stratum, in an order shuffled with a fixed seed. So each dimension has nearly its exact distribution, and the error
-//! of a probability is below that of the same number of random points.
+//! stratum, in an order shuffled with a fixed seed. So each dimension has nearly its exact distribution.
 
 use super::cell::Belief;
 use crate::arm::MAX_ARMS;
@@ -10,7 +9,6 @@ use crate::math::normal_quantile;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Number of points, which determines probabilities to about 2 percentage points.
 const POINTS: usize = 256;
 
 /// Number of dimensions: one per arm, one for the level, and one for the noise.
@@ -18,7 +16,7 @@ const DIMENSIONS: usize = MAX_ARMS + 2;
 const LEVEL: usize = MAX_ARMS;
 const NOISE: usize = MAX_ARMS + 1;
 
-/// The points, with a standard normal distribution in every dimension.
+/// The points, with a standard normal distribution in each dimension.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes(Vec<[f64; DIMENSIONS]>);
 
@@ -41,8 +39,7 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// Returns the share of the posterior in which each arm is the best. `freedom` is the number of degrees of freedom
-    /// of the noise estimate.
+    /// Returns the probability that each arm is the best. `freedom` is the number of degrees of freedom of the noise.
     pub(super) fn wins(&self, beliefs: &[Belief], freedom: f64) -> Vec<f64> {
         let spreads: Vec<f64> = beliefs.iter().map(|belief| libm::sqrt(belief.variance)).collect();
         let mut wins = vec![0.0; beliefs.len()];

@@ -2,8 +2,7 @@
 //!
 //! Each destination contributes an estimate of an arm's gain, and its uncertainty. The network keeps sums, from which
 //! the mean and the variance between destinations follow. When a destination's estimate changes, its previous
-//! contribution is subtracted and the new one is added, so data dropped by a destination is also dropped by its
-//! networks.
+//! contribution is subtracted and the new one is added.
 
 use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
@@ -11,8 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Number of destinations at which a network's mean has the same weight as that of the larger networks.
 const HALF: f64 = 2.0;
 
-/// Minimum standard deviation of gains among destinations, even if they seem to agree: neighbours never bind an
-/// estimate more tightly.
+/// Minimum standard deviation of gains among destinations, even if they seem to agree.
 const MIN_SD: f64 = 0.15;
 
 /// Sums over the destinations of a network.
@@ -50,8 +48,8 @@ impl Pool {
         self.0.iter_mut().zip(after).for_each(|(sums, estimate)| sums.add(estimate, 1.0));
     }
 
-    /// Moves the estimate of larger networks towards that of this one: the more destinations this one has, the closer
-    /// (see [`HALF`]). The destination's own contribution is excluded, because it would be counted twice.
+    /// Moves the estimate of larger networks towards that of this one: the more destinations this one has, the closer.
+    /// The destination's own contribution is excluded, because it would be counted twice.
     pub fn inform(&self, prior: &mut Prior, own: Option<&[GainEstimate]>) {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {

@@ -1,12 +1,11 @@
 //! Tests that BBR keeps its rate up to a loss of 1 - 1 / gain, and collapses above it.
 //!
 //! When BBR probes at `gain` times its bandwidth estimate, a share of 1 - p arrives. If gain (1 - p) > 1, probing
-//! compensates for the loss; otherwise every maximum is smaller than the previous one, and the rate keeps falling.
+//! compensates for the loss; otherwise the rate keeps falling.
 //!
 //! Source: Cao, Jain, Sharma, Balasubramanian, Gandhi, "When to use and when not to use BBR", IMC 2019, equation 3 and
-//! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer; BBR keeps 93 to 95 Mbit/s up to about 18 % of loss and has collapsed
-//! at 25 %, with a gain of 1.1 at 18 %). The paper's third gain, 1.5, collapses at 20 to 25 % there because of the
-//! policer detection, which is disabled here, and enabled in a control.
+//! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer). The paper's third gain, 1.5, collapses earlier because of the policer
+//! detection, which is disabled here, and enabled in a control.
 //!
 //! The pacing margin of 1 % moves the cliff down by 0.6 to 0.9 points, and the loss observed in ten round trips differs
 //! from p by a standard deviation of 1 point. So the measured points are 3 points from the cliff.
@@ -18,14 +17,13 @@ use thalweg_units::{Bytes, Rate, Span};
 const RATE_MBPS: u64 = 100;
 const SECONDS: u64 = 60;
 
-/// Distance of the measured points from the cliff.
 const POINTS: f64 = 0.03;
 
 /// Share of the lossy link's rate above which the rate counts as kept: IMC'19 reports 93 to 95 %, and ProbeRTT costs 2
 /// %.
 const FLAT: f64 = 0.8;
 
-/// Share below which the rate counts as collapsed: a quarter.
+/// Share below which the rate counts as collapsed.
 const COLLAPSED: f64 = 0.25;
 
 /// Random loss differs between seeds, so most of them must pass. Not all: a loss within ProbeRTT can extend it beyond
@@ -55,7 +53,6 @@ fn delivered(experiment: &Experiment, ratio: f64) -> f64 {
     mbps / (RATE_MBPS as f64 * crate::gates::PAYLOAD * (1.0 - ratio))
 }
 
-/// Returns the median over the seeds.
 fn middle(gain: f64, ratio: f64) -> f64 {
     let shares = SEEDS.map(|seed| delivered(&experiment(gain, ratio, seed), ratio));
     println!("cliff: gain {gain}, loss {:.1} %: {shares:.2?} of what the loss leaves", ratio * 100.0);

@@ -1,10 +1,9 @@
 //! Tests that two CUBIC flows converge to equal shares.
 //!
-//! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; the speed depends
-//! on the network), and fast convergence (section 4.7). The time is measured in K, the time CUBIC takes from a
-//! reduction back to W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of the capacity of path and buffer. A loss
-//! reduces both windows by a factor of 0.7, and their difference by the same factor, so it vanishes after ten losses
-//! (0.7^10 = 0.03).
+//! Source: RFC 9438, sections 3.4, 4.7 and 5.6. The time is measured in K, the time CUBIC takes from a reduction back
+//! to W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of the capacity of path and buffer. A loss reduces both
+//! windows by a factor of 0.7, and their difference by the same factor, so it vanishes after ten losses (0.7^10 =
+//! 0.03).
 
 use crate::support::{bulk, of, run};
 use thalweg_plan::plan::Experiment;
@@ -18,10 +17,8 @@ const LATE_S: f64 = 20.0;
 /// both flows simultaneously.
 const TOLERANCE: f64 = 0.1;
 
-/// Number of reductions until the shares are equal, each one K apart.
 const CONVERGED_K: f64 = 10.0;
 
-/// Length of the interval over which shares are averaged, in K.
 const WINDOW_K: f64 = 10.0;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
@@ -42,7 +39,6 @@ fn two(cc: &str, rate: Rate, seed: u64) -> Experiment {
     experiment
 }
 
-/// Returns the late flow's share of the total between two times, in seconds since its start.
 fn late_share(rows: &Memory, from_s: f64, to_s: f64) -> f64 {
     let acked = |flow: &str| {
         let time = |row: &u64| *row as f64 / 1e6 - LATE_S;
@@ -62,7 +58,6 @@ fn is_fair(share: f64) -> bool {
     (share - 0.5).abs() <= TOLERANCE
 }
 
-/// Returns the mean share of the late flow over the seeds.
 fn share(name: &str, rate: Rate, from_k: f64, to_k: f64, experiment: impl Fn(u64) -> Experiment) -> f64 {
     let k = k_s(rate);
     let shares: Vec<f64> = SEEDS.map(|seed| late_share(&run(&experiment(seed)), from_k * k, to_k * k)).collect();

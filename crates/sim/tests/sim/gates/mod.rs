@@ -1,20 +1,7 @@
-//! Tests of results from textbooks and papers about the algorithms, most with a control whose result must differ.
+//! Tests of results from textbooks and papers about the algorithms. docs/reference/textbook-gates.md lists them with
+//! sources and tolerances.
 //!
-//! `cargo test --release -p thalweg-sim --test sim gates -- --nocapture` prints the measurements;
-//! docs/reference/textbook-gates.md lists them with sources and tolerances.
-//!
-//! | file | topic |
-//! | --- | --- |
-//! | `windows` | Windows of CUBIC and Reno, compared with RFC 9438's tables |
-//! | `cliff` | Loss at which BBR collapses |
-//! | `probe_rtt` | Times at which BBR probes for the round-trip time |
-//! | `standing_queue` | Standing queue of several BBR flows |
-//! | `convergence` | Share of a late flow |
-//! | `rtt_fairness` | Shares of two flows with different round-trip times |
-//! | `buffers` | Effects of loss, buffers and the receive window on each algorithm |
-//! | `queues` | Guarantees of queue disciplines and ECN that a drop-tail queue lacks |
-//! | `prague` | Queueing delay, balance with CUBIC and RTT dependence of Prague, compared with L4S |
-//! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point |
+//! `cargo test --release -p thalweg-sim --test sim gates -- --nocapture` prints the measurements.
 
 mod buffers;
 mod cliff;

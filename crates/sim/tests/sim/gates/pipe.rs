@@ -1,8 +1,8 @@
 //! A connection over a path that loses every n-th packet.
 //!
-//! The tables of RFC 9438 assume a deterministic loss: a fixed number of packets between losses. No loss model of a
-//! link does that, so this module connects the simulator's endpoints and links, and drops the packets itself. The rate
-//! of the path is [`HEADROOM`] times as high as the window requires, so that the round-trip time does not change.
+//! The tables of RFC 9438 assume a fixed number of packets between losses. No loss model of a link does that, so this
+//! module connects the simulator's endpoints and links, and drops the packets itself. The rate of the path is
+//! [`HEADROOM`] times as high as the window requires, so that the round-trip time does not change.
 
 use crate::support;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,19 +16,16 @@ use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 /// Capacity of the path as a multiple of the expected window; the largest window of a sawtooth is far below it.
 const HEADROOM: u64 = 8;
 
-/// A packet on a link.
 #[derive(Clone, Copy, Debug)]
 struct Carried<P>(P);
 
 impl<P: Copy> Packet for Carried<P> {}
 
-/// A path, its loss, and the parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Regular {
     pub rtt: Span,
     /// Number of packets from one loss to the next: 1 / p.
     pub period: u64,
-    /// Expected average window, from which the path's rate is derived.
     pub expected: f64,
     /// The window at the first loss, which ends slow start, relative to the expected window.
     pub start: f64,
@@ -38,7 +35,6 @@ pub struct Regular {
     pub measured: u64,
 }
 
-/// Returns the time average of cwnd.
 pub fn average_window(controller: Box<dyn Controller>, path: Regular) -> f64 {
     let mut pipe = Pipe::new(controller, path);
     pipe.run_to_loss(path.settling);
@@ -55,12 +51,10 @@ struct Pipe {
     receiver: Receiver,
     forward: Link<Carried<ToReceiver>>,
     reverse: Link<Carried<ToSender>>,
-    /// Number of first transmissions so far.
     sent: u64,
     next_loss: u64,
     period: u64,
     losses: u64,
-    /// Integral of cwnd over time, in segments times seconds.
     window_s: f64,
 }
 

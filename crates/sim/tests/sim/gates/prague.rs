@@ -35,7 +35,6 @@ fn path(rtt: Span, queue: Queue, ccs: &[&str]) -> Experiment {
     experiment
 }
 
-/// Returns the rate of a flow from [`SETTLED_US`] on, in bit/s.
 fn settled_rate(rows: &Memory, flow: &str) -> f64 {
     let settled: Vec<_> = rows.samples.iter().filter(|row| &*row.flow == flow && row.t_us >= SETTLED_US).collect();
     let (first, last) = (settled[0], settled[settled.len() - 1]);
@@ -50,7 +49,6 @@ fn mean_sojourn_ms(rows: &Memory) -> f64 {
     sojourn_us as f64 / (last.sent_packets - first.sent_packets) as f64 / 1000.0
 }
 
-/// Returns the utilisation and the mean sojourn time of a single flow.
 fn alone(rtt_ms: u64, cc: &str, queue: Queue) -> (f64, f64) {
     let rows = run(&path(Span::from_millis(rtt_ms), queue.clone(), &[cc]));
     let used = settled_rate(&rows, &format!("{cc}-0")) / RATE.0 as f64 / PAYLOAD;
@@ -90,7 +88,6 @@ fn prague_has_about_the_window_of_cubic_only_with_coupled_queues() {
     }
 }
 
-/// Returns the ratio between the rates of a flow with 5 ms and one with 25 ms.
 fn short_over_long(cc: &str, params: &[(&str, f64)]) -> f64 {
     let mut experiment = path(Span::from_millis(5), dualpi2(), &[cc, cc]);
     experiment.flows[1].extra_rtt_ns = Span::from_millis(20);

@@ -1,9 +1,8 @@
 //! Tests that BBR probes for the round-trip time 10 s after it last measured a smaller one.
 //!
-//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, sections 4.1.2 and 4.3.5 (RTpropFilterLen 10 s,
-//! ProbeRTTDuration 200 ms), as in Linux: the filter restarts when ProbeRTT ends. So on an unchanged path the first
-//! ProbeRTT occurs at 10 s. The time to the next one is 10 s, plus its duration of 200 ms, plus at most two round trips
-//! for draining the pipe and starting a round.
+//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, sections 4.1.2 and 4.3.5. As in Linux, the filter restarts
+//! when ProbeRTT ends: the time to the next one is 10 s, plus its duration of 200 ms, plus at most two round trips for
+//! draining the pipe and starting a round.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Capacity, Experiment, Step};

@@ -39,14 +39,12 @@ fn fq_codel() -> Queue {
     }
 }
 
-/// Returns an experiment with CUBIC flows and a buffer of 8 BDPs.
 fn cubic_flows(flows: usize, queue: Queue) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 8.0, &vec!["cubic"; flows], SECONDS);
     experiment.forward.queue = queue;
     experiment
 }
 
-/// Returns the mean sojourn time in ms of the packets that left the queue after it had settled.
 fn mean_sojourn_ms(rows: &Memory) -> f64 {
     let mut settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
     let (first, last) = (settled.next().expect("a sample"), settled.next_back().expect("a sample"));

@@ -2,15 +2,13 @@
 //!
 //! Loss-based algorithms: the flow with the shorter RTT is faster. RFC 9438, section 3.3: two CUBIC flows share in
 //! proportion to 1 / RTT, two Reno flows in proportion to 1 / RTT^2 if losses affect both flows (deep drop-tail
-//! buffers), and to 1 / RTT if losses are independent. So Reno's ratio is larger, unless windows are in CUBIC's
-//! Reno-friendly region.
+//! buffers), and to 1 / RTT if losses are independent.
 //!
-//! BBRv1: the flow with the longer RTT is faster in deep buffers, because the queue is shared in proportion to windows,
-//! and the longer flow's window is larger in proportion to its minimum round-trip time. Hock, Bless, Zitterbart,
-//! "Experimental evaluation of BBR congestion control", ICNP 2017; Ma, Jiang, Wang, Wang, "Fairness of congestion-based
-//! congestion control", arXiv:1706.09115 (10 ms against 50 ms at 100 Mbit/s). In a buffer too small for that queue,
-//! windows do not matter, and the longer flow has no advantage. Measurements disagree about the remaining difference
-//! (Hock et al.: the shorter may be faster), so the gate requires only that it is small.
+//! BBRv1: the flow with the longer RTT is faster in deep buffers, because the queue is shared in proportion to windows.
+//! Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017; Ma, Jiang, Wang, Wang,
+//! "Fairness of congestion-based congestion control", arXiv:1706.09115. In a buffer too small for that queue, the
+//! longer flow has no advantage. Measurements disagree about the remaining difference, so the gate requires only that
+//! it is small.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::Buffer;
@@ -19,7 +17,6 @@ use thalweg_units::{Bytes, Rate, Span};
 const SHORT: Span = Span::from_millis(10);
 const LONG: Span = Span::from_millis(50);
 
-/// The bottleneck shared by the flows.
 #[derive(Clone, Copy, Debug)]
 struct Bottleneck {
     rate: Rate,
@@ -38,12 +35,10 @@ const DEEP: Bottleneck = Bottleneck { rate: Rate::from_mbps(10), buffer_bdp: 4.0
 /// Starts differ by up to a second, so each seed is a different order of events.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// Returns the ratio between the goodput of the short and the long flow, for each seed.
 fn short_over_long(cc: &str, shared: Bottleneck) -> [f64; 3] {
     first_over_second(cc, [SHORT, LONG], shared)
 }
 
-/// Returns the ratio between the goodput of the first and the second flow, for each seed.
 fn first_over_second(cc: &str, rtts: [Span; 2], shared: Bottleneck) -> [f64; 3] {
     let ratios = SEEDS.map(|seed| {
         let mut experiment = bulk(shared.rate, rtts[0], 1.0, &[cc, cc], shared.seconds);

@@ -1,13 +1,12 @@
 //! Tests that several BBR flows cause a standing queue of about one BDP, and that a single flow causes none.
 //!
-//! A single flow paces at the bandwidth and causes no queue. Flows that share a link overestimate their shares, at
-//! different times, until cwnd limits them at cwnd_gain (2) times their BDP each. The total is 2 BDP, of which one is
-//! queue.
+//! Flows that share a link overestimate their shares, at different times, until cwnd limits them at cwnd_gain (2) times
+//! their BDP each. The total is 2 BDP, of which one is queue.
 //!
 //! Sources: Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017 (1 BDP, up to 1.5);
 //! Scherrer, Legner, Perrig, Schmid, "Model-based insights on the performance, fairness, and stability of BBR", IMC
-//! 2022 (an equilibrium of 1 BDP in deep buffers). The part beyond 1 BDP is the headroom for bursts that each flow adds
-//! to its window; to keep it small, the path has a BDP of hundreds of packets here.
+//! 2022. The part beyond 1 BDP is the headroom for bursts that each flow adds to its window; to keep it small, the path
+//! has a BDP of hundreds of packets here.
 
 use crate::support::{bulk, run};
 use thalweg_units::{Rate, Span};
@@ -24,7 +23,6 @@ const ABOUT_ONE: std::ops::Range<f64> = 0.7..1.3;
 
 const SEEDS: [u64; 2] = [1, 2];
 
-/// Returns the mean backlog in BDPs for each seed.
 fn queue_bdp(cc: &str, flows: usize, cwnd_gain: Option<f64>) -> [f64; 2] {
     let backlogs = SEEDS.map(|seed| {
         let mut experiment = bulk(RATE, RTT, 8.0, &vec![cc; flows], SECONDS);

@@ -4,7 +4,7 @@ use rand_core::Rng;
 use thalweg_cc::{Ack, Conn, Controller, Window};
 use thalweg_units::{Packets, Span, Time};
 
-/// Additive increase by `alpha` segments per round trip, multiplicative decrease to `beta` (RFC 5681: 1 and 0.5).
+/// Additive increase by `alpha` segments per round trip, multiplicative decrease to `beta`.
 #[derive(Debug)]
 pub struct Aimd {
     pub alpha: f64,
@@ -19,7 +19,6 @@ impl Aimd {
     }
 }
 
-/// Applies slow start up to ssthresh. Returns whether slow start was active.
 fn slow_start(ack: &Ack, window: &mut Window) -> bool {
     let is_in = window.is_in_slow_start();
     if is_in {
@@ -54,14 +53,12 @@ impl Controller for Aimd {
     }
 }
 
-/// CUBIC as in RFC 9438, sections 4.2 to 4.7, with any C and beta.
 #[derive(Debug)]
 pub struct TextbookCubic {
     c: f64,
     beta: f64,
     /// The window at the latest loss, after fast convergence.
     w_max: f64,
-    /// cwnd before the latest loss.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     credit: f64,

@@ -8,12 +8,10 @@
 //! ```
 //!
 //! Tables 1 and 2 (section 5.1) contain the larger of the two for RTTs of 0.1 s and 0.01 s and for three values of C,
-//! of which 0.4 is CUBIC's. Their rows from 1e-2 to 1e-6 are simulated; 1e-7 and 1e-8 would need 10^7 and 10^8 packets
-//! from loss to loss.
+//! of which 0.4 is CUBIC's. Their rows from 1e-2 to 1e-6 are simulated.
 //!
 //! Around W_max the curve is flat: within (1 / C)^(1/3) = 1.36 s of K a window of whole segments does not distinguish
-//! W_max from its neighbours. A sawtooth may therefore end anywhere from K - 1.36 s to K + 1.36 s, depending on the
-//! window at the first loss. So CUBIC is started from several windows around the expected one, and the mean is
+//! W_max from its neighbours. So CUBIC is started from several windows around the expected one, and the mean is
 //! compared.
 
 use crate::gates::pipe::{Regular, average_window};
@@ -75,7 +73,6 @@ fn agrees(measured: f64, table: f64) -> bool {
     (measured - table).abs() <= RELATIVE * table + SEGMENTS
 }
 
-/// Returns the mean window over the starts.
 fn window(make: Make, rtt: Span, period: u64, expected: f64, starts: &[f64]) -> f64 {
     // A million packets between losses take long: the start is close to the expected window, and fewer losses suffice.
     let (settling, measured) = if period < 1_000_000 { (10, 4) } else { (3, 2) };
@@ -87,7 +84,6 @@ fn window(make: Make, rtt: Span, period: u64, expected: f64, starts: &[f64]) -> 
     windows.iter().sum::<f64>() / windows.len() as f64
 }
 
-/// Returns for each row whether the window agrees with a column of a table.
 fn rows_that_agree(
     name: &str,
     make: Make,

@@ -48,17 +48,14 @@ pub fn run_with_traces(experiment: &Experiment, traces: &Traces) -> Memory {
     rows
 }
 
-/// Returns the rows of one flow.
 pub fn of<'a>(rows: &'a Memory, flow: &str) -> Vec<&'a FlowRow> {
     rows.flows.iter().filter(|row| &*row.flow == flow).collect()
 }
 
-/// Returns the ratio of goodput to a rate.
 pub fn share(row: &FlowRow, rate: Rate) -> f64 {
     row.goodput_bps / rate.0 as f64
 }
 
-/// Returns DualPI2 with Linux's defaults.
 pub fn dualpi2() -> Queue {
     Queue::Dualpi2 {
         target_ns: Span::from_millis(15),

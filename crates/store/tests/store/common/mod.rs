@@ -164,7 +164,6 @@ pub fn packet(number: u64) -> PacketRow {
     }
 }
 
-/// Writes a row of each kind.
 pub fn some_rows(sink: &mut dyn Sink) {
     sink.flow(flow("large", 0, Some(10)));
     sink.queue(queue(10_000));
@@ -193,7 +192,6 @@ pub fn some_rows(sink: &mut dyn Sink) {
     sink.packet(packet(0));
 }
 
-/// Completes an experiment.
 pub fn commit(directory: &RunDirectory, id: &Id, rows: impl FnOnce(&mut dyn Sink)) -> Result<(), Error> {
     let mut tables = directory.begin(id, &sweep(), &[])?;
     rows(&mut tables);
@@ -214,7 +212,6 @@ pub fn commit_recorded(
     tables.commit()
 }
 
-/// Returns every file below a directory, sorted, except the lock.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {

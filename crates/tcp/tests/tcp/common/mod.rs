@@ -77,7 +77,6 @@ impl Controller for Fixed {
     }
 }
 
-/// The treatment of a packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Deliver,
@@ -106,11 +105,8 @@ pub struct Pipe {
     pub receiver: Receiver,
     pub now: Time,
     pub rng: Xoshiro256PlusPlus,
-    /// Every packet that the sender has sent.
     pub sent: Vec<(Time, ToReceiver)>,
-    /// Every packet that the receiver has sent.
     pub acks: Vec<(Time, ToSender)>,
-    /// Round-trip times reported by the sender.
     pub rtts: Vec<Span>,
     /// Decides about forward packets, given the packet and the number of earlier transmissions of its segment; for
     /// packets without data, the number of packets sent before.
@@ -165,19 +161,16 @@ impl Pipe {
         }
     }
 
-    /// Opens the connection now.
     pub fn connect(&mut self) {
         self.sender.connect(self.now);
         self.poll();
     }
 
-    /// Appends `size` bytes on behalf of the application.
     pub fn write(&mut self, size: Bytes) {
         self.sender.write(self.now, size);
         self.poll();
     }
 
-    /// Handles all events up to `end`, and sets the time to `end`.
     pub fn run_until(&mut self, end: Time) {
         self.run_while(end, |_| true);
         self.now = end;
@@ -216,7 +209,6 @@ impl Pipe {
         }
     }
 
-    /// Collects the pending packets of both endpoints.
     pub fn poll(&mut self) {
         let now = self.now;
         while let Some(mut packet) = self.sender.poll_transmit(now, &mut self.rng) {
@@ -249,7 +241,7 @@ impl Pipe {
                 self.deliver(now + self.delay, Packet::Back(packet), fate);
             }
         }
-        // Recounting scans the complete window, so large windows are checked only at every 64th step.
+        // Recounting scans the complete window, so large windows are checked only at some steps.
         self.steps += 1;
         if self.sender.info(now).inflight < Packets(200) || self.steps % 64 == 0 {
             self.sender.verify();
@@ -283,7 +275,6 @@ impl Pipe {
         self.sender.info(self.now)
     }
 
-    /// Returns the data packets that the sender has sent.
     pub fn data(&self) -> impl Iterator<Item = (Time, Data)> + '_ {
         self.sent.iter().filter_map(|(at, packet)| match packet {
             ToReceiver::Data(data) => Some((*at, *data)),
@@ -291,12 +282,10 @@ impl Pipe {
         })
     }
 
-    /// Returns the departure times of segment `seq`.
     pub fn sent_at(&self, seq: u64) -> Vec<Time> {
         self.data().filter(|(_, data)| data.seq.0 == seq).map(|(at, _)| at).collect()
     }
 
-    /// Returns the ACKs that the receiver has sent.
     pub fn ack_packets(&self) -> impl Iterator<Item = (Time, AckPacket)> + '_ {
         self.acks.iter().filter_map(|(at, packet)| match packet {
             ToSender::Ack(ack) => Some((*at, *ack)),
@@ -305,7 +294,6 @@ impl Pipe {
     }
 }
 
-/// Drops the first transmissions of `segments`.
 pub fn drop_first(segments: impl IntoIterator<Item = u64>) -> Script<ToReceiver> {
     drop_times(segments.into_iter().map(|seq| (seq, 1)))
 }
@@ -319,7 +307,6 @@ pub fn drop_times(segments: impl IntoIterator<Item = (u64, u64)>) -> Script<ToRe
     })
 }
 
-/// Delays the first transmissions of segments.
 pub fn delay_first(segments: impl IntoIterator<Item = (u64, Span)>) -> Script<ToReceiver> {
     let delays: BTreeMap<u64, Span> = segments.into_iter().collect();
     Box::new(move |packet, before| match packet {

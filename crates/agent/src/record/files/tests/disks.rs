@@ -21,7 +21,6 @@ fn on_a_small_disk(test: &str) {
     left_out("a full disk", "this system forbids to mount a tmpfs in a namespace of one's own (unshare -Urm)");
 }
 
-/// Fills the disk.
 fn fill(path: &Path) {
     let mut ballast = File::options().append(true).create(true).open(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {

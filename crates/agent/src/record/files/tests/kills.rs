@@ -5,15 +5,14 @@ use super::super::disk::Disk;
 use super::merging::{at, merge_due};
 use super::*;
 
-/// Number of rows per flush.
 const ROWS: u64 = 3;
-/// Number of flushes in the directory before the killed process starts.
+/// Number of flushes before the killed process starts.
 const BEFORE: u64 = 3;
 /// Number of flushes of that process. The third one makes files due for a merge.
 const FLUSHES: u64 = 5;
 
-/// System calls that change what readers may see, and the number of calls between kills: a file takes dozens of writes,
-/// and is invisible to readers before the last one. Names differ between architectures.
+/// System calls that change what readers may see, and the number of calls between kills: a file takes many writes, and
+/// is invisible to readers before the last one. Names differ between architectures.
 const CALLS: [(&str, usize); 5] = [
     ("?open,openat", 1),
     ("write", 30),
@@ -30,7 +29,7 @@ fn numbers(flush: u64) -> std::ops::Range<u64> {
     ROWS * flush..ROWS * (flush + 1)
 }
 
-/// Creates the directory as an agent leaves it that was killed directly after publishing the merge of three flushes.
+/// Creates the directory of an agent that was killed directly after it published the merge of the first flushes.
 fn prepare(folder: &Path) {
     let settings = limits(folder);
     let mut disk = open(Disk::open, &settings);
@@ -43,7 +42,7 @@ fn prepare(folder: &Path) {
     fs::create_dir(folder.join("marks")).unwrap();
 }
 
-/// Runs a writer: it flushes, merges, and creates a marker after every flush.
+/// Flushes, merges, and creates a marker after every flush.
 fn live(folder: &Path) {
     let mut disk = open(Disk::open, &limits(folder));
     for flush in BEFORE..BEFORE + FLUSHES {
@@ -54,7 +53,7 @@ fn live(folder: &Path) {
     }
 }
 
-/// Checks that every flushed row exists once. The interrupted flush is either complete or absent.
+/// Checks that every flushed row exists once, and that the interrupted flush is complete or absent.
 fn check(folder: &Path, when: &str) {
     let flushed = BEFORE + fs::read_dir(folder.join("marks")).unwrap().count() as u64;
     let rows = found(&folder.join("records"));

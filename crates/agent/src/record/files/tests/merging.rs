@@ -12,7 +12,6 @@ pub fn at(s: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_769_860_800 + s)
 }
 
-/// Merges all groups that are due.
 pub fn merge_due(disk: &mut Disk, now: SystemTime) {
     let folder = disk.folder().to_owned();
     for parts in disk.due(now).expect("it can be listed") {
@@ -71,7 +70,7 @@ fn files_are_merged_after_the_clock_was_set_back() {
 fn merged_files_preserve_every_row_and_value() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
-    // The result has more than one row group, and the input has files with several row groups.
+    // The result and some inputs have several row groups.
     let chunks: [Rows; 4] = [rows(0..5000), rows(5000..9000), rows(9000..9001), rows(9001..20_000)];
     disk.write(&chunks[..2], at(0)).unwrap();
     disk.write(&chunks[2..3], at(1)).unwrap();

@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 use thalweg_trace::{RecordRow, Row, Value};
 
-/// Timeout of all waits, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Environment variable with the folder, for a test that runs itself again in another environment.
@@ -48,8 +47,8 @@ fn row(number: u64) -> RecordRow {
     }
 }
 
-/// Opens a directory that may just have been unlocked. Other tests start processes concurrently, and between fork and
-/// exec a child holds all open files of its parent, including the lock.
+/// Opens a directory that may just have been unlocked. Between fork and exec, a process that another test starts holds
+/// the lock, too.
 fn open<T>(open: impl Fn(Settings) -> Result<T, Problem>, settings: &Settings) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -62,19 +61,18 @@ fn open<T>(open: impl Fn(Settings) -> Result<T, Problem>, settings: &Settings) -
     }
 }
 
-/// Returns rows with these numbers.
 fn rows(numbers: std::ops::Range<u64>) -> Rows {
     let mut rows = Rows::default();
     numbers.for_each(|number| rows.push(&row(number)));
     rows
 }
 
-/// Returns settings with which nothing is flushed, merged or removed unless a test requests it or adds many rows.
+/// Returns settings with a flush interval that tests do not reach.
 fn settings(folder: &Path) -> Settings {
     Settings { flush: Duration::from_secs(3600), ..Settings::of(folder.to_owned()) }
 }
 
-/// Returns the files of a folder with the first and last flush number of their names.
+/// Returns the files of a folder, after the flush numbers in their names.
 fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("a folder")
@@ -100,14 +98,13 @@ fn stored(folder: &Path) -> Vec<Stored> {
             let reader = SerializedFileReader::new(File::open(path).ok()?).expect("Parquet");
             Some(reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect::<Vec<_>>())
         };
-        // A file was removed since the directory was listed: list it again.
+        // Otherwise, a file was removed since the directory was listed.
         if let Some(rows) = all.iter().filter(|file| !is_part(file)).map(read).collect::<Option<Vec<_>>>() {
             return rows.concat();
         }
     }
 }
 
-/// Returns the connection numbers that a reader finds, sorted.
 fn found(folder: &Path) -> Vec<u64> {
     let number = |row: &Stored| match field(row, "connection") {
         Field::ULong(number) => number,
@@ -122,7 +119,6 @@ fn field(row: &Stored, name: &str) -> Field {
     row.get_column_iter().find(|(column, _)| *column == name).unwrap_or_else(|| panic!("no column {name}")).1.clone()
 }
 
-/// Returns whether a stored row has the columns and values of a row.
 fn is_stored_as(row: &RecordRow, stored: &Stored) -> bool {
     let mut expected = Vec::new();
     let mut columns = RecordRow::TABLE.columns.iter();
@@ -139,7 +135,6 @@ fn is_stored_as(row: &RecordRow, stored: &Stored) -> bool {
     stored.get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect::<Vec<_>>() == expected
 }
 
-/// Waits until a condition on a writer holds.
 fn wait_until(what: &str, writer: &Writer, is_so: impl Fn(&super::Health) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so(&writer.health()) {
@@ -148,14 +143,12 @@ fn wait_until(what: &str, writer: &Writer, is_so: impl Fn(&super::Health) -> boo
     }
 }
 
-/// Triggers a flush immediately.
 fn flush(writer: &mut Writer) {
     static HOURS: AtomicU64 = AtomicU64::new(0);
     let hours = HOURS.fetch_add(2, Ordering::Relaxed) + 2;
     writer.tick(Instant::now() + Duration::from_secs(3600 * hours));
 }
 
-/// Adds rows and waits until they are in a file.
 fn take(writer: &mut Writer, numbers: std::ops::Range<u64>) {
     let before = writer.health().rows_written;
     let many = numbers.end - numbers.start;
@@ -173,7 +166,7 @@ fn again(before: &[&str], module: &str, test: &str, folder: &Path) -> Output {
     command.arg("--nocapture").env(FOLDER, folder).output().expect("it starts")
 }
 
-/// Reports that a test is skipped on this machine; in CI that is a failure.
+/// Reports that a test is skipped on this machine; in CI, fails instead.
 fn left_out(what: &str, why: &str) {
     assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "{what} must be tested, but: {why}");
     eprintln!("left out: {what}: {why}");
