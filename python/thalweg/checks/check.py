@@ -1,4 +1,4 @@
-"""Checks: comparisons of arithmetic expressions over measures of flows, such as `goodput(ours) > 0.9 * goodput(base)`."""
+"""Checks: comparisons of expressions over measures of flows, such as `goodput(ours) > 0.9 * goodput(base)`."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -92,12 +92,17 @@ def windows(duration_s: float, window_s: float | None, after_s: float = 0.0) -> 
 
     >>> windows(4.0, 2.0), windows(4.0, None), windows(4.0, None, 1.0)
     ([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)], [None], [(1.0, 4.0)])
+    >>> windows(5.0, 4.0)
+    [(0.0, 4.0), (1.0, 5.0)]
     """
     if window_s is None:
         return [(after_s, duration_s)] if after_s else [None]
     every_s = window_s / 2
-    count = max(1, int((duration_s - after_s - window_s) / every_s) + 1)
-    return [(after_s + number * every_s, after_s + number * every_s + window_s) for number in range(count)]
+    last_s = max(after_s, duration_s - window_s)
+    starts_s = [after_s + number * every_s for number in range(int((last_s - after_s) / every_s) + 1)]
+    if starts_s[-1] < last_s:
+        starts_s.append(last_s)
+    return [(start_s, start_s + window_s) for start_s in starts_s]
 
 
 def _seconds(text: str | None) -> float | None:

@@ -167,7 +167,7 @@ def _is_present(connections: ConnectionArrays) -> Booleans:
 
 
 def _summed(connections: ConnectionArrays, connection: Integers, is_done: Booleans) -> dict[str, Array]:
-    """Return the sums over the completed transfers of connections; for round-trip times, the extremes of their values."""
+    """Return sums over the completed transfers of connections; of round-trip times, the extremes."""
     busy_us = np.where(is_done, connections.fct_us[connection], 0).sum(axis=1)
     has_none = ~is_done.any(axis=1)
     far = np.iinfo(np.int64).max

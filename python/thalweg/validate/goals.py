@@ -124,7 +124,7 @@ class Disagreement:
 
 
 def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
-    """Return the disagreements, the largest first; if shares are compared, goodput is omitted, because it is redundant."""
+    """Return the disagreements, the largest first; goodput is omitted if shares are compared."""
     listed = []
     shares = {id(cell) for cell in one_share_per_point(cells, "share")}
     for cell in cells:

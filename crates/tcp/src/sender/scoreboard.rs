@@ -287,9 +287,9 @@ impl Scoreboard {
         rest
     }
 
-    /// Handles a selective acknowledgement of `from..to` that ends within a burst. If the acknowledged part of that burst
-    /// follows another acknowledged segment, the kernel with BBRv3 moves this part to the preceding buffer, and reduces
-    /// the recorded number of segments in flight of the rest of the burst by the length of this part.
+    /// Handles a selective acknowledgement of `from..to` that ends within a burst. If the acknowledged part of that
+    /// burst follows another acknowledged segment, the kernel with BBRv3 moves this part to the preceding buffer, and
+    /// reduces the recorded number of segments in flight of the rest of the burst by the length of this part.
     fn split_at_sack(&mut self, from: u64, to: u64) {
         let flags = |seq: u64| self.segments[(seq - self.una) as usize].flags;
         let rest = self.rest_of_burst(flags(to - 1), to);

@@ -48,7 +48,7 @@ def is_untouched(rows: Table) -> BooleanValue:
 
 
 def is_receiver_limited(rows: Table) -> BooleanValue:
-    """Return in which rows the receiver's window limited the sender for at least half of the busy time; null: unknown."""
+    """Return whether the receiver's window limited the sender for at least half of the busy time; null: unknown."""
     busy_us = rows.busy_us.nullif(0).cast("float64")
     return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us
 

@@ -105,7 +105,7 @@ class Bootstrap:
         self._drawn: dict[bytes, Numbers] = {}
 
     def draws(self, is_there: NDArray[np.bool_]) -> Numbers:
-        """Return the number of times that each group is drawn in each replicate; groups without samples are not drawn."""
+        """Return how often each group is drawn in each replicate; groups without samples are not drawn."""
         key = is_there.tobytes()
         drawn = self._drawn.get(key)
         if drawn is None:

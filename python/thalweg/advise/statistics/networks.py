@@ -55,8 +55,7 @@ class Networks:
         if self.effective is None:
             return None
         log = math.log(effect.ratio)
-        candidates = () if self.effective is None else self.heavy
-        heaviest = max(candidates, key=lambda network: network.adds_to(log), default=None)
+        heaviest = max(self.heavy, key=lambda network: network.adds_to(log), default=None)
         return heaviest if heaviest and heaviest.adds_to(log) > MAJOR_SHARE * abs(log) else None
 
 

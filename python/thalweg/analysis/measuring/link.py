@@ -95,7 +95,7 @@ class Bottleneck:
         return waits[np.isfinite(waits)] / MICROSECONDS
 
     def queueing_delay_s(self) -> float | None:
-        """Mean waiting time of a byte (Little 1961); None: bytes left the queue in too few intervals between samples."""
+        """Mean waiting time of a byte (Little 1961); None: bytes left the queue in too few intervals."""
         busy = np.count_nonzero(np.diff(self.sent_bytes) > 0)
         if busy < MIN_SAMPLES:
             return None

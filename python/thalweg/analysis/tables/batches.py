@@ -12,7 +12,7 @@ BATCH_EXPERIMENTS = 500
 
 
 def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
-    """Yield batches of ids of complete, trustworthy experiments: several with at most `max_bytes` in `tables`, or one."""
+    """Yield batches of ids of trustworthy, complete experiments: some with at most `max_bytes` in `tables`, or one."""
     batch: list[str] = []
     total = 0
     for id in run.trustworthy_ids:

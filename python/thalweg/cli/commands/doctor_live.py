@@ -1,4 +1,4 @@
-"""`thalweg doctor --live`: checks whether the machine gets its CPU time, and finds connections that are slower if not."""
+"""`thalweg doctor --live`: checks whether the machine lacks CPU time, and finds connections that are slower for it."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -75,7 +75,7 @@ def draw(figure: Figure) -> Drawing:
 
 
 def packed(drawing: Drawing) -> PageJson:
-    """Return a drawing as JSON for the page's script: columns instead of rows, and texts as indices of distinct values."""
+    """Return a drawing as JSON for the page's script: columns, not rows, and texts as indices of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
     columns: dict[str, list[object]] = {name: [row.get(name) for row in drawing.rows] for name in names}
     texts = {}

@@ -45,7 +45,7 @@ def decides_derived(key: str) -> bool:
 
 
 def number(value: TomlValue | None) -> float | None:
-    """Parse a value of a sweep as a number in base units (bit/s, B, s, or BDPs); None for other texts and truth values."""
+    """Parse a value of a sweep as a number in base units (bit/s, B, s, or BDPs); None for others and truth values."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
