@@ -232,8 +232,8 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
     return results
 
 
-def choose(name: str, capabilities: Capabilities) -> Engine:
-    """Return an engine by name.
+def choose(name: str, capabilities: Capabilities, option: str = "--engine") -> Engine:
+    """Return an engine by name, which an option of the command line has set.
 
     Raises:
         ThalwegError: If the name is unknown, or the engine cannot run here.
@@ -244,7 +244,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
         raise ThalwegError(
             "unknown-engine",
             f"there is no engine `{name}`",
-            place="--engine",
+            place=option,
             found=name,
             expected=f"one of {listed}" if len(capabilities.engines) > 1 else listed,
             hint="`thalweg doctor` lists the requirements of each engine",
@@ -253,7 +253,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
         raise ThalwegError(
             "engine-unavailable",
             f"the engine `{name}` cannot run here: {engine.reason}",
-            place="--engine",
+            place=option,
             found=name,
             hint=engine.remedy or "`thalweg doctor` shows what to do",
             exit_code=Exit.MISSING,

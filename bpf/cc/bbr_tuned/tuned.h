@@ -67,7 +67,7 @@ enum tuned_phase { TUNED_PHASE_PROBE, TUNED_PHASE_DRAIN, TUNED_PHASE_CRUISE };
 /* Percentage of the bandwidth at which BBR paces: 1 % stays unused. */
 #define TUNED_PACING_PERCENT 99
 
-/* Pacing rate below which a burst is one packet; above it, a burst is at least two. Also the largest burst. */
+/* Below this pacing rate, the minimum burst is one packet; otherwise it is two. Then: the maximum burst. */
 #define TUNED_SLOW_BYTES_PER_S 150000
 #define TUNED_MAX_BURST_BYTES 65215
 #define TUNED_MAX_BURST_PACKETS 127
@@ -220,7 +220,7 @@ TUNED_FUNCTION uint64_t tuned_burst(const struct tuned_ack *ack, uint64_t pacing
 	uint64_t bytes = tuned_min(pacing_rate >> (ack->pacing_shift & 31), TUNED_MAX_BURST_BYTES);
 	uint64_t least = pacing_rate < TUNED_SLOW_BYTES_PER_S ? 1 : 2;
 
-	/* It is never zero, but the verifier cannot know that. */
+	/* The MSS of a connection is never zero; the check avoids an undefined division. */
 	if (!ack->mss)
 		return least;
 	return tuned_min(tuned_max(bytes / ack->mss, least), TUNED_MAX_BURST_PACKETS);

@@ -159,13 +159,20 @@ def _files(path: Path) -> Iterator[Path]:
             hint="thalweg-agent record writes them to /var/lib/thalweg/records unless --out sets another folder",
         ) from error
     if is_folder:
-        yield from (file for file in _within(path) if file.is_file())
+        yield from filter(_is_file, _within(path))
     else:
         yield path
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError as error:  # the folder may be listed, but not searched
+        raise _forbidden(path) from error
+
+
 def _within(folder: Path) -> Iterator[Path]:
-    """Yield candidates for record files; names with a leading dot are unfinished files.
+    """Yield the Parquet files in a folder and below it; names with a leading dot are unfinished, and skipped.
 
     A folder without read permission is an error, because it would appear empty.
     """

@@ -21,7 +21,7 @@ pub enum Privacy {
     Whole,
     /// Networks: /24 of IPv4, /48 of IPv6
     Truncated,
-    /// Keyed hashes, which only the owner of the key can reverse
+    /// Keyed hashes; without the key, addresses cannot be recovered
     Hashed,
 }
 

@@ -9,7 +9,7 @@ use thalweg_units::{MTU, Packets};
 /// Packets that a discipline has dropped and marked so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Packets dropped, for any reason.
+    /// Packets dropped by the discipline, at its limit or below it.
     pub dropped: Packets,
     /// Packets dropped by the discipline's decision below the limit; included in `dropped`.
     pub early: Packets,

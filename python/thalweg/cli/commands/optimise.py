@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """Search for the best parameters of a scenario.
 
-    The table [search] of the scenario names parameters, objectives, constraints, and optionally held-out points of the
+    The table [search] of the scenario names parameters, objectives, and optionally constraints and held-out points of the
     sweep, which the search does not run. Prints the best candidates (values of the parameters), verifies them
     against the unchanged scenario at the held-out points (without any: at the points of the search, with another seed),
     and writes a page.
@@ -85,7 +85,7 @@ def command(
 def _confirming(planner: "Planner", name: str) -> "Planner":
     """Return the planner for the confirming engine, after a check that the engine can run the experiments."""
     capabilities = engine.capabilities()
-    other = replace(planner, engine=engine.choose(name, capabilities), known=capabilities)
+    other = replace(planner, engine=engine.choose(name, capabilities, "--confirm"), known=capabilities)
     try:
         other.check()
     except ThalwegError as problem:

@@ -66,7 +66,7 @@ def command(
     every: Annotated[str | None, option("--every", "TIME", "switchback: length of a period. [default: 1h]")] = None,
     turns_of: Annotated[
         str | None,
-        option("--turns-of", "NAME", "switchback: column whose values switch separately, such as pop."),
+        option("--turns-of", "NAME", "switchback: column of independently alternating units, such as pop."),
     ] = None,
     size_limit: Annotated[
         str,

@@ -41,7 +41,7 @@ def cdn(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder without records; created if missing. Simulator runs go to DIR-runs.",
+            help="Folder for the records, without any yet; created if missing. Simulator runs go to DIR-runs.",
         ),
     ] = Path("synth-cdn"),
     days: Annotated[int, typer.Option("--days", metavar="N", help="Days that the records span.", min=1, max=366)] = 7,
