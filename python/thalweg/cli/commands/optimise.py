@@ -52,8 +52,8 @@ def command(
 ) -> None:
     """Search for the best parameters of a scenario.
 
-    The table [search] of the scenario names parameters, objectives, and optionally constraints and held-out points of the
-    sweep, which the search does not run. Prints the best candidates (values of the parameters), verifies them
+    The table [search] of the scenario names parameters, objectives, and optionally constraints and held-out points of
+    the sweep, which the search does not run. Prints the best candidates (values of the parameters), verifies them
     against the unchanged scenario at the held-out points (without any: at the points of the search, with another seed),
     and writes a page.
 
