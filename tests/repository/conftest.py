@@ -29,7 +29,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the wheel from `make wheel`, with symbols, because stripping would link the engine again."""
+    """Build the wheel as `make wheel` does, but without `--strip`, which would link the engine again."""
     dist = tmp_path_factory.mktemp("dist")
     maturin = Path(sys.executable).with_name("maturin")
     path = os.environ | {"PATH": f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"}

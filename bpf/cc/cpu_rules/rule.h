@@ -122,7 +122,7 @@ struct rule_schedule {
 	uint64_t missed_us;
 
 	/* Stalls: times off CPU. If stall_us is 0, the members below are unused, except last_stall_us and STARTUP's. */
-	uint64_t stall_us; /* longest recent stall; 0: no stalls */
+	uint64_t stall_us; /* longest recent stall; 0: too rare to compensate */
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/*

@@ -25,7 +25,7 @@ class Design:
     """The assignment of treatment and control.
 
     `ab`: both at the same time, assigned per connection or per client. `before-after`: control until `at_us`, treatment
-    from then on. `switchback`: one arm at a time, changed every `period_us`.
+    from then on. `switchback`: one arm per period of `period_us`, of each unit if set; the arms alternate.
 
     Raises:
         ThalwegError: If a setting is missing, does not belong to the design, or is invalid.

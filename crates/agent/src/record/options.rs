@@ -42,10 +42,10 @@ pub struct Options {
     /// Folder of the record files
     #[arg(long, value_name = "DIR", default_value = "/var/lib/thalweg/records")]
     pub out: PathBuf,
-    /// Record only connections of this cgroup (v2) and its descendants, instead of the whole machine
+    /// Only connections of this cgroup (v2) and its descendants are recorded (and tuned), instead of the whole machine
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
-    /// Sampling ratio: record one in N connections
+    /// Sampling ratio: record one in N connections; `tune` chooses for all of them
     #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = one_in)]
     pub sample: u64,
     /// Level of detail per connection [default: full]

@@ -103,8 +103,8 @@ pub(in crate::bbr_cpu) struct Schedule {
     /// Debt of pacing in byte-microseconds; negative: data was sent ahead.
     owed: i64,
 
-    /// Longest recent stall; 0: no stalls, and the members below are unused, except `last_stall_us` and those for
-    /// Startup.
+    /// Longest recent stall; 0: too rare to compensate, and the members below are unused, except `last_stall_us` and
+    /// those for Startup.
     stall_us: u64,
     last_stall_us: u64,
     stalled_at_us: u64,

@@ -70,7 +70,7 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
         rtt=_class(sized["rtt"], AWAY_US),
     )
     sums: dict[str, IntegerValue] = {"size_n": keyed.count(), "rtt_n": (keyed["rtt"] > 0).cast("int64").sum()}
-    # The limit is 1 (not limited), 2 (limited), or 0 (unknown), which adds nothing.
+    # `limit` is 2 if the receive window limited the sample, 1 if not, and 0 if unknown, which adds nothing.
     sums |= {"limit_n": (keyed["limit"] > 0).cast("int64").sum(), "limit_sum": keyed["limit"].cast("int64").sum()}
     for name in MIXES:
         sums |= {f"{name}_sum": keyed[name].sum(), f"{name}_squares": (keyed[name] * keyed[name]).sum()}

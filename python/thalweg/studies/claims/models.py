@@ -209,7 +209,7 @@ class PolicyRange(ClaimsTable):
 
 
 class PolicyRule(ClaimsTable):
-    """A rule of a policy; docs/reference/policy.md lists the fields that the agent reads."""
+    """A rule of a study's policy, written to the policy file (docs/reference/policy.md) if all of its `claims` hold."""
 
     name: str
     algorithm: str
