@@ -240,12 +240,31 @@ impl DecisionEngine {
     /// Registers network namespaces, so that algorithms are drawn there before a first connection has closed.
     pub fn scan_namespaces(&mut self, names: BTreeMap<u32, String>, now: Time) {
         self.names = names;
+        self.follow_default(now);
         let unregistered: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
         let capacity = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
         let lacking = unregistered.len().saturating_sub(capacity);
         let capacity = capacity + self.drop_removed(lacking);
         unregistered.into_iter().take(capacity).for_each(|netns| self.register(netns, now));
+    }
+
+    /// Starts over in the agent's namespace if its default algorithm has changed: what was learned compares the arms with
+    /// the former default.
+    fn follow_default(&mut self, now: Time) {
+        let Some(default) = (self.default_of)(self.own) else { return };
+        let Some(namespace) = self.namespaces.get_mut(&self.own) else { return };
+        if namespace.default.as_deref() == Some(default.as_str()) {
+            return;
+        }
+        log::warning(&format!("the default algorithm is now {default}: learning starts over"));
+        namespace.guard = self.setup.guard(&default);
+        if let Some(guard) = namespace.guard.as_mut() {
+            let _ = guard.set_host(self.host, now);
+        }
+        namespace.default = Some(default);
+        namespace.has_news = true;
+        self.urgent.extend(self.kernel_rows.iter().filter(|key| key.netns == self.own));
     }
 
     /// Drops namespaces that no longer exist, at most this number, the least recently active first. Returns how many.

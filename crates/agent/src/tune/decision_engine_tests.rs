@@ -119,6 +119,26 @@ fn destinations_without_a_network_around_them_have_rows_of_their_own() {
 }
 
 #[test]
+fn learning_starts_over_if_the_default_of_the_machine_changes() {
+    let default = Arc::new(std::sync::Mutex::new("cubic"));
+    let read = Arc::clone(&default);
+    let default_of = Box::new(move |netns: u32| (netns == OWN).then(|| read.lock().unwrap().to_string()));
+    let mut engine = DecisionEngine::new(setup(&[], "").unwrap(), OWN, default_of);
+    let mut kernel = FakeKernel::default();
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    engine.scan_namespaces(BTreeMap::new(), at(40.0));
+    engine.tick(at(41.0), None, &mut kernel);
+    assert!(row(&kernel, "192.0.2.0/24").is_some(), "the default is the same");
+    *default.lock().unwrap() = "bbr";
+    engine.scan_namespaces(BTreeMap::new(), at(50.0));
+    engine.tick(at(51.0), None, &mut kernel);
+    assert!(row(&kernel, "192.0.2.0/24").is_none(), "what was learned does not apply");
+    let guard = engine.namespaces[&OWN].guard.as_ref().unwrap();
+    assert_eq!(guard.arms().arm(guard.arms().default()).name, "bbr");
+}
+
+#[test]
 fn removed_namespaces_make_room_for_new_ones() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
