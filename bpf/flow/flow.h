@@ -443,7 +443,7 @@ static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 
 	if (!bbr)
 		return 0;
-	inflight = tp->bytes_sent - tp->bytes_acked;
+	inflight = unacked_bytes(tp);
 	if (flow->bbr_inflight_bytes)
 		inflight = flow->bbr_inflight_bytes - flow->bbr_inflight_bytes / 4 + inflight / 4;
 	flow->bbr_inflight_bytes = inflight;

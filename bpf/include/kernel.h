@@ -346,4 +346,15 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
+/*
+ * Returns the bytes handed to the network and not acknowledged, retransmissions included. bytes_acked also counts the
+ * SYN of an outgoing connection, and a FIN, and can therefore exceed bytes_sent.
+ */
+static inline __attribute__((always_inline)) u64 unacked_bytes(const struct tcp_sock *tp)
+{
+	u64 sent = tp->bytes_sent, acked = tp->bytes_acked;
+
+	return sent > acked ? sent - acked : 0;
+}
+
 #endif

@@ -220,7 +220,7 @@ static __always_inline void fill_rule_input(struct sock *sk, const struct bbr3 *
 	in->now_us = ack->now_us;
 	in->departure_us = tp->tcp_wstamp_ns / 1000;
 	in->bytes_sent = tp->bytes_sent;
-	in->inflight_bytes = tp->bytes_sent - tp->bytes_acked;
+	in->inflight_bytes = unacked_bytes(tp);
 	in->mss = ack->mss;
 	in->srtt_us = ack->srtt_us;
 	in->rtt_us = ack->rtt_us == BBR3_INFINITE ? 0 : ack->rtt_us;

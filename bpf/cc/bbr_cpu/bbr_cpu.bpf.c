@@ -92,7 +92,7 @@ static __always_inline void read_input(struct sock *sk, const struct rate_sample
 	in->now_us = tp->tcp_mstamp;
 	in->departure_us = tp->tcp_wstamp_ns / 1000;
 	in->bytes_sent = tp->bytes_sent;
-	in->inflight_bytes = tp->bytes_sent - tp->bytes_acked;
+	in->inflight_bytes = unacked_bytes(tp);
 	in->mss = tp->mss_cache;
 	in->srtt_us = tp->srtt_us >> 3;
 	in->rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 0;

@@ -249,8 +249,8 @@ impl DecisionEngine {
         unregistered.into_iter().take(capacity).for_each(|netns| self.register(netns, now));
     }
 
-    /// Starts over in the agent's namespace if its default algorithm has changed: what was learned compares the arms with
-    /// the former default.
+    /// Starts over in the agent's namespace if its default algorithm has changed, because what was learned compares the
+    /// arms with the former default.
     fn follow_default(&mut self, now: Time) {
         let Some(default) = (self.default_of)(self.own) else { return };
         let Some(namespace) = self.namespaces.get_mut(&self.own) else { return };
