@@ -12,9 +12,9 @@ HEAD = """# Exit codes of `thalweg`
 
 TAIL = """
 Results go to standard output, everything else (progress, warnings, errors) to standard error. If standard output is
-closed early, as by `head`, `thalweg` exits without a message.
+closed, as by `head`, `thalweg` exits without a message.
 
-[`thalweg-engine`](engine-protocol.md#exit-codes) has its own codes.
+[`thalweg-engine`](engine-protocol.md#exit-codes) has its own codes; `shell` returns its command's.
 """
 
 

@@ -28,7 +28,8 @@ EPILOG = (
     "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing could be compared or judged, "
     "or no experiment can be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
     "7 a bound of `--check` (run, results) does not hold; 8 a bound, or a row of `compare --strict`, is not settled; "
-    "75 temporary: a resource of this machine is exhausted, or a cluster stopped responding; 130 interrupted."
+    "75 temporary: a resource of this machine is exhausted, or a cluster stopped responding; 130 interrupted. "
+    "`shell` exits with the code of its command."
 )
 
 COMMANDS = (
@@ -40,8 +41,8 @@ COMMANDS = (
     Lazy("compare", "thalweg.cli.commands.compare", "Compare runs, and report which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
     Lazy("fuzz", "thalweg.cli.commands.fuzz", "Search for conditions under which an algorithm fails."),
-    Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments thalweg can repeat."),
-    Lazy("reproduce", "thalweg.cli.commands.reproduce", "Repeat a paper's experiments and judge its claims."),
+    Lazy("studies", "thalweg.cli.commands.studies", "List the studies of published results that thalweg can repeat."),
+    Lazy("reproduce", "thalweg.cli.commands.reproduce", "Repeat a study's experiments and judge its claims."),
     Lazy("validate", "thalweg.cli.commands.validate", "Compare two engines on a grid of scenarios."),
     Lazy("records", "thalweg.cli.live.records", "Summarise records of live servers."),
     Lazy("import", "thalweg.cli.live.importing", "Convert logs and dumps of other sources to records."),

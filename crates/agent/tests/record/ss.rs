@@ -121,7 +121,7 @@ fn recorded_values_match_ss() {
     let rows = agent.end();
     let [server, client] = [0, 1].map(|at| witnesses[at].fields(ports[at]).unwrap());
     assert_same(close_row(&rows, "in"), &server, 1, 1);
-    // The side that opened the connection has sent the first SYN.
+    // For the side that opened the connection, bytes_acked counts its SYN in addition to the FIN.
     assert_same(close_row(&rows, "out"), &client, 2, 1);
 }
 

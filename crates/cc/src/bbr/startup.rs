@@ -15,7 +15,7 @@ pub(super) struct FullPipe {
     pub is_reached: bool,
     /// Bandwidth from which growth is measured.
     baseline: Bandwidth,
-    /// Rounds since the bandwidth last grew.
+    /// Rounds in which the bandwidth grew by less than a quarter, since it last grew by more.
     pub rounds: u32,
 }
 

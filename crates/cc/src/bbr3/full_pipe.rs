@@ -10,7 +10,7 @@ pub(super) struct FullPipe {
     pub is_now: bool,
     /// Bandwidth from which growth is measured.
     pub baseline: Bandwidth,
-    /// Rounds since the bandwidth last grew.
+    /// Rounds in which the bandwidth grew by less than a quarter, since the last restart.
     pub rounds: u32,
     /// ACKs with losses in the round.
     pub loss_events: u32,

@@ -1,4 +1,4 @@
-"""`thalweg check`: checks a scenario and lists its experiments."""
+"""`thalweg check`: checks a scenario and lists the points of its sweep."""
 
 import gc
 from collections.abc import Sequence

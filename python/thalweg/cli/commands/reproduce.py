@@ -71,7 +71,7 @@ def command(
     form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Repeat a paper's experiments and judge its claims.
+    """Repeat a study's experiments and judge its claims.
 
     Prints for each claim the paper's result, the engines' results, and whether the claim holds, and writes a page with
     the figures. Claims that do not hold are not an error. `thalweg studies` lists the studies;

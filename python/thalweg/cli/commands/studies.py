@@ -16,7 +16,7 @@ EPILOG = "Example: thalweg studies"
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the studies as JSON.")] = False,
 ) -> None:
-    """List the papers whose experiments thalweg can repeat.
+    """List the studies of published results that thalweg can repeat.
 
     thalweg reproduce NAME runs one, and judges its claims.
     """

@@ -167,7 +167,7 @@ fn kernel_has(
     Ok(())
 }
 
-/// Returns the error for a discipline or action that a scenario names and the kernel lacks.
+/// Returns the error for a queue discipline or filter action that the path needs and the kernel or tc lacks.
 pub(super) fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
     let condition = match name {
         "dualpi2" => "Linux 6.17 and later have it, with iproute2 6.17 or later",
