@@ -265,8 +265,8 @@ fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, hidden: 0, .. }) => {}
         Ok(Scanned { missed: 0, hidden, .. }) => log::warning(&format!(
-            "network namespaces cannot be read (of processes: {hidden}): connections that were open there before now may \
-             not be recorded (this requires CAP_SYS_PTRACE)"
+            "the network namespace of {hidden} process(es) cannot be read: connections that were open there before now \
+             may not be recorded (this requires CAP_SYS_PTRACE)"
         )),
         Ok(Scanned { missed, .. }) => log::warning(&format!(
             "{missed} network namespaces cannot be entered: connections that were open there before now are not \
