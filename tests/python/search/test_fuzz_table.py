@@ -146,7 +146,7 @@ def test_a_scenario_is_written_as_it_was_read(file: Path) -> None:
 def test_windows_cover_the_experiment() -> None:
     assert windows(10.0, 4.0) == [(0.0, 4.0), (2.0, 6.0), (4.0, 8.0), (6.0, 10.0)]
     assert windows(3.0, 4.0) == [(0.0, 4.0)]
-    assert windows(10.0, 4.0, 3.0) == [(3.0, 7.0), (5.0, 9.0)]
+    assert windows(10.0, 4.0, 3.0) == [(3.0, 7.0), (5.0, 9.0), (6.0, 10.0)]
 
 
 def test_a_document_without_the_table_is_refused() -> None:
