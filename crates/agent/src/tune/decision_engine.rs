@@ -171,9 +171,8 @@ impl DecisionEngine {
         for namespace in self.namespaces.values_mut() {
             let Some(learned) = namespace.guard.take() else { continue };
             let default = learned.arms().arm(learned.arms().default()).name.clone();
-            namespace.guard = self.setup.guard(&default);
+            namespace.guard = new_guard(&self.setup, &default, self.host, now);
             if let Some(guard) = namespace.guard.as_mut() {
-                let _ = guard.set_host(self.host, now);
                 reason = guard.restore_from(learned).err().or(reason);
             }
             namespace.has_news = true;
@@ -258,10 +257,7 @@ impl DecisionEngine {
             return;
         }
         log::warning(&format!("the default algorithm is now {default}: learning starts over"));
-        namespace.guard = self.setup.guard(&default);
-        if let Some(guard) = namespace.guard.as_mut() {
-            let _ = guard.set_host(self.host, now);
-        }
+        namespace.guard = new_guard(&self.setup, &default, self.host, now);
         namespace.default = Some(default);
         namespace.has_news = true;
         self.urgent.extend(self.kernel_rows.iter().filter(|key| key.netns == self.own));
@@ -288,10 +284,7 @@ impl DecisionEngine {
             return;
         }
         let default = (self.default_of)(netns);
-        let mut guard = default.as_deref().and_then(|default| self.setup.guard(default));
-        if let Some(guard) = guard.as_mut() {
-            let _ = guard.set_host(self.host, now);
-        }
+        let guard = default.as_deref().and_then(|default| new_guard(&self.setup, default, self.host, now));
         self.namespaces.insert(
             netns,
             Namespace { guard, default, families: [0; 2], closed: Closed::default(), at: now, has_news: true },
@@ -467,6 +460,13 @@ impl DecisionEngine {
     pub(super) fn trouble(&self) -> Option<&str> {
         self.rejected.values().next().map(String::as_str)
     }
+}
+
+/// Returns a guard without data that knows the host's state; `None` if the default is not among the arms.
+fn new_guard(setup: &Setup, default: &str, host: Host, now: Time) -> Option<Guard> {
+    let mut guard = setup.guard(default)?;
+    let _ = guard.set_host(host, now);
+    Some(guard)
 }
 
 /// Returns the key after `last`, cyclically.

@@ -33,8 +33,8 @@ pub struct Options {
     /// net.ipv4.tcp_allowed_congestion_control that need no ECN]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub arms: Option<Vec<String>>,
-    /// Share of connections that keep the system's default, for comparison; at most guard.least_holdout of --config
-    /// (0.01) for destinations where the chosen algorithms are significantly better [default: 0.05]
+    /// Share of connections that keep the system's default, for comparison; at most 0.01 (guard.least_holdout) for
+    /// destinations where the chosen algorithms are significantly better [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub holdout: Option<f64>,
     /// Decide and record, but set no algorithm

@@ -19,6 +19,7 @@ mod supervisor;
 mod sys;
 
 pub use part::Programs;
+pub(crate) use ready::sockets;
 pub use supervisor::supervise;
 
 use crate::error::Error;

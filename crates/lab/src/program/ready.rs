@@ -39,10 +39,15 @@ fn is_bound(port: u16) -> bool {
 }
 
 fn has_socket(table: &str, port: u16, state: Option<&str>) -> bool {
-    table.lines().any(|line| {
+    sockets(table).any(|(local, at)| local == port && state.is_none_or(|state| at == state))
+}
+
+/// Returns the local port and the state of each socket in a table of /proc/net, such as `tcp`.
+pub(crate) fn sockets(table: &str) -> impl Iterator<Item = (u16, &str)> {
+    table.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
-        let local = fields.next().and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
-        local == Some(port) && state.is_none_or(|state| fields.nth(1) == Some(state))
+        let port = u16::from_str_radix(fields.next()?.rsplit(':').next()?, 16).ok()?;
+        Some((port, fields.nth(1)?))
     })
 }
 

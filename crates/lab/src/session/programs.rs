@@ -6,6 +6,7 @@ use super::{EXIT_CODE, LEFT, Session};
 use crate::error::Error;
 use crate::net::holder::wait_for;
 use crate::net::{Network, Place, not_started};
+use crate::program::sockets;
 use crate::run::SESSION_PORT;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -190,10 +191,6 @@ fn is_listening(pid: u32, other_ports: &[u16]) -> bool {
     const WAITING: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
     WAITING.iter().any(|(table, state)| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        text.lines().skip(1).any(|line| {
-            let fields: Vec<&str> = line.split_whitespace().take(4).collect();
-            let port = fields.get(1).and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
-            fields.get(3) == Some(state) && port.is_some_and(|port| !other_ports.contains(&port))
-        })
+        sockets(&text).any(|(port, at)| at == *state && !other_ports.contains(&port))
     })
 }

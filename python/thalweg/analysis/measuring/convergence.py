@@ -34,7 +34,8 @@ def convergence_times(
     """Return the time in s until each flow stays at its share, from the start of the last span of constant share that
     is at least `STAY_US` and one bin long.
 
-    None if the flow does not stay there, or there is no such span. Flows of a link without rate steps are missing.
+    None if the flow does not stay there, or the link has no such span. Flows of a link without rate steps are
+    missing.
     """
     times: dict[str, float | None] = {}
     for direction, link in LINKS.items():

@@ -6,7 +6,7 @@ test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval (E. C.
 many tests at or below 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
 If the means differ but neither side varies, as with discrete values, the spread is not informative. The p-value is then
-the smallest possible one of a permutation test, and there is no interval.
+the smallest one that a permutation test can have, and the interval is empty.
 
 Limitation: repetitions with the same number share a seed in two runs of one scenario. This correlation usually makes
 the true uncertainty smaller than the reported one.
