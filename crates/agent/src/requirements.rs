@@ -14,7 +14,7 @@ pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 /// A capability of a process (capabilities(7)): its name and number.
 pub type Right = (&'static str, u32);
 
-/// Permits registering algorithms and attaching programs to a cgroup.
+/// Permits loading programs that are attached to a cgroup.
 pub const NET_ADMIN: Right = ("CAP_NET_ADMIN", 12);
 
 /// Accepted by bpf(2) in place of the others; permits opening BPF objects by id.

@@ -47,6 +47,8 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
             found=kernel,
             hint=f"--engine vm --kernel {kernel}",
         )
+    if modules is not None and not modules.is_dir():
+        raise ThalwegError("no-modules", f"there is no folder `{modules}`", place="--modules", found=str(modules))
     fetched = next((guest for guest in guests.kernels() if guest.name == kernel), None)
     if fetched:
         _set(fetched.image, modules or fetched.modules)
@@ -63,8 +65,6 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
             hint="thalweg kernel fetch",
             exit_code=Exit.USAGE,
         )
-    if modules is not None and not modules.is_dir():
-        raise ThalwegError("no-modules", f"there is no folder `{modules}`", place="--modules", found=str(modules))
     _set(image, modules)
 
 

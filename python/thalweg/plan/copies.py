@@ -86,9 +86,13 @@ def _is_link_random(link: Link, profiles: Mapping[str, Profile]) -> bool:
 
 
 def _is_host_random(host: Host) -> bool:
-    """Return whether a host is random; the slices of a CPU begin at a random time."""
-    has_slices = host.cpu is not None and host.cpu.slice_ns < host.cpu.period_ns
-    return has_slices or host.delay_jitter_ns > 0 or host.qdisc is not None
+    """Return whether a host may be random. Slices of a CPU begin at a random time, but if credit precedes them, when it
+    is used up.
+    """
+    cpu = host.cpu if host.cpu is not None and host.cpu.slice_ns < host.cpu.period_ns else None
+    begins_with_credit = cpu is not None and cpu.credit is not None and cpu.credit.initial_ns > 0
+    has_random_slices = cpu is not None and (not begins_with_credit or cpu.slice_jitter_ppm > 0)
+    return has_random_slices or host.delay_jitter_ns > 0 or host.qdisc is not None
 
 
 def _is_flow_random(flow: Flow) -> bool:

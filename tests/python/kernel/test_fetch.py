@@ -132,6 +132,7 @@ def test_an_unknown_kernel_is_refused_before_anything_runs(thalweg: Thalweg, vm:
     wrong = {
         ("run", str(scenario), "--engine", "vm", "--kernel", "6.9"): "expected an image, or one of 6.7.8-cloud-amd64",
         ("run", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "hint: --engine vm --kernel 6.7.8-cloud-amd64",
+        ("run", str(scenario), "--engine", "vm", "--kernel", "6.7.8-cloud-amd64", "--modules", "nothing"): "no folder",
         ("run", str(scenario), "--engine", "vm", "--modules", "x"): "--modules requires --kernel IMAGE",
         ("compare", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "expected two guest kernels",
         ("compare", str(scenario), "x", "--kernel", "a", "--kernel", "b"): "cannot be combined with B or --by",

@@ -24,7 +24,16 @@ ENGINE = replace(
     SIM,
     honours=SIM.honours
     | APPLICATIONS
-    | {"host.*.cpu_share", "flow.app.name=web", "flow.app.sizes", "flow.app.depth", "background.rate"},
+    | {
+        "host.*.cpu_share",
+        "host.*.cpu_model",
+        "host.*.cpu_credit",
+        "host.*.cpu_slice_jitter",
+        "flow.app.name=web",
+        "flow.app.sizes",
+        "flow.app.depth",
+        "background.rate",
+    },
 )
 
 
@@ -50,6 +59,13 @@ def test_a_random_start_does_not_affect_a_single_transfer(tmp_path: Path) -> Non
 def test_an_application_without_random_sizes_or_references_is_copied(tmp_path: Path) -> None:
     for app in ('"video"', '"probe"', '{name = "web", sizes = ["10kB"], depth = 2}'):
         assert copy_warning(tmp_path, STILL + f"app = {app}\n") is not None, app
+
+
+def test_slices_that_follow_credit_do_not_begin_at_a_random_time(tmp_path: Path) -> None:
+    host = '[host.sender]\ncpu_share = 0.5\ncpu_model = "credit"\ncpu_credit = "1s"\n'
+    assert copy_warning(tmp_path, STILL + host) is not None
+    assert copy_warning(tmp_path, STILL + host + "cpu_slice_jitter = 0.1\n") is None
+    assert copy_warning(tmp_path, STILL + host.replace('"1s"', '"0s"')) is None
 
 
 def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:

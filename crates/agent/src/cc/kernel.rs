@@ -1,6 +1,6 @@
 //! Checks the running kernel for the features that an eBPF algorithm needs.
 
-use crate::requirements::{self, NET_ADMIN, SYS_ADMIN};
+use crate::requirements::{self, SYS_ADMIN};
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
@@ -123,13 +123,13 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     Ok("supported".to_owned())
 }
 
-/// Checks that this process may register algorithms (CAP_NET_ADMIN), and read types of modules and find registrations
-/// of other processes (CAP_SYS_ADMIN).
+/// Checks that this process may load programs, read types of modules, and find registrations of other processes
+/// (CAP_SYS_ADMIN).
 ///
 /// # Errors
 /// If [`requirements::check_rights`] fails.
 pub fn check_rights() -> Result<(), Problem> {
-    requirements::check_rights(&[&[NET_ADMIN], &[SYS_ADMIN]])
+    requirements::check_rights(&[&[SYS_ADMIN]])
 }
 
 /// Checks that the JIT compiler is on, which struct_ops programs require.

@@ -13,6 +13,7 @@ use super::{CcInfo, TcpInfo};
 use crate::error::Error;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Requests the connections of this network namespace over one version of IP.
 #[derive(Debug)]
@@ -24,10 +25,10 @@ pub struct Sampler {
 /// A connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Local port.
-    pub local_port: u16,
-    /// Port of the peer.
-    pub remote_port: u16,
+    /// Local address and port. IPv4-mapped addresses of IPv6 sockets keep the kernel's form (`::ffff:192.0.2.1`).
+    pub local: SocketAddr,
+    /// Address and port of the peer.
+    pub remote: SocketAddr,
     /// TCP state and counters.
     pub info: TcpInfo,
     /// State of the congestion control.
@@ -35,8 +36,8 @@ pub struct Socket {
 }
 
 pub(super) const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
+pub(super) const AF_INET: u8 = 2;
+pub(super) const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 
 /// Length of `struct inet_diag_msg` in bytes; attributes follow it.
@@ -107,12 +108,24 @@ pub(super) fn refused(errno: Errno) -> Error {
     Error::new("no-inet-diag", format!("the kernel does not list TCP connections: {errno}"), hint)
 }
 
+/// Returns an address and port of `struct inet_diag_msg`, from their offsets.
+fn address(body: &[u8], port: usize, at: usize) -> Option<SocketAddr> {
+    let port = u16_be_at(body, port)?;
+    let bytes: [u8; 16] = body.get(at..at + 16)?.try_into().ok()?;
+    let [a, b, c, d, ..] = bytes;
+    let address = match body[0] {
+        AF_INET => IpAddr::from(Ipv4Addr::new(a, b, c, d)),
+        _ => IpAddr::from(Ipv6Addr::from(bytes)),
+    };
+    Some(SocketAddr::new(address, port))
+}
+
 impl Socket {
     /// Parses `struct inet_diag_msg` and the attributes after it.
     pub(super) fn parse(body: &[u8]) -> Result<Socket, Malformed> {
-        let ports = u16_be_at(body, 4).zip(u16_be_at(body, 6));
-        let ((local_port, remote_port), rest) =
-            ports.zip(body.get(INET_DIAG_MSG..)).ok_or("the message of a connection is truncated")?;
+        let addresses = address(body, 4, 8).zip(address(body, 6, 24));
+        let ((local, remote), rest) =
+            addresses.zip(body.get(INET_DIAG_MSG..)).ok_or("the message of a connection is truncated")?;
         let mut info = None;
         let mut cc = None;
         let mut is_paced = true;
@@ -132,6 +145,6 @@ impl Socket {
         if !is_paced {
             info.pacing_rate_bps = None;
         }
-        Ok(Socket { local_port, remote_port, info, cc: cc.unwrap_or_default() })
+        Ok(Socket { local, remote, info, cc: cc.unwrap_or_default() })
     }
 }

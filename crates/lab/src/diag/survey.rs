@@ -1,15 +1,13 @@
-//! Lists the connections of a network namespace with their addresses and algorithms. [`super::Sampler`] is cheaper, but
-//! identifies connections only by their ports.
-//!
-//! IPv4-mapped addresses of IPv6 sockets keep the kernel's form (`::ffff:192.0.2.1`).
+//! Lists the connections of a network namespace with their cookies and algorithms, over both versions of IP.
 
-use super::bytes::{u16_be_at, u64_at};
+use super::bytes::u64_at;
 use super::netlink::{Malformed, Netlink, attributes};
-use super::sampler::{INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, Socket, refused, request};
+use super::sampler::{
+    AF_INET, AF_INET6, INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, Socket, refused, request,
+};
 use super::tcp_info::until_zero;
 use crate::error::Error;
 use rustix::net::netlink::SOCK_DIAG;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Requests the connections of this network namespace that are in the selected TCP states.
 #[derive(Debug)]
@@ -22,18 +20,11 @@ pub struct Survey {
 pub struct Connection {
     /// The kernel's id of the socket, which is never reused.
     pub cookie: u64,
-    /// Local address and port.
-    pub local: SocketAddr,
-    /// Address and port of the peer.
-    pub remote: SocketAddr,
     /// Congestion control; empty if the kernel does not report it, as for a destroyed socket.
     pub algorithm: String,
-    /// TCP state, and state of the algorithm.
+    /// Addresses, TCP state, and state of the algorithm.
     pub socket: Socket,
 }
-
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
 
 /// Bit mask of ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK and CLOSING.
 const OPENED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
@@ -101,18 +92,7 @@ impl Connection {
                 algorithm = String::from_utf8_lossy(until_zero(name)).into_owned();
             }
         }
-        let address = |port: usize, at: usize| {
-            let port = u16_be_at(body, port)?;
-            let bytes: [u8; 16] = body.get(at..at + 16)?.try_into().ok()?;
-            let [a, b, c, d, ..] = bytes;
-            let address = match body[0] {
-                AF_INET => IpAddr::from(Ipv4Addr::new(a, b, c, d)),
-                _ => IpAddr::from(Ipv6Addr::from(bytes)),
-            };
-            Some(SocketAddr::new(address, port))
-        };
-        let parts = address(4, 8).zip(address(6, 24)).zip(u64_at(body, 44));
-        let ((local, remote), cookie) = parts.ok_or("the message of a connection is truncated")?;
-        Ok(Connection { cookie, local, remote, algorithm, socket })
+        let cookie = u64_at(body, 44).ok_or("the message of a connection is truncated")?;
+        Ok(Connection { cookie, algorithm, socket })
     }
 }

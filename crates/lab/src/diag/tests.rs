@@ -85,7 +85,9 @@ fn a_truncated_message_is_an_error() {
 #[test]
 fn a_connection_is_parsed_from_its_message() {
     let mut body = vec![0; 72];
-    body[4..8].copy_from_slice(&[0x12, 0x34, 0x14, 0x51]);
+    body[0] = 2;
+    body[4..12].copy_from_slice(&[0x12, 0x34, 0x14, 0x51, 192, 0, 2, 1]);
+    body[24..28].copy_from_slice(&[198, 51, 100, 7]);
     let numbers = [
         (24, 20),
         (28, 4),
@@ -102,7 +104,10 @@ fn a_connection_is_parsed_from_its_message() {
     body.extend(attribute(4, b"bbr\0"));
     body.extend(attribute(16 | 0x8000, &structure(20, &[(0, 125_000), (4, 1), (8, 20_000), (12, 739), (16, 512)])));
     let socket = Socket::parse(&body).expect("it is whole");
-    assert_eq!((socket.local_port, socket.remote_port), (0x1234, 0x1451));
+    assert_eq!(
+        (socket.local.to_string(), socket.remote.to_string()),
+        ("192.0.2.1:4660".into(), "198.51.100.7:5201".into())
+    );
     assert_eq!(socket.info.inflight_packets, 20 - 4 - 3 + 1);
     assert_eq!((socket.info.cwnd_packets, socket.info.ssthresh_packets), (33, None));
     assert_eq!(socket.info.acked_bytes, 1000);

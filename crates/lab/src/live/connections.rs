@@ -166,7 +166,7 @@ impl Observed {
     }
 
     fn judge(&self, machine: &Machine) -> Connection {
-        let Surveyed { local, remote, algorithm, socket, .. } = &self.last.1;
+        let Surveyed { algorithm, socket, .. } = &self.last.1;
         let lasted = self.last.0.saturating_sub(self.first.0).as_secs_f64();
         let bw_bps = match socket.cc {
             CcInfo::Bbr { bw_bps, .. } => Some(bw_bps),
@@ -176,8 +176,8 @@ impl Observed {
         Connection {
             netns: 0,
             netns_name: None,
-            local: local.to_string(),
-            remote: remote.to_string(),
+            local: socket.local.to_string(),
+            remote: socket.remote.to_string(),
             algorithm: algorithm.clone(),
             goodput_bps: 8.0 * self.acked_bytes() as f64 / lasted.max(1e-3),
             bw_bps,
@@ -251,8 +251,8 @@ mod tests {
             let cc = CcInfo::Bbr { bw_bps: BW_BPS, min_rtt_us: 10_000, pacing_gain: 256, cwnd_gain: 512 };
             let (local, remote) = ("192.0.2.1:80".parse().unwrap(), "[2001:db8::1]:4000".parse().unwrap());
             connections.begin(Duration::from_millis(20 * look));
-            let socket = Socket { local_port: 80, remote_port: 4000, info, cc };
-            connections.take(NETNS, Surveyed { cookie: 7, local, remote, algorithm: algorithm.to_owned(), socket });
+            let socket = Socket { local, remote, info, cc };
+            connections.take(NETNS, Surveyed { cookie: 7, algorithm: algorithm.to_owned(), socket });
         }
         connections
     }

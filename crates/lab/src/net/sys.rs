@@ -18,7 +18,7 @@ pub(crate) enum Act {
     Algorithm(CString),
     /// Opens a packet socket.
     PacketSocket,
-    /// Mounts an empty file system of this name over this folder.
+    /// Mounts an empty tmpfs over a folder; the second string is its source in the table of mounts.
     Cover(CString, CString),
     /// Creates a folder.
     MakeFolder(CString),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use thalweg_plan::plan::Experiment;
 
 /// Maximum size of a file in bytes; larger files are not read.
@@ -128,7 +129,7 @@ fn document(bytes: &[u8]) -> Option<Vec<Metrics>> {
 fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
     let common = &trace["common_fields"];
     let is_delta = matches!(common["time_format"].as_str(), Some("delta" | "relative_to_previous_event"));
-    let mut now_ms = common["reference_time"].as_f64().unwrap_or(0.0);
+    let mut now_ms = reference_ms(&common["reference_time"]);
     let reference_ms = now_ms;
     let is_absolute = common["time_format"].as_str() == Some("absolute");
     let mut metrics = Vec::new();
@@ -155,6 +156,16 @@ fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
     metrics
 }
 
+/// Returns a reference time in milliseconds since 1970; 0 if it is unknown. Later drafts have an object with an epoch,
+/// and with a wall-clock time where the epoch of a monotonic clock is unknown.
+fn reference_ms(reference: &Value) -> f64 {
+    let date = |key: &str| {
+        let time = humantime::parse_rfc3339(reference[key].as_str()?).ok()?;
+        Some(time.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() * 1e3)
+    };
+    reference.as_f64().or_else(|| date("epoch")).or_else(|| date("wall_clock_time")).unwrap_or(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +184,20 @@ mod tests {
         let expected =
             Metrics { t_us: 5000.0, inflight_bytes: Some(1200.0), min_rtt_us: Some(1000.0), ..Metrics::default() };
         assert_eq!(sequence(records), [expected]);
+    }
+
+    #[test]
+    fn a_reference_time_may_be_an_object() {
+        let time_us = |reference: &str| {
+            let document = format!(
+                r#"{{"traces": [{{"common_fields": {{"reference_time": {reference}}},
+                    "events": [{{"time": 2, "name": "quic:recovery_metrics_updated", "data": {{}}}}]}}]}}"#
+            );
+            super::document(document.as_bytes()).expect("a document")[0].t_us
+        };
+        assert_eq!(time_us(r#"{"clock_type": "system", "epoch": "1970-01-01T00:01:00.500Z"}"#), 60_502_000.0);
+        assert_eq!(time_us(r#"{"epoch": "unknown", "wall_clock_time": "1970-01-01T00:00:03Z"}"#), 3_002_000.0);
+        assert_eq!(time_us(r#"{"clock_type": "monotonic", "epoch": "unknown"}"#), 2_000.0);
     }
 
     #[test]

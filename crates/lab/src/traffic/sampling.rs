@@ -104,7 +104,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
     while last.is_none_or(|last| instant <= last) && stop.sleep_from(read_ns, Some(clock.monotonic_ns(instant))) {
         now = clock.now();
         sampler.dump(&mut |socket| {
-            if let Some(who) = ports.owner(socket.local_port) {
+            if let Some(who) = ports.owner(socket.local.port(), socket.remote.ip()) {
                 seen.push(Sample::new(now, who, socket));
             }
         })?;

@@ -247,8 +247,7 @@ fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     let failed = |said: String| {
         let has = if available.is_empty() { "no further ones as modules".to_owned() } else { available.join(", ") };
         let has = format!("besides built-in ones, the guests' kernel has {has}");
-        let hint = "choose an available one; thalweg kernel fetch linux-image-amd64 gets a kernel with all queue \
-                    disciplines of Linux";
+        let hint = "choose an available one, or a kernel with it: --kernel IMAGE --modules DIR";
         net::qdisc::refused(&host, &name, &format!("in the guest, {said}"), &has, hint)
     };
     modules.needs.extend(sent_modules.into_iter().map(|module| (module.name, module.needs)));

@@ -140,8 +140,8 @@ impl Policy for Bpftune {
         if host.instances < settings.min_instances || outcome.group != Group::Treated {
             return Vec::new();
         }
-        let rtt_us = outcome.rtt_min.map_or(0, |rtt| rtt.as_micros());
-        let rate = outcome.delivery_rate.map_or(0, |rate| rate.0 / 8_000_000);
+        let Some((rtt, rate)) = outcome.rtt_min.zip(outcome.delivery_rate) else { return Vec::new() };
+        let (rtt_us, rate) = (rtt.as_micros(), rate.0 / 8_000_000);
         let arm = outcome.arm.index();
         let is_cheapest = Bpftune::cheapest(host).contains(&arm);
         let metric = &mut host.arms[arm];

@@ -59,6 +59,18 @@ fn bpftune_costs_match_its_formula() {
 }
 
 #[test]
+fn bpftune_ignores_connections_without_an_rtt_or_a_rate() {
+    let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
+    (0..3).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
+    policy.observe(&seen(BBR, 3, 10_000), NOW);
+    policy.observe(&Outcome { rtt_min: None, ..seen(CUBIC, 3, 1000) }, NOW);
+    policy.observe(&Outcome { delivery_rate: None, ..seen(CUBIC, 3, 1000) }, NOW);
+    assert_eq!(costs(&policy), [0.0; 4]);
+    policy.observe(&seen(CUBIC, 6, 10_000), NOW);
+    assert_eq!(costs(&policy)[0], 1_000_000.0, "the smallest RTT is still 3 microseconds");
+}
+
+#[test]
 fn bpftune_selects_the_cheapest_arm_for_19_of_20_connections() {
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     (0..3).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));

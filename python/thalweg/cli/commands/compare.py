@@ -93,7 +93,7 @@ def command(
 
     Exit code 1 if there is a real difference; with --fail-on worse, only if B is worse (never for measures that are
     neither good nor bad, such as share). Otherwise 5 if no row has a verdict, as with too few repetitions. (Identical
-    repetitions count if their change is within the tolerance.) Otherwise 6 if experiments were excluded (untrustworthy,
+    repetitions count if all changes are within the tolerance.) Otherwise 6 if experiments were excluded (untrustworthy,
     failed, unfinished), or a measure or flow of --measure or --flow was not compared; else 0. What only one run has is
     listed, and does not change the code.
     """

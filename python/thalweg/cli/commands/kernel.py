@@ -91,8 +91,8 @@ def fetch(
     """Fetch a distribution's kernel as the default of the engine vm.
 
     Needs no root, and installs nothing: apt fetches the package, and what a guest needs of it stays in
-    ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. The package linux-image-amd64 is larger, and has more algorithms and
-    queue disciplines.
+    ~/.cache/thalweg, or $XDG_CACHE_HOME/thalweg. The package linux-image-amd64 is larger, and has 9p, which flows of
+    programs need.
     """
     from thalweg.kernel import PACKAGE, KernelProgress
     from thalweg.kernel import fetch as fetch_kernel

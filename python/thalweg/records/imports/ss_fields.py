@@ -69,9 +69,10 @@ class Fields:
         """Parse the words; `is_cut`: the last one may be incomplete."""
         present = {word.partition(":")[0] for word in words} & POSITION.keys()
         self._furthest = max((POSITION[name] for name in present), default=-1)
-        self._cut = ""
+        self._cut, self._is_name_cut = "", False
         if words and (is_cut or self._furthest < LAST):
-            self._cut = words[-1].partition(":")[0]
+            self._cut, colon, _ = words[-1].partition(":")
+            self._is_name_cut = not colon
             words = words[:-1]
         self._words = words
         self._values: dict[str, str] = {}
@@ -152,8 +153,10 @@ class Fields:
         """Return the fields that the last word may belong to, if it may be truncated."""
         if self._cut in COLUMNS:
             return [self._cut]
-        is_in_name = bool(self._cut) and self._cut not in POSITION
-        return [name for name in COLUMNS if is_in_name and name.startswith(self._cut) and name not in self._present]
+        # `delivered` is a field, and may also be the beginning of `delivered_ce`.
+        return [
+            name for name in COLUMNS if self._is_name_cut and name.startswith(self._cut) and name not in self._present
+        ]
 
     def _is_passed(self, name: str) -> bool:
         """Return whether ss printed a field that comes after the given one."""

@@ -17,7 +17,7 @@ FIRST_PORT = 4433
 """Default port of the first program, that of many QUIC test servers."""
 
 LAST_PORT = 32_767
-"""Maximum port of programs; Linux assigns higher ports to clients."""
+"""Maximum port of programs, below Linux's default range of client ports."""
 
 PLACEHOLDERS = ("server", "port", "size", "cc", "out")
 

@@ -116,6 +116,14 @@ def test_a_field_with_a_truncated_name_is_noted(tmp_path: Path) -> None:
     assert [name for name in done.fallbacks if name.startswith("acked_bytes: ")]
 
 
+def test_a_truncated_name_that_is_also_a_field_is_noted(tmp_path: Path) -> None:
+    fields = LINUX_5_10.rstrip()
+    end = fields.index("delivered:") + len("delivered")
+    (row,), done = rows_of(tmp_path, AT + HEAD + fields[:end])
+    assert "ce_packets" not in row
+    assert [name for name in done.fallbacks if name.startswith("ce_packets: ")]
+
+
 def test_the_last_value_of_a_file_without_a_newline_is_ignored(tmp_path: Path) -> None:
     (row,), done = rows_of(tmp_path, AT + HEAD + LINUX_4_9.rstrip()[:-2])
     assert "rtt_min_us" not in row

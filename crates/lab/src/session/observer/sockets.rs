@@ -108,14 +108,14 @@ impl Sockets {
 }
 
 fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, surveyed: Surveyed) {
-    let Surveyed { cookie, local, remote, algorithm, socket } = surveyed;
+    let Surveyed { cookie, algorithm, socket } = surveyed;
     if connections.len() >= MAX_CONNECTIONS && !connections.contains_key(&cookie) {
         return;
     }
     let is_new = !connections.contains_key(&cookie);
     let connection = connections.entry(cookie).or_insert_with(|| Watched {
-        local: plain(local),
-        remote: plain(remote),
+        local: plain(socket.local),
+        remote: plain(socket.remote),
         algorithm: String::new(),
         info: socket.info,
         is_closed: false,

@@ -155,7 +155,7 @@ impl Connections {
         epoll::add(&self.epoll, connection.fd(), EventData::new_u64(id as u64), EventFlags::OUT)
             .map_err(limits::exhausted)?;
         if let Some(port) = connection.local_port() {
-            self.ports.take(port, who(&connection));
+            self.ports.take(port, self.to[&flow].ip(), who(&connection));
         }
         self.connections.push(Some(Box::new(connection)));
         Ok(())
@@ -378,7 +378,8 @@ impl Connections {
 
     fn leave(&mut self, connection: Connection, at: Time) {
         if let Some(port) = connection.local_port() {
-            self.ports.give_back(port);
+            let flow = self.agenda.copy_of(connection.series).0;
+            self.ports.give_back(port, self.to[&flow].ip());
         }
         self.open -= 1;
         let series = connection.series;

@@ -28,6 +28,7 @@ use crate::traffic::{Part, rows};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
@@ -58,7 +59,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     let prepared = Prepared::new(experiment, flows)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(limits::exhausted)?;
     watch(&epoll, stage.commands.wakeup(), COMMANDS)?;
-    let ports = Arc::new(Ports::default());
+    let ports = Arc::new(Ports::new(part.to.values().map(SocketAddr::ip)));
 
     let clock = stage.wait_for_start()?;
     let timers = Timers::new(clock)?;

@@ -112,7 +112,7 @@ impl Guests {
                     "flows.{}.cc: the guests' kernel does not have `{name}`; available: {available}",
                     flow.name
                 );
-                let hint = "thalweg kernel fetch linux-image-amd64 gets a kernel with all algorithms of Linux";
+                let hint = "choose an available one, or a kernel with it: --kernel IMAGE --modules DIR";
                 Err(Error::new("unknown-cc", message, hint))
             }
         }

@@ -47,7 +47,7 @@ fn dump() -> Vec<Socket> {
 
 fn find(socket: &TcpStream) -> Socket {
     let port = socket.local_addr().expect("it is bound").port();
-    dump().into_iter().find(|socket| socket.local_port == port).expect("it is in the dump")
+    dump().into_iter().find(|socket| socket.local.port() == port).expect("it is in the dump")
 }
 
 /// Returns the number that follows a name in the output of ss.
@@ -66,7 +66,7 @@ fn a_dump_matches_getsockopt() {
     transfer(&mut client, &mut server, 300_000);
     until("all is acknowledged", || info(&client).acked_bytes == 300_000);
     let socket = find(&client);
-    assert_eq!(socket.remote_port, server.local_addr().expect("it is bound").port());
+    assert_eq!(socket.remote, server.local_addr().expect("it is bound"));
     assert_eq!(socket.info, info(&client));
     assert_eq!(socket.cc, cc_info(client.as_fd()).expect("it is a TCP socket"));
     // Both ends are listed, because they are in the same namespace.
@@ -189,7 +189,7 @@ fn a_closed_socket_that_still_sends_is_in_the_dump() {
     client.set_nonblocking(true).expect("it is open");
     until("both buffers are full", || client.write(&[7; 65_536]).is_err());
     drop(client);
-    let closed = dump().into_iter().find(|socket| socket.local_port == port).expect("it still has to send");
+    let closed = dump().into_iter().find(|socket| socket.local.port() == port).expect("it still has to send");
     assert_eq!(closed.info.state, 4, "FIN-WAIT-1");
     drop(server);
 }
