@@ -6,6 +6,8 @@
  *     set by an application or a route ──► override of the prefix ──► private address ──► choice of the client's other
  *     connections ──► row of the prefix ──► row of the network namespace
  *
+ * An override `data_center` only permits ECN and skips the rule about private addresses.
+ *
  * Each decision has a reason (enum record_reason), which is counted and stored with the connection.
  *
  * In the command `record`, `tune.is_on` is a constant 0, and the verifier removes this code from the program.
@@ -48,8 +50,8 @@ struct {
 PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
- * A peer's simultaneous connections share one choice: they share a bottleneck, so treated and held-out connections
- * would affect each other. Of two peers with the same slot, one is not tracked.
+ * A peer's simultaneous connections share one choice, because treated and held-out connections at one bottleneck would
+ * affect each other. Of two peers with the same slot, one is not tracked.
  */
 struct client {
 	u64 tag;
@@ -201,7 +203,7 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 /*
  * Returns the reason if an application or a route chose the algorithm; 0 if it is the default. `congctl lock` of a
  * route takes precedence over an application. An algorithm that differs from the namespace's default and was not set
- * by setsockopt comes from a route.
+ * by setsockopt counts as set by a route.
  */
 static __always_inline u32 chosen_already(struct tcp_sock *tp)
 {

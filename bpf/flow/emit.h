@@ -6,7 +6,7 @@
 #include "flow.h"
 
 /*
- * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer takes a lock and
+ * The event queue, in memory shared with the agent: see RECORD_SLOTS. The kernel's own ring buffer takes a lock and
  * disables interrupts for each event.
  */
 struct {
@@ -72,7 +72,7 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 #pragma clang loop unroll(disable)
 	for (int tries = 0; tries < TRIES; tries++) {
 		number = *(volatile u64 *)&so_far->taken;
-		/* Negative if this program was interrupted between the two reads; the number is then already taken. */
+		/* Negative if other events were written and read between the two loads; the number is then taken. */
 		reserved->unread = number - *(volatile u64 *)&so_far->read;
 		if (reserved->unread >= RECORD_SLOTS)
 			return NULL;
@@ -219,7 +219,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
 }
 
-/* Fills in the differences of counters between start and end of a transfer, in members that begin with `prefix`. */
+/* Fills in the sums and RTTs of a transfer that ends at `end`, in members that begin with `prefix`. */
 #define FILL_TRANSFER(event, prefix, flow, end)                                                                       \
 	do {                                                                                                          \
 		const struct sums *begin = &(flow)->begin;                                                            \

@@ -2,8 +2,8 @@
 /*
  * The state of an open connection, and its update once per round trip.
  *
- * The kernel calls the program at the first ACK of data that was sent after the last call, and therefore once per
- * round trip. Data that is acknowledged without a call was sent before the last one: `covered_bytes` relies on that.
+ * The kernel calls the program at the first RTT sample of data that was sent after the last call, and therefore once
+ * per round trip. `covered_bytes` assumes that data acknowledged without a call was sent before the last one.
  *
  * Calls for one connection are far apart in time, so their cost is mostly cache misses. Rare code is therefore in
  * functions that are not inlined, and data about long connections is not accessed for short ones. Frequent code is
@@ -88,7 +88,7 @@ struct flow {
 	u32 marks;
 	u64 acked_after_bytes[RECORD_MARKS];
 
-	u64 row_us; /* time of its last row, or of its opening */
+	u64 row_us; /* time of its last interim row; at first, `opened_us` */
 	u32 rtt_min_us; /* minimum up to the last scan; 0: no scan yet */
 	u32 rtt_max_us;
 	u32 samples;
@@ -100,7 +100,7 @@ struct flow {
 	u32 bbr_short_samples;
 	u32 unused;
 
-	/* The first RTTs; when they are full, they are moved into the histogram. Not zeroed at the start. */
+	/* The first RTTs, then the histogram. Not zeroed at the start. */
 	union {
 		u32 first_rtts_us[FIRST_RTTS];
 		u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
@@ -361,7 +361,7 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 	count_rtt(flow, rtt_us);
 }
 
-/* Returns the minimum RTT so far; the kernel's covers only the last minutes. */
+/* Returns the minimum RTT so far; the kernel's covers only a window of time (sysctl tcp_min_rtt_wlen). */
 static __always_inline u32 smallest_rtt_us(const struct flow *flow, struct tcp_sock *tp)
 {
 	u32 min_us = tp->rtt_min.s[0].v;
@@ -426,7 +426,7 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 /* BBR's bandwidth is in packets per microsecond, times 2^24. */
 #define BBR_BW_SHIFT 24
 
-/* Duration of a burst: pacing sends the data of 2^-10 s at once. */
+/* Duration of a burst: by default, Linux paces bursts of about 2^-10 s (sk_pacing_shift). */
 #define BURST_US 1000
 
 /*
@@ -443,7 +443,7 @@ static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 
 	if (!bbr)
 		return 0;
-	inflight = unacked_bytes(tp);
+	inflight = tp->snd_nxt - tp->snd_una;
 	if (flow->bbr_inflight_bytes)
 		inflight = flow->bbr_inflight_bytes - flow->bbr_inflight_bytes / 4 + inflight / 4;
 	flow->bbr_inflight_bytes = inflight;

@@ -3,9 +3,9 @@
  * Records the TCP connections of a cgroup, and their transfers. flow.h has the state of a connection and its update,
  * emit.h writes events, record_event.h defines them.
  *
- * Hooks: sock_ops on a cgroup, the iterator over TCP sockets, and a program that the loader runs to scan the table of
- * connections. Kernel: 6.1 or newer, with BTF. The programs change only the connection's callback flags for round trips
- * and its close, which other programs may also set.
+ * Hooks: sock_ops on a cgroup, the iterator over TCP sockets, and a program that the agent runs to search the table of
+ * connections. Kernel: 6.1 or newer, with BTF. Without `tune`, the programs change only the connection's callback flags
+ * for round trips and changes of state, which other programs may also set.
  *
  * With `tune`, the programs also choose the algorithm of a new connection (choose.h).
  */
@@ -23,7 +23,7 @@ static __always_inline u64 cookie_of(struct tcp_sock *tp)
 
 #define CALLS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG)
 
-/* Cookies are consecutive, and are hashed so that the sample is not biased. */
+/* Cookies are assigned in sequence, and are hashed so that the sample is not biased. */
 static __always_inline bool is_sampled(u64 cookie)
 {
 	u32 one_in = settings.sample_one_in;
@@ -293,7 +293,7 @@ enum { SCAN_SHOWS_ALL = 1 };
 struct scan {
 	u32 purpose;
 	u32 number; /* number of the scan, from 1 on */
-	u32 is_complete; /* whether it has covered all network namespaces */
+	u32 is_complete; /* whether it has missed no network namespace, as far as known */
 	u32 unused;
 	u64 cgroup; /* id of the recorded cgroup, which changes if the cgroup is removed and recreated */
 };
@@ -375,7 +375,7 @@ int record_scan(struct bpf_iter__tcp *ctx)
 
 	if (!common)
 		return 0;
-	/* NULL for connections that are not yet open, or in TIME-WAIT. */
+	/* NULL for request sockets, and in TIME-WAIT. */
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
@@ -421,7 +421,7 @@ struct {
 	__type(value, u32);
 } namespaces SEC(".maps");
 
-/* A connection counts as closed if this number of consecutive scans do not find it. */
+/* Minimum number of consecutive scans that do not find a connection before it counts as closed. */
 #define SCANS_MISSED 2
 
 /* Returns whether a tracked connection has closed, by the result of the last scan. */

@@ -6,8 +6,8 @@
  *                    first one of the near sets; if that is full, one of all sets; if that is full, a hash table
  *
  * Inserting into and deleting from the kernel's hash table is expensive for a short connection; an array takes an
- * inlined bounds check. Cookies are consecutive, so connections that open together have adjacent slots. If slots were
- * used in rotation, successive short connections would access the entire array, most of which is not cached.
+ * inlined bounds check. Each CPU assigns consecutive cookies, so its successive connections have adjacent slots. If
+ * slots were used in rotation, successive short connections would access the entire array, most of which is not cached.
  * Therefore, a connection first gets a slot in one of a few "near" sets, which stay cached. If long connections fill a
  * near set, the next one gets a slot in its set among all sets; if that is full, too, it gets an entry of the kernel's
  * hash table.

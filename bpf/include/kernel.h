@@ -56,10 +56,10 @@ enum tcp_ca_event { CA_EVENT_TX_START };
 /* Flag of an algorithm whose connections request ECN. */
 #define TCP_CONG_NEEDS_ECN 2
 
-/* Slow start threshold of a connection that has not left slow start. */
+/* Initial slow start threshold of a socket. */
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 
-/* Callbacks of sock_ops programs, and the flags that enable them. */
+/* Callbacks of sock_ops programs, and the flags that enable the last three. */
 enum {
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
@@ -91,7 +91,7 @@ enum {
 
 enum { AF_INET = 2 };
 
-/* Reasons why a send queue is not empty. */
+/* What limits sending: no data; congestion control or the network; the receive window; the send buffer. */
 enum { TCP_CHRONO_UNSPEC, TCP_CHRONO_BUSY, TCP_CHRONO_RWND_LIMITED, TCP_CHRONO_SNDBUF_LIMITED };
 
 /* Context of a sock_ops program; its offsets are part of the kernel's user interface. */
@@ -328,7 +328,7 @@ struct bpf_iter__tcp {
 
 #pragma clang attribute pop
 
-/* The loader reads names and functions from it; the kernel fills in the rest. */
+/* The loader copies each member to the member of the same name in the kernel's structure. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
@@ -347,8 +347,8 @@ struct tcp_congestion_ops {
 };
 
 /*
- * Returns the bytes handed to the network and not acknowledged, retransmissions included. bytes_acked also counts the
- * SYN of an outgoing connection, and a FIN, and can therefore exceed bytes_sent.
+ * Returns the bytes sent, retransmissions included, minus the bytes acknowledged. bytes_acked also counts the SYN of an
+ * outgoing connection, and a FIN, and can therefore exceed bytes_sent.
  */
 static inline __attribute__((always_inline)) u64 unacked_bytes(const struct tcp_sock *tp)
 {

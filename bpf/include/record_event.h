@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The events of the recorder's programs: each describes a period of one connection.
- * crates/agent/src/flow/record_event.rs mirrors this file; a test there compares the two. Members have the kernel's
- * widths. To avoid padding, members of 64 bits precede an even number of members of 32 bits.
+ * crates/agent/src/flow/record_event.rs mirrors this file; a test there compares the two. To avoid padding, members of
+ * 64 bits precede an even number of members of 32 bits.
  *
  * Times are the kernel's CLOCK_MONOTONIC in microseconds, except those in jiffies. Byte counts are payload, without the
  * sequence numbers of SYN and FIN.
@@ -23,7 +23,7 @@
 enum record_kind {
 	RECORD_CLOSE,    /* a closed connection */
 	RECORD_INTERIM,  /* an open connection, for an interim row */
-	RECORD_SNAPSHOT, /* an open connection, for a client that asked for its state, or at any scan if RECORD_BLIND */
+	RECORD_SNAPSHOT, /* an open connection: a client asked for its state, or RECORD_BLIND and no interim row due */
 	RECORD_TRANSFER, /* a transfer on a connection that stays open */
 	RECORD_GONE,     /* a closed connection whose close the kernel did not report: its last sample */
 };
@@ -48,13 +48,13 @@ enum record_flag {
  * ("untouched").
  */
 enum record_reason {
-	RECORD_UNDECIDED,   /* no decision: `tune` is off, or its grace time is over */
-	RECORD_TREATED,     /* the algorithm was drawn */
+	RECORD_UNDECIDED,   /* no decision, for example because `tune` is not running */
+	RECORD_TREATED,     /* randomly assigned to the treated group */
 	RECORD_HELD_OUT,    /* it keeps the default, as a control for the others */
 	RECORD_NO_CHANCES,  /* left alone: there are no probabilities for its network namespace */
 	RECORD_APPLICATION, /* left alone: TCP_CONGESTION was set, by the application or another program */
 	RECORD_ROUTE,       /* left alone: a route sets the algorithm (congctl) */
-	RECORD_LOOPBACK,    /* left alone: the peer's address is a loopback address */
+	RECORD_LOOPBACK,    /* left alone: the peer's address is a loopback address, or in 0.0.0.0/8 */
 	RECORD_PRIVATE,     /* left alone: the peer's address is private or shared (RFC 1918, 4193, 6598) */
 	RECORD_LINK_LOCAL,  /* left alone: the peer's address is link-local */
 	RECORD_KEEP,        /* left alone because of an override */
@@ -67,14 +67,14 @@ struct record_event {
 	u64 connection;
 	u64 start_us;
 	u64 end_us;
-	/* In network byte order; an IPv4 address is in the first four bytes. */
+	/* In network byte order; for AF_INET, in the first four bytes. */
 	u64 local_address[2];
 	u64 remote_address[2];
 	u64 cgroup;
 	/* Names of algorithms, padded with NUL; `cc_at_open` is empty if unknown. */
 	u64 cc_at_open[2];
 	u64 cc[2];
-	/* Sums over the period: of the connection, or of the transfer. */
+	/* Sums: of the connection since its opening, or of the transfer. */
 	u64 sent_bytes;
 	u64 acked_bytes;
 	u64 retransmitted_bytes;
@@ -103,7 +103,7 @@ struct record_event {
 	/* Events of transfers end here. */
 	u64 received_bytes;
 	u64 acked_after_bytes[RECORD_MARKS];
-	/* BBR's bandwidth in packets per microsecond, times 2^24; 0: another algorithm. */
+	/* BBR's bandwidth in packets per microsecond, times 2^24; 0 for other algorithms. */
 	u64 bbr_bw;
 	/* The last transfer of a closed connection; without one, the number of bytes sent is 0. */
 	u64 last_start_us;
@@ -129,12 +129,12 @@ struct record_event {
 	u32 rate_is_app_limited;
 	u32 rate_max_packets;
 	u32 rate_max_interval_us;
-	/* Number of valid entries in `acked_after_bytes`. */
+	/* Number of valid entries in `acked_after_bytes`; with RECORD_JOINED, no entry is valid. */
 	u32 marks;
 	u32 bbr_min_rtt_us;
 	/*
-	 * Number of BBR samples in PROBE_BW, and of those with less in flight than a sender that is not off CPU keeps
-	 * in flight.
+	 * Number of BBR samples in PROBE_BW that were not app-limited, and of those with less in flight than a sender
+	 * that is not off CPU keeps in flight.
 	 */
 	u32 bbr_samples;
 	u32 bbr_short_samples;
@@ -149,24 +149,24 @@ struct record_event {
 	u32 last_rtt_samples;
 	u32 last_app_limited_samples;
 
-	/* Events of connections with few RTTs end here. */
+	/* Events of closes without a histogram end here. */
 	u64 rtt_histogram[RECORD_RTT_OCTAVES];
 };
 
-/* Lengths of the event of a transfer, and of a connection with few RTTs. */
+/* Lengths of the event of a transfer, and of a close without a histogram. */
 #define RECORD_TRANSFER_BYTES __builtin_offsetof(struct record_event, received_bytes)
 #define RECORD_SHORT_BYTES __builtin_offsetof(struct record_event, rtt_histogram)
 
 /*
  * The event queue: a ring buffer with any number of concurrent writers (the programs) and one reader (the agent). A
  * writer takes the next number, unless the queue is full; its slot is that number modulo RECORD_SLOTS, a power of
- * two. The reader writes only `read`, the number of events that it has read. `read` is in a separate cache line, so
- * that slots stay in the writers' caches. The length of a slot is a multiple of a cache line.
+ * two. The reader writes only `read`, the number of events that it has read, in a cache line of its own. The length of
+ * a slot is a multiple of a cache line.
  */
 #define RECORD_SLOTS 8192
 
 struct record_slot {
-	u64 number; /* number of the event in this slot, from 1; 0 before the first event */
+	u64 number; /* the number that its writer took, plus 1; 0 before the first event */
 	u64 bytes;  /* length of the event */
 	struct record_event event;
 	u64 unused[2];

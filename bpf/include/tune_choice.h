@@ -6,7 +6,7 @@
 #ifndef THALWEG_TUNE_CHOICE_H
 #define THALWEG_TUNE_CHOICE_H
 
-/* Maximum number of algorithms, and of prefix lengths. */
+/* Maximum number of algorithms, and of prefix lengths per IP version. */
 #define TUNE_ARMS 8
 #define TUNE_LENGTHS 3
 
@@ -16,7 +16,7 @@ struct tune_settings {
 	u64 together_us;          /* maximum time for which a client's connections share one choice */
 	u32 is_on;                /* 0: no algorithm is chosen */
 	u32 sets;                 /* 0 for a dry run: decisions are counted, but no algorithm is set */
-	u32 takes_private;        /* 0: peers with private addresses are excluded */
+	u32 takes_private;        /* 0: peers in the TUNE_RANGES below are excluded */
 	u32 arms;                 /* number of algorithms */
 	u32 plain_arms;           /* number of algorithms that need no ECN */
 	u32 loss_shift;           /* retransmissions above 2^-loss_shift of the segments switch to loss_arm; 0: never */
@@ -73,8 +73,8 @@ struct tune_row {
 	RANGE(0xfe80000000000000, 0, 10, RECORD_LINK_LOCAL)
 
 /*
- * Number of decisions about new connections, per CPU. The index is the reason (lower four bits) and the algorithm
- * (upper four), as in the flags of an event. For RECORD_REFUSED, the algorithm is the one that could not be set.
+ * Number of decisions, per CPU. The index is the reason (lower four bits) and the algorithm (upper four), as in the
+ * flags of an event. For RECORD_REFUSED, the algorithm is the one that could not be set.
  */
 #define TUNE_DECISIONS 256
 

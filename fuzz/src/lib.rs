@@ -1,4 +1,4 @@
-//! Functions that run the engine's parsers of larger inputs on any bytes, and must neither panic nor hang.
+//! Functions that run the engine's parsers on any bytes, and must neither panic nor hang.
 //!
 //! ```text
 //!  cargo +nightly fuzz run plan fuzz/seeds/plan     searches for input that breaks it, guided by coverage

@@ -1,6 +1,6 @@
 """thalweg measures TCP congestion control and explains what it measured.
 
-The main layers, each of which imports only earlier ones:
+The main layers; of these, each imports only earlier ones:
 
 - `thalweg.scenario`: the TOML file, checked; imports no other layer;
 - `thalweg.plan`: the resolved experiments of a scenario;

@@ -204,7 +204,7 @@ class Scenario:
         return open_run(directory)
 
     def _command(self, engine: str) -> list[str]:
-        """Return the equivalent command, which is stored in the run directory."""
+        """Return the command for this scenario, engine and settings; the run directory stores it."""
         texts = {key: value if isinstance(value, str) else toml_value(value) for key, value in self.settings.items()}
         settings = [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
         return ["thalweg", "run", str(self.file), "--engine", engine, *settings]

@@ -24,8 +24,8 @@ FORMAT = 1
 """Supported format version of the output of `capabilities`."""
 
 ANSWER_WITHIN_S = 300
-"""Timeout for the binary's answers. To probe the machine, the binary may boot a guest, which is slow without hardware
-virtualization.
+"""Timeout for the binary's answers, except for simulations of policies. To probe the machine, the binary may boot a
+guest, which is slow without hardware virtualization.
 """
 
 PLAYED = "thalweg-engine policy simulate: "
@@ -208,6 +208,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 
     With a price of 1, retransmitting a tenth of all segments costs about as much as a completion time that is a tenth
     longer.
+
     Raises:
         ThalwegError: If the binary is missing, or it rejects an option or fails.
     """
@@ -233,7 +234,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 
 
 def choose(name: str, capabilities: Capabilities, option: str = "--engine") -> Engine:
-    """Return an engine by name, which an option of the command line has set.
+    """Return an engine by name; `option` is the place of its errors.
 
     Raises:
         ThalwegError: If the name is unknown, or the engine cannot run here.

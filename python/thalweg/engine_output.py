@@ -1,4 +1,4 @@
-"""JSON output of `thalweg-engine`, limited to the keys that are used here."""
+"""JSON output of `thalweg-engine`; some unused keys are omitted."""
 
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict, TypeGuard
@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 
 class EngineEvent(TypedDict):
-    """An event that a run prints, or a line of its journal; its keys depend on `event`."""
+    """An event of `thalweg-engine`, or a line of a run's journal; its keys depend on `event`."""
 
     event: str
     id: NotRequired[str]
@@ -44,7 +44,7 @@ class LiveMachine(TypedDict):
 
 
 class LiveConnection(TypedDict):
-    """A connection that had data to send."""
+    """A connection whose data was acknowledged during the measurement."""
 
     netns: int
     netns_name: str | None

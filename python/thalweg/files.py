@@ -7,7 +7,7 @@ from pathlib import Path
 from thalweg.errors import ThalwegError
 
 LARGEST_TEXT = 16 * 10**6
-"""Maximum size of a scenario or a configuration in bytes."""
+"""Maximum size of a scenario, a file of rows or a configuration, in bytes."""
 
 
 def read_regular(file: Path, limit: int) -> bytes:

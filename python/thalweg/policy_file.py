@@ -78,5 +78,5 @@ def _condition(condition: Condition) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a text as a string in TOML, with single spaces; JSON's escapes are valid in TOML."""
+    """Return a text as a string in TOML, with single spaces; the escapes of `json.dumps` are valid in TOML."""
     return json.dumps(" ".join(value.split()), ensure_ascii=False)

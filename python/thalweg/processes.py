@@ -16,7 +16,7 @@ def ends_with_parent() -> Callable[[], None]:
     """Return a function for new processes that requests SIGTERM when this process dies, even from SIGKILL, or when the
     thread that started them ends.
 
-    Otherwise an engine or a compiler would continue in the background and keep its folder locked.
+    Otherwise an engine or a compiler would continue in the background.
     """
     library = ctypes.CDLL(None)
 
@@ -29,7 +29,7 @@ def ends_with_parent() -> Callable[[], None]:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 REPEAT_S = 0.05
-"""Delay before an ignored signal is sent again."""
+"""Delay before SIGINT is sent again."""
 
 
 @contextmanager

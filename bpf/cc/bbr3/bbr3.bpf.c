@@ -4,8 +4,8 @@
  * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change the
  * algorithm's decision, for a sender on a shared CPU.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/concepts/bbr3.md lists the information that
- * only the kernel's own version 3 has. The loader (thalweg-agent) creates one of the two registrations below:
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/concepts/bbr3-ebpf.md lists the differences
+ * from the kernel's own version 3. The loader (thalweg-agent) creates one of the two registrations below:
  * `cong_control` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"

@@ -12,7 +12,7 @@
  *
  *          STARTUP ---> DRAIN ---> PROBE_BW: DOWN ---> CRUISE ---> REFILL ---> UP ---> DOWN ...
  *              ^                      ^
- *              +----- PROBE_RTT ------+     from any state every 5 s, for 200 ms
+ *              +----- PROBE_RTT ------+     from any state, 5 s after the last RTT minimum
  *
  * Plain integer C without the kernel's types and helpers, so that tests compile it as an ordinary program.
  */
@@ -62,7 +62,7 @@ struct bbr3 {
 	uint8_t is_full_bw_now;
 	uint8_t is_full_bw_reached;
 	uint8_t is_probe_sample;         /* whether samples come from a bandwidth probe */
-	uint8_t was_probe_too_high;      /* whether the last probe caused too much loss */
+	uint8_t was_probe_too_high;      /* whether the last probe caused too much loss or too many marks */
 	uint8_t was_probe_precautionary; /* whether the last probe ended at inflight_longterm, as a precaution */
 	uint8_t is_probe_rtt_round_done;
 	uint8_t is_idle_restart;

@@ -25,8 +25,8 @@ BBR3_INLINE void bbr3_reset_congestion_signals(struct bbr3 *it)
 }
 
 /*
- * Called near the start of an ACK. Rounds for counting losses are separate: they begin with the first loss
- * (UpdateLatestDeliverySignals).
+ * Called near the start of an ACK. Rounds for counting losses are separate: the first loss in one starts a new one
+ * (draft: UpdateLatestDeliverySignals).
  */
 BBR3_INLINE void bbr3_update_latest_delivery(struct bbr3 *it, const struct bbr3_ack *ack)
 {

@@ -283,8 +283,8 @@ TUNED_FUNCTION void tuned_gains(const struct tuned_state *it, const struct tuned
 }
 
 /*
- * Called after the kernel's BBR has handled an event other than an ACK: the end of a pause, or a change of the
- * recovery state.
+ * Called after the kernel's BBR has handled an event other than an ACK: a cwnd_event, or a change of the recovery
+ * state.
  */
 TUNED_FUNCTION void tuned_event(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
 {

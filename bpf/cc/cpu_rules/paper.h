@@ -34,7 +34,7 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 /* The volume in flight is smoothed with weight 1/4 for the new value. */
 #define RULE_PAPER_SMOOTHING 4
 
-/* For this number of smoothed RTTs after PROBE_RTT, BBR keeps few packets in flight on purpose. */
+/* Number of smoothed RTTs after PROBE_RTT in which the rule does not act. */
 #define RULE_PAPER_ROUNDS_AFTER_PROBE_RTT 3
 
 /*

@@ -53,7 +53,7 @@ static const struct rule_version rule_version_1 = {
 	.missed_us = 500,
 };
 
-/* Version 3 probes only every 2 to 3 s, and the loss from a stall in between is not recovered. */
+/* Version 3 probes less often, and does not compensate for stalls in between. */
 static const struct rule_version rule_version_3 __attribute__((unused)) = {
 	.startup_gain = RULE_GAIN_UNIT * 277 / 100 + 1,
 	.expected_percent = 84,
@@ -68,7 +68,7 @@ struct rule_input {
 	uint64_t now_us;
 	uint64_t departure_us;   /* time at which pacing allows the next packet; in the past: it could have left then */
 	uint64_t bytes_sent;     /* since the start, retransmissions included */
-	uint64_t inflight_bytes; /* handed to the network and not acknowledged, retransmissions included */
+	uint64_t inflight_bytes; /* bytes sent, retransmissions included, minus bytes acknowledged */
 	uint32_t mss;
 	uint32_t srtt_us;
 	uint32_t rtt_us; /* that this ACK has measured; 0: none */

@@ -80,7 +80,7 @@
 /* Data sent ahead of the schedule is counted up to the largest burst. */
 #define RULE_MAX_AHEAD ((int64_t)65536 * RULE_US_PER_S)
 
-/* Maximum number of bytes sent between two calls of the rule, so that products fit. */
+/* Maximum number of bytes that count as sent between two calls of the rule, so that products fit. */
 #define RULE_MAX_BYTES (1 << 24)
 
 #define RULE_US_PER_S 1000000
@@ -174,7 +174,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	uint64_t missed;
 	int64_t owed;
 
-	/* The path, the receiver, the application or BBR itself held the sender back. */
+	/* This is the first ACK, or the path, the receiver, the application or BBR itself held the sender back. */
 	if (!it->seen_us || in->is_held_back || !in->prior_inflight || in->mode == RULE_PROBE_RTT ||
 	    in->ca_state == RULE_CA_LOSS) {
 		it->owed = 0;
@@ -228,7 +228,7 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 	uint64_t floor;
 
 	it->peak = rule_max(it->peak, in->prior_inflight);
-	/* Before the window grows again, delivered packets must offset each loss, up to one window of losses. */
+	/* Before `cap` grows beyond `known`, delivered packets must offset each loss, up to one window of losses. */
 	it->unpaid = rule_min(it->unpaid + lost, it->peak * RULE_LOSS_RATIO);
 	it->unpaid -= rule_min(it->unpaid, acked);
 	/* Losses among the packets in flight at the last congestion belong to that congestion. */
@@ -316,7 +316,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 	uint32_t is_kept_full = 0, is_boosted;
 
 	if (in->min_rtt_us > RULE_LONGEST_US) {
-		/* Events before the RTT becomes shorter are not counted later. */
+		/* min_rtt is unknown or too long: events before it is known and shorter are not counted later. */
 		it->seen_us = 0;
 		it->delivered = in->delivered;
 		it->lost = in->lost;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lock_dctcp: the kernel's own DCTCP, with a report of its calls. See lockstep.h. The functions are those of the
- * module tcp_dctcp, which must be loaded.
+ * lock_dctcp: the kernel's own DCTCP, with a report of its calls. See lockstep.h. The functions dctcp_* are those of
+ * the module tcp_dctcp, which must be loaded.
  */
 #include "lockstep.h"
 

@@ -27,8 +27,8 @@
 //!   while cwnd does not change.
 //! - Without a W_max (before the first congestion and after a timeout) cwnd above low_window grows by at least 5 % per
 //!   round trip.
-//! - An ACK of several segments counts as several segments, in addition to the factor. The average starts at 2, and
-//!   integer rounding keeps it at 31/16 or above, even if every segment has its own ACK.
+//! - An ACK of several segments counts as several segments, in addition to the factor. The average starts at 2; if
+//!   every ACK acknowledges one segment, integer rounding keeps it at 31/16.
 //! - A timeout resets W_max.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion and after a timeout), `acks_per_step` (acknowledged

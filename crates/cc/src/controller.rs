@@ -196,7 +196,7 @@ pub trait Controller: Debug + Send {
         false
     }
 
-    /// Whether segments are paced at [`Window::pacing_rate`] instead of being sent as soon as cwnd allows.
+    /// Whether the controller sets [`Window::pacing_rate`] and requires that segments are paced at it.
     fn paces(&self) -> bool {
         false
     }

@@ -56,7 +56,7 @@ pub(crate) struct Dctcp {
     codepoint: Ecn,
     /// 1024 times the smoothed fraction of marked segments.
     alpha: u64,
-    /// The current window ends when this byte of the stream is acknowledged.
+    /// The current window ends when the stream is acknowledged up to this offset.
     window_end: Bytes,
     /// [`Conn::delivered`] at the start of the window.
     delivered: Packets,

@@ -9,7 +9,8 @@
 //!                s     = RTT_min / 100 ms              between 1/10 and 2; 1 without use_rtt_scaling
 //!   congestion   ssthresh = max(beta cwnd, 2)
 //!                beta  = RTT_min / RTT_max             between 0.5 and 0.8
-//!                        0.5 if the largest throughput differs by more than a fifth from that of the previous epoch
+//!                        0.5 with use_bandwidth_switch, if the epoch's largest throughput differs by more than a
+//!                        fifth from that of the previous epoch
 //! ```
 //!
 //! An epoch is the time from one congestion to the next.
@@ -85,7 +86,7 @@ pub(crate) struct Htcp {
     beta: u64,
     /// Whether beta may adapt at the next congestion, which requires an earlier congestion since the last reset.
     is_adaptive: bool,
-    /// Segments that the latest ACK in state Open acknowledged; 1 after congestion avoidance has used the number.
+    /// Segments that the latest ACK in state Open acknowledged; 1 after congestion avoidance has handled it.
     acked: u64,
     /// Acknowledged segments that have not yet raised cwnd.
     credit: u64,

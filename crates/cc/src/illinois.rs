@@ -21,7 +21,7 @@
 //! Networks" (Performance Evaluation 65, 2008); behaviour of Linux 6.1 (`tcp_illinois`).
 //!
 //! Linux's deviations from the paper:
-//! - alpha is an integer in 128ths and beta in 64ths; the largest alpha is 10, and the smallest 0.3.
+//! - alpha is an integer in 128ths and beta in 64ths.
 //! - Before the first round trip is over, alpha is 10.
 //! - A window that losses have reduced below ten segments grows by up to 10 / cwnd segments for each acknowledged
 //!   segment, until a round trip below `win_thresh` is over.

@@ -1,6 +1,6 @@
 //! Congestion controllers.
 //!
-//! A controller decides how much data may be in flight, and at which rate it is sent. It receives events as structs and
+//! A controller decides how much data may be in flight, and at which rate it is sent. It is called on events, and
 //! changes the connection's [`Window`]. It has no clock and no source of randomness of its own.
 //!
 //! Connection and controller divide the work as in Linux:

@@ -35,7 +35,7 @@ impl Pacing {
         window.pacing_rate = Bandwidth::of(window.cwnd, rtt).pacing_rate(conn.mss, self.startup_gain);
     }
 
-    /// Sets the pacing rate to `gain` times `bw`.
+    /// Sets the pacing rate to `gain` times `bw`, less 1 %; before the pipe is full, only if that raises it.
     pub fn set(&mut self, conn: &Conn, bw: Bandwidth, gain: Gain, is_pipe_full: bool, window: &mut Window) {
         let rate = bw.pacing_rate(conn.mss, gain);
         if !self.has_seen_rtt && conn.srtt.is_some() {

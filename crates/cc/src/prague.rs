@@ -40,7 +40,7 @@ const RATE_MIN: f64 = 100_000.0;
 /// Bytes of headers of a segment. As in Linux, the rate counts complete packets and the pacer counts payload, so that
 /// cwnd, and not the pacing rate, is the limit for windows above 2.
 const HEADERS: Bytes = Bytes(52);
-/// A burst lasts at most 2^-12 s at the pacing rate (2.5.2).
+/// A burst of several segments lasts at most 2^-12 s at the pacing rate (2.5.2).
 const BURST_SHIFT: u32 = 12;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -115,7 +115,7 @@ pub(crate) struct Prague {
     sample: Counts,
     /// [`Conn::delivered_ce`] at the latest ACK.
     delivered_ce: Packets,
-    /// The current round ends when this byte of the stream is acknowledged.
+    /// The current round ends when the stream is acknowledged up to this offset.
     round_end: Bytes,
     /// Rounds since the end of slow start.
     rounds: u64,

@@ -23,7 +23,7 @@
 //!   Linux divides by BaseRTT: diff is larger than the number of segments that wait, by the factor RTT / BaseRTT.
 //! - In slow start, cwnd grows whether or not it limits the sender.
 //! - BaseRTT is reset after an idle period.
-//! - ssthresh is kept at three quarters of cwnd or above.
+//! - The evaluation of a window raises ssthresh to at least three quarters of cwnd.
 //!
 //! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do. ssthresh is at least 2; with a cwnd
 //! of 2 Linux may set it to 1.

@@ -2,7 +2,7 @@
 
 use crate::{Conn, Controller};
 
-/// BBR's model of the path, with the kernel's names.
+/// BBR's model of the path, and its mode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     /// Bandwidth in packets per microsecond, times 2^24.

@@ -21,7 +21,7 @@ pub enum Records {
 pub enum Programs {
     /// No programs.
     None,
-    /// Commands without a terminal and without access to anything outside the path, because they run in virtual time.
+    /// Commands without a terminal and without services of the machine, because they run in virtual time.
     Commands,
     /// All programs, including interactive ones.
     All,

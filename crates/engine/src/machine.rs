@@ -14,7 +14,7 @@ pub fn cores() -> usize {
 /// Open files that the program needs in addition to those of experiments.
 const OPEN_FILES: u64 = 64;
 
-/// Open files of one running experiment: one per table, and its inputs.
+/// Open files that are reserved for one running experiment.
 const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
 
 /// Raises the limit of open files as far as permitted, and returns the number of concurrent experiments that it

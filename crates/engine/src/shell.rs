@@ -103,7 +103,7 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
 }
 
 struct Signals {
-    /// Ctrl-C, which is passed to the command once it is running.
+    /// SIGINT, as from Ctrl-C.
     interrupted: Arc<AtomicBool>,
     /// SIGTERM, or SIGHUP from a closed terminal.
     ended: Arc<AtomicBool>,
@@ -234,7 +234,7 @@ impl Place<'_> {
         match event {
             HostEvent::Status(status) => self.status.show(&status),
             HostEvent::Connection(connection) => {
-                // If the journal cannot be written, writing the tables reports the same error.
+                // If the journal cannot be written, the session continues.
                 let _ = self.report(&EngineEvent::Connection(&connection));
             }
             _ => {}

@@ -4,7 +4,7 @@
 //!  thalweg-engine run ──► run: one experiment ──► net: namespaces, interfaces, qdiscs
 //!                              │ JSON lines over pipes (protocol)
 //!       ┌──────────────────────┼───────────────────────┐
-//!  host: sender(s)        host: router            host: receiver        each a process in a namespace
+//!  host: sender(s)        host: router            host: receiver        each a process in a namespace or guest
 //!  traffic, diag          relay, or netem         traffic
 //! ```
 //!

@@ -316,7 +316,7 @@ pub struct ConnectionReport {
 /// A flow of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowLabel {
-    /// Protocol and port of the service, as the name of the flow.
+    /// Name of the flow: the protocol and the smaller of the two ports, such as `tcp-5201`.
     pub flow: String,
     /// Congestion control; `-` if unknown or not applicable.
     pub cc: String,
@@ -445,6 +445,8 @@ pub struct MeterSample {
     pub delivery_rate_bps: u64,
     /// Mean one-way delay of the packets that left the path since the previous sample.
     pub delay_us: Option<f64>,
+    /// Number of these packets.
+    pub delayed_packets: u64,
 }
 
 /// A row of the table `state`.

@@ -1,7 +1,7 @@
 //! Converts between CLOCK_REALTIME, which the kernel's receive timestamps use, and CLOCK_MONOTONIC.
 //!
-//! Both clocks run at the same speed, and their difference changes only when the time of day is set. Therefore, the
-//! difference is measured periodically.
+//! Both clocks run at the same speed, but their difference changes, for example when the time of day is set. Therefore,
+//! the difference is measured periodically.
 
 use crate::clock::monotonic_ns;
 use rustix::time::{ClockId, clock_gettime};

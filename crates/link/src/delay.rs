@@ -1,10 +1,10 @@
 //! Propagation: delay, jitter, and packets that are held back.
 //!
-//! A packet that leaves the capacity at `t` gets a *due* time, which sets its position in the order of packets: `t +
-//! delay + U(0, jitter)`, or the due time of the previous packet if that is later. It arrives at its due time (with
-//! aggregation: at its opportunity) plus an *offset*: the extra delay of its flow, and `reorder_delay` if it is held
-//! back. Packets with the same offset do not overtake one another. If the spacing of packets is shorter than the
-//! jitter, the mean delay exceeds `delay + jitter / 2`.
+//! A packet that leaves the capacity at `t` (of a merged packet, its first segment) gets a *due* time, which sets its
+//! position in the order of packets: `t + delay + U(0, jitter)`, or the due time of the previous packet if that is
+//! later. It arrives at its due time (with aggregation: at its opportunity) plus an *offset*: the extra delay of its
+//! flow, and `reorder_delay` if it is held back. Packets with the same offset do not overtake one another. If the
+//! spacing of packets is shorter than the jitter, the mean delay exceeds `delay + jitter / 2`.
 //!
 //! If a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets may
 //! overtake one another, as with netem's jitter.

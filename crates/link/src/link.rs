@@ -170,9 +170,9 @@ impl<P: Packet> Link<P> {
     /// Returns the time at which [`Link::poll`] may next return a packet; `None` if none will without a further
     /// [`Link::send`].
     ///
-    /// The time is exact unless the link has extra delays, reordering, aggregation, ACK thinning or a policer after the
-    /// capacity: then `poll` may return nothing yet, and this returns a later time. It is in the past if `poll` has not
-    /// been called until it returned nothing.
+    /// The time is exact unless the link has extra delays, reordering, aggregation, ACK thinning, merged packets or a
+    /// policer after the capacity: then `poll` may return nothing yet, and this returns a later time. It is in the past
+    /// if `poll` has not been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
         // All packets in the queue are due after the packet being sent, unless reordering is allowed and the delay
         // decreases. A merged packet may have arrived before its last segment has left.
@@ -281,7 +281,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Enqueues the acknowledgements whose hold time is over by `now`, each after the departures before its deadline;
+    /// Enqueues the acknowledgements whose hold time is over by `now`, each after the departures due by its deadline;
     /// then completes the departures that are due by `now`.
     fn release(&mut self, now: Time) {
         while let Some(deadline) = self.thinning.as_ref().and_then(Thinning::next_deadline).filter(|at| *at <= now) {

@@ -42,5 +42,5 @@ pub enum Fate {
     Dropped(DropCause),
 }
 
-/// Fate of a packet, with its number among the offered packets, from 0. A copy has the number of its original.
+/// Number of a packet among the offered packets, from 0, and its fate. A copy has the number of its original.
 pub type Outcome = (u64, Fate);

@@ -10,7 +10,7 @@ use crate::queue::Item;
 use std::collections::{BTreeMap, VecDeque};
 use thalweg_units::{Packets, Span, Time};
 
-/// Maximum time for which an acknowledgement is held: several request-grant cycles of DOCSIS.
+/// Maximum time for which an acknowledgement is held.
 const HOLD: Span = Span::from_millis(5);
 
 #[derive(Debug)]

@@ -69,7 +69,7 @@ fn type_information(module: &str) -> Result<Btf<'static>, String> {
     parse(&joined).map_err(|error| format!("{}: {error}", own.display()))
 }
 
-/// Parses type information through a file, because the library does not accept bytes without a base.
+/// Parses type information through a file, because libbpf-rs reads raw type information only from files.
 fn parse(btf: &[u8]) -> Result<Btf<'static>, Box<dyn Error>> {
     let mut file = NamedTempFile::new()?;
     file.write_all(btf)?;

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Interval at which the ring buffer is drained and the engine is checked.
+/// Maximum time to wait for events before the engine is checked.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Index of the number of lost events in the program's counters.

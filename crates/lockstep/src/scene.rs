@@ -58,8 +58,7 @@ fn head_start(algorithm: Algorithm) -> Span {
     Span::from_millis(if algorithm == Algorithm::Dctcp { 1_000 } else { 500 })
 }
 
-/// A queue that marks packets that have waited for 10 ms, and drops only packets that do not fit (like that of
-/// scenarios/dctcp-step.toml).
+/// A queue that marks packets that have waited for 10 ms, and drops only packets that do not fit.
 const STEP: Queue = Queue::Codel {
     target_ns: Span::from_secs(1),
     interval_ns: Span::from_secs(1),

@@ -75,7 +75,7 @@ pub fn default_cc(number: u64) -> io::Result<String> {
     namespace.within(read_default)
 }
 
-/// Returns the defaults of the other network namespaces that can be entered, by their numbers.
+/// Returns the number and the default congestion control of each other network namespace that can be entered.
 pub fn other_defaults() -> Vec<(u64, String)> {
     let ask = |namespace: Namespace| Some((namespace.number, namespace.within(read_default).ok()?));
     others().found.into_iter().filter_map(ask).collect()

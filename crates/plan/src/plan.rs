@@ -318,8 +318,8 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cpu: Option<Cpu>,
-    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has its own
-    /// slices.
+    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. With `cpu`, each
+    /// has its own slices.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub second_cpu: bool,
@@ -493,7 +493,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub ecn: bool,
-    /// Time at which the first connection opens.
+    /// Earliest time at which the first connection opens.
     pub start_ns: Time,
     /// Time at which the flow stops sending; null: at the end.
     pub stop_ns: Option<Time>,

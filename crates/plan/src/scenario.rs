@@ -446,7 +446,7 @@ pub struct Flow {
     #[serde(default = "unlimited")]
     #[schemars(extend("format" = "size-or-unlimited"))]
     pub size: String,
-    /// Time at which the first connection opens.
+    /// Earliest time at which the first connection opens.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub start: String,
@@ -669,7 +669,7 @@ pub struct Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuModel {
-    /// On CPU in slices of one length.
+    /// On CPU in slices.
     Slices,
     /// On CPU whenever the host needs one, until its credit is used up; then in slices.
     Credit,

@@ -29,7 +29,8 @@ impl ArmId {
 pub struct Arm {
     /// The value of `TCP_CONGESTION`.
     pub name: String,
-    /// Whether the algorithm reduces its rate after a loss, so that its losses and queues describe the path.
+    /// Whether the algorithm increases its window until a loss or an ECN mark, so that its losses and queues describe
+    /// the path.
     pub is_loss_based: bool,
     /// Whether the algorithm must not be chosen while the host is short of CPU.
     pub needs_whole_cpu: bool,

@@ -12,14 +12,14 @@ use thalweg_units::{Bytes, MSS};
 /// 1/2, because completion times grow with a power of the size between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// Minimum size of a connection that is evaluated; smaller ones fit into the initial window.
+    /// Minimum size of a connection that is evaluated; by default, smaller ones fit into the initial window.
     pub least: Bytes,
     /// Minimum size of medium connections.
     pub medium_from: Bytes,
     /// Minimum size of long connections, which are evaluated by throughput.
     pub long_from: Bytes,
-    /// Price of retransmissions: with 1, retransmitting a tenth of the segments is as bad as a completion time that is
-    /// a tenth longer.
+    /// Price of retransmissions: with 1, retransmitting a tenth of the segments is about as bad as a completion time
+    /// that is a tenth longer.
     pub retransmit_price: f64,
 }
 

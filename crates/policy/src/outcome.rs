@@ -55,7 +55,8 @@ pub enum Group {
     Treated,
     /// Held out: the connection kept the system's default, for comparison.
     HeldOut,
-    /// Not part of the comparison: the policy did not choose the algorithm, or the connection depends on another one.
+    /// Not part of the comparison: the policy did not choose the final algorithm, or the connection depends on another
+    /// one.
     Untouched,
 }
 

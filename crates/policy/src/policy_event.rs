@@ -10,7 +10,7 @@ use thalweg_units::Time;
 pub struct PolicyEvent {
     /// Time since the UNIX epoch.
     pub at: Time,
-    /// The affected prefix; `None` for the host.
+    /// The affected prefix; `None` if the change is not limited to a prefix.
     pub prefix: Option<Prefix>,
     /// The change.
     pub change: Change,

@@ -42,7 +42,7 @@ impl Snapshot {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Parses a snapshot. [`Guard::restore_from`] accepts the returned guard.
+    /// Parses a snapshot. The returned guard is the argument of [`Guard::restore_from`].
     ///
     /// # Errors
     /// If the text is not a snapshot, or has another version.

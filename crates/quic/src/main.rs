@@ -7,7 +7,8 @@
 //! ends the stream. The client exits with 0 only if all of them have arrived. Both use the certificate in this
 //! repository, which provides no security.
 //!
-//! At the end of a connection the server prints the congestion control and the losses that the stack reports.
+//! At the end of a connection the server prints its congestion control, and the packets that the stack has sent and
+//! lost.
 
 mod endpoint;
 mod quinn_peer;

@@ -27,7 +27,7 @@ impl Connections {
         self.is_touched.push(true);
     }
 
-    /// Prefetches the endpoint that receives `packet`.
+    /// Prefetches the endpoint that receives `packet`, unless that is merged.
     #[inline]
     pub(crate) fn expect(&self, packet: Option<&Packet>) {
         match packet {

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The experiment begins at a random moment of a period. Events while the host is off CPU wait. Back on CPU, the host
-//! handles them one by one, timers first, because their interrupt precedes the network's. Each acknowledgement and each
-//! packet sent takes CPU time; work that does not fit into a slice continues in the next. Data of an upload that
-//! arrives at the host costs as much as an acknowledgement, including the acknowledgement of the data.
+//! handles them one by one, timers first. Each acknowledgement and each packet sent takes CPU time; work that does not
+//! fit into a slice continues in the next. Data of an upload that arrives at the host costs as much as an
+//! acknowledgement, including the acknowledgement of the data.
 //!
 //! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up. A host has one CPU
 //! or two; see [`shared_cpu`](crate::shared_cpu).
@@ -39,13 +39,13 @@ pub(crate) enum Task {
     Open { series: usize },
     /// The application sends its next request.
     Request { connection: usize },
-    /// A connection's timer has expired; on a host with one CPU also: its next burst may be sent.
+    /// A connection's timer may have expired; unless the host has two CPUs, also: its next burst may be sent.
     Wake { connection: usize },
     /// A connection's next burst may be sent, on a host with two CPUs.
     Pace { connection: usize },
     /// The application writes to a connection, on a host with two CPUs.
     Write { connection: usize },
-    /// A connection's delayed acknowledgement is due.
+    /// A receiver's timer may have expired.
     Acknowledge { connection: usize },
     /// A packet has arrived.
     Arrival(Box<Packet>),

@@ -1,4 +1,4 @@
-//! Finds errors in an experiment that could make the simulator panic or not terminate.
+//! Finds errors in an experiment that could make the simulator panic or not terminate, and unsupported features.
 
 use crate::error::Error;
 
@@ -14,7 +14,7 @@ const MAX_COST: Span = Span::from_secs(1);
 /// Maximum number of connections open at once; an allocation failure would end the process.
 pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
 
-/// Checks an experiment, except the traces and the parameters of its links.
+/// Checks an experiment, except its traces, and parameters that [`Link::new`](thalweg_link::Link::new) checks.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
         return Err(Error::invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));

@@ -297,7 +297,7 @@ pub const HONOURS: &[&str] = &[
     "background.stop",
     "background.direction",
     "engine.record",
-    // Keys that do not apply to a simulator.
+    // Keys that the simulator ignores.
     "engine.link",
     "engine.traffic",
     "engine.offloads",

@@ -19,7 +19,7 @@ pub(crate) enum Packet {
 }
 
 impl Packet {
-    /// Returns the size of the IP packet.
+    /// Returns the size of the IP packet, or of all packets that were merged.
     pub(crate) fn wire_size(&self, is_ipv6: bool) -> Bytes {
         let extra = if is_ipv6 { IPV6_EXTRA } else { Bytes(0) };
         match self {

@@ -1,4 +1,4 @@
-//! Hosts with shared CPUs: the simulation assigns tasks to them and executes the tasks during slices.
+//! Hosts with shared CPUs: the simulation assigns tasks to them and executes the tasks while the host is on CPU.
 //!
 //! With one CPU, everything runs on it. With two, as in Linux with the application pinned to the first CPU and the
 //! network card's interrupts to the second:

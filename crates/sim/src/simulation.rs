@@ -238,7 +238,7 @@ impl Simulation {
     /// Returns the time of the next event outside of the links, or [`Time::MAX`].
     #[inline]
     fn next_wake(&self) -> Time {
-        // Not an iterator: compilers optimise plain code better.
+        // Not an iterator, for speed.
         or_never(self.calendar.next())
             .min(or_never(self.next_sample))
             .min(or_never(self.receiver_outbox.next_wake()))

@@ -3,7 +3,7 @@
 //! A file is written under a temporary name in its own directory, synced, and renamed. A reader of the directory sees
 //! either the old state or the new one, even after a crash or a power failure.
 //!
-//! The renames are not synced: journaling file systems (ext4, XFS, btrfs) write them in order. A power failure may
+//! The renames are not synced: file systems such as ext4, XFS and btrfs write them in order. A power failure may
 //! therefore undo the last renames, and the affected experiments are repeated.
 
 use std::fs::{self, File, OpenOptions};
@@ -97,8 +97,8 @@ pub fn is_temporary(name: &str) -> bool {
     numbers.is_some_and(|(process, number)| [process, number].iter().all(|part| part.parse::<u64>().is_ok()))
 }
 
-/// Removes temporary files that terminated processes left in a directory. The caller holds the lock that covers the
-/// directory, so no running process owns them.
+/// Removes temporary files that terminated processes left in a directory. The caller must ensure that no running
+/// process owns one, for example with a lock of the directory.
 ///
 /// # Errors
 /// If the directory cannot be read, or a file cannot be removed.

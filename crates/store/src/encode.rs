@@ -2,7 +2,8 @@
 //!
 //! The bytes depend only on the rows, their order, their division into row groups, and the versions of the parquet and
 //! zstd crates: no time or host is recorded. Integers are delta-encoded, because most of them are times and counters;
-//! texts and floating-point numbers are dictionary-encoded where that saves space; pages are compressed with zstd.
+//! texts and floating-point numbers are dictionary-encoded until the dictionary is too large; pages are compressed with
+//! zstd.
 
 use crate::chunk;
 use crate::column::Column;

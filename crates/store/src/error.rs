@@ -48,7 +48,7 @@ pub enum Error {
         /// The error.
         why: String,
     },
-    /// A resource is exhausted: disk space, open files or memory.
+    /// A resource is exhausted, such as disk space, open files or memory.
     Shortage {
         /// The run directory.
         directory: PathBuf,

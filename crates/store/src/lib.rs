@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Rows are written in row groups as they arrive, so the memory of the tables does not depend on the length of an
-//! experiment. The files of an experiment have temporary names until it has ended. An experiment is complete if and
-//! only if its `flows` file exists, because that file is renamed into place last.
+//! experiment. The tables and the capture of an experiment have temporary names until it has ended. An experiment is
+//! complete if and only if its `flows` file exists, because that file is renamed into place last.
 //!
 //! The same plan on the same version of a deterministic engine yields the same bytes in every table: rows are sorted by
 //! their keys within a row group, groups are in the order in which the engine emits rows, and tables contain neither

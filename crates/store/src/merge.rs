@@ -36,8 +36,8 @@ struct Note<'a> {
 }
 
 /// Merges the run directories `parts` into `out`, which is created if missing. Experiments in `out` are kept; if
-/// several parts contain an experiment, the first one is used. Lines of their journals and logged commands that `out`
-/// lacks are appended.
+/// several parts contain an experiment, the first one is used. Lines of the parts' journals that `out` lacks are
+/// appended, and the logged commands of parts from which experiments are copied.
 ///
 /// # Errors
 /// If the directories are not of the same plan, engine and version, or cannot be read or written.

@@ -23,7 +23,6 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
                 for (rank, number) in (0..).zip(alphabet) {
                     ranks[number] = rank;
                 }
-                // An entirely empty text column has no ranks.
                 sorter.add(|row| ranks.get(texts.cells[row] as usize).copied().unwrap_or(0));
             }
             Cells::F64(_) | Cells::Bool(_) => panic!("keys are integers and texts, not {}", column.name),

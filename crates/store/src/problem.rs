@@ -45,7 +45,7 @@ impl From<Exit> for ExitCode {
 ///
 /// If `found` contains the number of a system error that indicates a shortage, the constructors replace the problem by
 /// that of the shortage, whose exit status is [`Exit::Exhausted`]. Exception: [`Problem::failed`] keeps the problem if
-/// the disk is full.
+/// the disk is full or the disk quota is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Exit status of the process.

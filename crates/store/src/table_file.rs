@@ -13,7 +13,7 @@ use thalweg_trace::Row;
 /// Number of rows in a row group, the maximum that a table keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
-/// Number of rows that are converted to columns at once. A row group is a multiple of it.
+/// Number of rows that are converted to columns at once. [`ROW_GROUP_ROWS`] is a multiple of it.
 const BATCH_ROWS: usize = 128;
 
 /// An unfinished table of rows `R`.

@@ -92,8 +92,8 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Creates the capture of the experiment's packets; returns its path. The file is renamed together with the tables.
-    /// Must be called after [`Tables::begin_packets`], which creates the folder.
+    /// Creates the capture of the experiment's packets; returns its temporary path. The file is renamed together with
+    /// the tables. Must be called after [`Tables::begin_packets`], which creates the folder.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -104,7 +104,7 @@ impl<'a> Tables<'a> {
         Ok(self.capture.insert(pending).path())
     }
 
-    /// Completes the experiment. After an error, none of its files exist.
+    /// Completes the experiment. After an error, its tables and its capture do not exist.
     ///
     /// # Errors
     /// If a file could not be written, now or when a row was added.

@@ -66,7 +66,7 @@ impl SackList {
 /// The first packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syn {
-    /// Whether the SYN requests ECN with the flags ECE and CWR (RFC 3168, section 6.1.1).
+    /// Whether the SYN requests ECN.
     pub is_ecn: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
@@ -124,7 +124,7 @@ pub struct AckPacket {
     pub window: Bytes,
     /// Whether the ACK carries the ECE flag (RFC 3168, section 6.1.3).
     pub is_ece: bool,
-    /// Number of marked segments received so far, modulo 2^32; conveyed by the fields of RFC 9768.
+    /// Number of marked segments received so far, modulo 2^32; used only with accurate feedback (RFC 9768).
     pub ce_segments: u32,
     /// The receiver's timestamp.
     pub tsval: Timestamp,

@@ -1,6 +1,6 @@
 //! A set of segment numbers as sorted, disjoint, non-adjacent ranges.
 //!
-//! New ranges are usually added at the end or extend one near the front, so insertion into the ring buffer is cheap.
+//! Most changes are near the end or the front, where insertion into the ring buffer is cheap.
 
 use std::collections::VecDeque;
 

@@ -3,10 +3,10 @@
 //! Engines use this crate with the same seed, so that the same experiment has the same random gaps and sizes on each.
 //! This crate reads no clock.
 //!
-//! A [`Series`] is one copy of a flow: one connection, or several in sequence or at random times. An [`Agenda`] holds
-//! the series of an experiment. A [`Source`] is UDP at a constant rate. An [`Application`] decides on the transfers of
-//! its connections. An [`Outbox`] adds the short random time that packets need to leave a host. [`Randomness`] holds
-//! separate streams of random numbers.
+//! A [`Series`] is one copy of a flow: one connection, several in sequence or at random times, or those of an
+//! application. An [`Agenda`] holds the series of an experiment. A [`Source`] is UDP at a constant rate. An
+//! [`Application`] decides on the transfers of its connections. An [`Outbox`] adds the short random time that packets
+//! need to leave a host. [`Randomness`] holds separate streams of random numbers.
 
 mod agenda;
 mod app;

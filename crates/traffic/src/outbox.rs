@@ -21,7 +21,7 @@ impl<P> Outbox<P> {
     }
 
     /// Adds a packet. Returns it if it may leave immediately.
-    #[inline] // Avoids an additional copy of each packet on hosts that only forward it.
+    #[inline] // Avoids an additional copy of each packet if there is no jitter.
     pub fn pass(&mut self, now: Time, packet: P) -> Option<P> {
         if self.jitter == Span::ZERO {
             return Some(packet);

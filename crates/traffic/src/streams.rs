@@ -5,10 +5,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
-/// A stream of random numbers. Changing the algorithm changes the result version.
+/// A stream of random numbers. A change of the algorithm requires a new result version.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// The streams of an experiment. Changing the order in which they are created changes the result version.
+/// The streams of an experiment. A change of the order in which they are created requires a new result version.
 #[derive(Clone, Debug)]
 pub struct Randomness {
     /// Stream of the link from sender to receiver.

@@ -31,11 +31,11 @@ pub use time::{Span, Time};
 pub const MTU: Bytes = Bytes(1500);
 
 /// Payload bytes of a full-sized TCP segment: [`MTU`] less 20 bytes of IPv4 header, 20 of TCP header and 12 of the
-/// timestamp option, which Linux sends on every segment.
+/// timestamp option, which Linux uses by default.
 pub const MSS: Bytes = Bytes(1448);
 
 /// Difference in bytes between an IPv6 header and an IPv4 header without options.
 pub const IPV6_EXTRA: Bytes = Bytes(20);
 
-/// Size on the wire of a TCP segment without payload: IPv4 and TCP headers with the timestamp option.
+/// Size of an IP packet with a TCP segment without payload: IPv4 and TCP headers with the timestamp option.
 pub const HEADER: Bytes = Bytes(52);

@@ -103,7 +103,7 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
 
 
 def _damaged(files: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
-    """Return the files that polars cannot read; without such files, those that the engine cannot read."""
+    """Return the files that Arrow cannot decode; without such files, those that the engine cannot decode."""
     bad = dict(damaged(files.files)) or dict(running.damaged(files.files))
     return {file: LeftOutFile(file, f"its rows are damaged: {why}") for file, why in bad.items()}
 

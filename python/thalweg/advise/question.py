@@ -93,7 +93,7 @@ class Question:
     segments: tuple[str, ...] = DEFAULT_SEGMENTS
     """Dimensions: names of `segments.KNOWN`, or columns of the records or of the user's table of networks."""
     cluster: ClusterName | None = None
-    """Cluster; None: the default of the design."""
+    """Cluster; None: it depends on the design and the parts, as docs/reference/advise.md describes."""
     size_limit_bytes: int = 3_000_000
     """Limit between transfers judged by completion time and by throughput; by default that of a large CDN (Shah 2019).
     """

@@ -64,7 +64,7 @@ class Term:
         return self.measure == HARM or MEASURES[self.measure].is_fraction
 
     def __str__(self) -> str:
-        """Return the term in the notation of constraints.
+        """Return the term as it is written in checks.
 
         >>> str(Term("goodput", "ours")), str(Term("utilisation", None, {"path.rtt": "50ms"}))
         ('goodput(ours)', 'utilisation(path.rtt=50ms)')

@@ -112,7 +112,7 @@ def app() -> int:
 
 
 def _open_streams() -> None:
-    """Discard output to closed streams, and escape characters that a terminal lacks."""
+    """Discard output to closed streams, and escape characters that the encoding of standard output lacks."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
@@ -142,7 +142,7 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
         output.error(problem, as_json=is_json)
         sys.stdout.flush()
     except OSError:
-        # Standard output cannot be written, so only the exit code can report that.
+        # A stream cannot be written, so only the exit code reports the error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return problem.exit_code
 

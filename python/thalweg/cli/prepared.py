@@ -37,7 +37,7 @@ def load(
 
 
 def _wrong_algorithms(document: scenario.Document, engine_name: str) -> list[ThalwegError]:
-    """Return errors for congestion controls that the engine lacks; empty if the engine cannot be queried."""
+    """Return errors for congestion controls that the engine lacks; empty if the engine cannot be used."""
     try:
         available = engine.capabilities(engine_name)
         if not plan.wrong_algorithms(document, engine.choose(engine_name, available), available.engines):

@@ -12,9 +12,9 @@ class Probe(TypedDict):
     thalweg: str
     """Version of thalweg; empty if it is not installed."""
     engine: str
-    """Version of the engine's results; empty if the engine is missing."""
+    """Version of the engine's results; empty if the engine cannot be used."""
     why: str
-    """Reason why thalweg or the engine is missing; empty if neither is."""
+    """Reason why thalweg is missing or the engine cannot be used; otherwise empty."""
 
 
 def probe(engine_name: str) -> Probe:

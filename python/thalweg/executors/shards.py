@@ -14,7 +14,7 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 
 MAX_SHARD = 500
-"""Maximum number of experiments in a shard, which is lost if a worker dies; `Work.shards` takes precedence."""
+"""Maximum number of experiments in a shard; `Work.shards` takes precedence."""
 
 ENDS = ("finished", "failed")
 REPLAYED = (*ENDS, "untrustworthy")
@@ -40,7 +40,7 @@ class Joined:
         self.outcome = Outcome(experiments=len(due), present=len(due) - len(self.missing))
 
     def begin(self, at_a_time: int) -> None:
-        """Report the planned work; `at_a_time` is the number of experiments that run in parallel."""
+        """Report the planned work; `at_a_time` is the maximum number of experiments that run in parallel."""
         outcome = self.outcome
         self._work.listener(
             {
@@ -55,7 +55,7 @@ class Joined:
     def split(self, shards: int) -> list[list[ExperimentKey]]:
         """Split the missing experiments: shard I of N gets every N-th experiment.
 
-        This distributes the long experiments, which are usually adjacent in a sweep, over the shards.
+        Adjacent experiments, such as the repetitions of a point, are thus distributed over the shards.
         """
         count = self._work.shards or max(shards, -(-len(self.missing) // MAX_SHARD))
         return [shard for first in range(count) if (shard := self.missing[first::count])]

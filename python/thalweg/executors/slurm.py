@@ -1,4 +1,4 @@
-"""The executor `slurm`: the shards are the tasks of one job array, on a file system that all nodes share.
+"""The executor `slurm`: the shards are the tasks of a job array, on a file system that all nodes share.
 
 A node needs the engine at the same path, and no Python. A task that ends without a result is submitted again; the
 engine then resumes from the completed experiments. The partition, account and time limit come from sbatch's own
@@ -22,7 +22,7 @@ from thalweg.run import Outcome
 from thalweg.scratch import Scratch
 
 SHARDS = 16
-"""Default number of tasks in the array; the number of nodes is unknown."""
+"""Default number of tasks, more if shards would exceed `MAX_SHARD`; the number of nodes is unknown."""
 
 MAX_ATTEMPTS = 3
 
@@ -128,7 +128,7 @@ class _Job:
             time.sleep(LOOK_EVERY_S if self.waiting else 0)
 
     def stopped(self) -> Iterator[int]:
-        """Cancel all tasks, and yield those that have written results."""
+        """Cancel the remaining tasks, and yield those that have created a run directory."""
         self.cancel()
         deadline = time.monotonic() + END_WITHIN_S
         while self._queued() and time.monotonic() < deadline:

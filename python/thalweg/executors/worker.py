@@ -13,7 +13,7 @@ from thalweg.executors.work import ExperimentKey
 from thalweg.scratch import Scratch
 
 LEVEL = 1
-"""Compression level. A low one suffices, because the tables are already compressed."""
+"""Compression level of plans, and of run directories, whose tables are already compressed."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from thalweg.plan.models import (
 )
 
 RANDOM_CC = ("bbr", "cdg")
-"""Prefixes of the algorithms that draw random numbers: BBR for the times of its probes, CDG for its backoff."""
+"""Prefixes of algorithms that draw random numbers: BBR for the times of its probes, CDG for its backoff."""
 
 
 def warning(plan: Plan, engine: Engine) -> str | None:

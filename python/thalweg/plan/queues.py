@@ -1,4 +1,4 @@
-"""Queue disciplines of a plan: tc's parameters, with Linux's defaults for those that a scenario does not set."""
+"""Queue disciplines of a plan: tc's parameters, with defaults for those that a scenario does not set."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -26,7 +26,7 @@ DUALPI2_ALPHA, DUALPI2_BETA = 0.16, 3.2
 """Defaults of dualpi2, in 1/s."""
 
 RED_AVPKT_BYTES, RED_PROBABILITY = 1000, 0.02
-"""Defaults of red, from tc-red(8)."""
+"""Defaults of red: a recommendation and a default of tc-red(8)."""
 
 FIFO = plan.QueueFifo()
 
@@ -149,7 +149,7 @@ def _cake(table: models.QueueTable) -> plan.QueueCake:
 
 
 def _red(table: models.QueueTable, limit_bytes: int, rate_bps: Fraction | None) -> plan.QueueRed:
-    """Resolve red with tc's defaults."""
+    """Resolve red with tc's defaults; tc has none for `avpkt`."""
     set_min = quantities.size(table.min) if table.min else None
     max_bytes = _size(table.max, 3 * set_min if set_min else max(1, limit_bytes // 4))
     min_bytes = set_min or max(1, max_bytes // 3)

@@ -2,7 +2,7 @@
 
     records = read([Path("/var/lib/thalweg/records")])
     records.rows.filter(pl.col("kind") == "transfer").group_by("cc").agg(pl.col("goodput_bps").median()).collect()
-    summarise(records).algorithms["bbr"].spread("goodput").quantile(0.5)
+    summarise(records).algorithms["bbr"].spreads["goodput"].quantile(0.5)
 
 The columns are described in docs/reference/records.md.
 """

@@ -26,7 +26,7 @@ LATEST_US = 253_402_300_799_999_999
 """Latest valid UNIX time, the end of the year 9999."""
 
 UNKNOWN_TEXT = "unknown"
-"""Replacement of an empty text when rows are grouped by it."""
+"""Replacement of a missing text when rows are grouped by it."""
 
 
 def is_connection() -> pl.Expr:

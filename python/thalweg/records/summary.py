@@ -154,7 +154,7 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Count rows grouped by all columns of `COUNTED`."""
     sums = {
         "weight": weight(),
-        # Sums over untrusted files are floats, so that they cannot overflow.
+        # This sum over untrusted values is a float, so that it cannot overflow.
         "acked_bytes": pl.col("acked_bytes").fill_null(0).cast(pl.Float64) * weight(),
         "with_acked_bytes": pl.col("acked_bytes").is_not_null().cast(pl.Int64),
         "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),

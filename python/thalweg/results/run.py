@@ -52,7 +52,7 @@ class Measured:
     experiment: int
     repetition: int
     numbers: dict[str, float]
-    """Numbers by name; names include the unit, such as `relay_lateness_p99_us`."""
+    """Numbers by name, such as `relay_lateness_p99_us`."""
 
 
 class Run:

@@ -140,8 +140,7 @@ def _wait(words: Sequence[str], command: Sequence[str]) -> int:
 def _signals_of(engine: subprocess.Popen[bytes]) -> Iterator[None]:
     """Ignore SIGINT and SIGQUIT, which the command also receives from the terminal, and forward termination signals.
 
-    This uses handlers instead of SIG_IGN, because the command would inherit SIG_IGN. Python delivers signals only to
-    the main thread; in other threads this does nothing.
+    Python delivers signals only to the main thread; in other threads this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,7 @@
 """Handling of SIGINT, SIGTERM and SIGHUP while an engine runs.
 
-The first signal is forwarded: the engine stops running experiments, keeps finished ones, and exits. A second signal or
-a timeout kills the engine.
+The first signal is forwarded as SIGINT: the engine stops running experiments, keeps finished ones, and exits. A second
+signal or a timeout kills the engine.
 """
 
 import signal

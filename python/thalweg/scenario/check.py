@@ -409,7 +409,7 @@ SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
 
 
 def overridden(document: Document, settings: Replacements) -> Document:
-    """Return the document with settings applied; each replaces the value of a key and its sweep.
+    """Return the document with settings applied; each replaces the value of a key and its list in the sweep.
 
     A list becomes the key's sweep.
 

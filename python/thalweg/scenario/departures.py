@@ -1,4 +1,4 @@
-"""Finds the keys of a scenario that differ from their defaults in the schema."""
+"""Finds the keys of a scenario that differ from their defaults in the schema, or have none."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from thalweg.scenario.text.quantities import QuantityError
 from thalweg.scenario.text.texts import PARSERS
 
 LISTS_OF_TABLES = ("flow", "background")
-"""Lists whose entries are tables with keys; other lists are values."""
+"""Lists whose entries are compared key by key; other lists are compared as values."""
 
 
 def departures(raw: Raw) -> dict[str, TomlValue]:
-    """Return the values that differ from their defaults, by address, in the order of the file.
+    """Return the values that differ from their defaults or have none, by address, in the order of the file.
 
     `raw` is a checked scenario without its sweep.
 

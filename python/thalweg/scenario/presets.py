@@ -1,4 +1,4 @@
-"""Presets: parameters of access networks for [path], and of network cards for hosts."""
+"""Presets: parameters of networks for [path], and of network cards for hosts."""
 
 import tomllib
 from functools import cache

@@ -3,7 +3,7 @@
     settings = Settings(rows=1_000_000, seed=1, truth="paradox")
     write(make(settings), Path("synthetic"))
     pools = simulate(Path("synthetic-runs"), quick=True)  # a truth that is not planted needs the simulator
-    write(make(Settings(), pools), Path("synthetic"))
+    write(make(Settings(), pools), Path("simulated"))
 docs/reference/synth.md describes the records and their purpose.
 """
 

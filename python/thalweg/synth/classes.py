@@ -1,7 +1,7 @@
 """The kinds of connections of a CDN's PoP, and the distribution of its clients over paths.
 
-The kinds are those of Shah, *BBR Evaluation at a Large CDN* (2019); the paths are scenarios in scenarios/cdn. All
-numbers are assumptions, which docs/reference/synth.md justifies.
+The kinds are those of Shah, *BBR Evaluation at a Large CDN* (2019); the paths are scenarios in scenarios/cdn.
+docs/reference/synth.md describes them.
 """
 
 from collections.abc import Mapping

@@ -45,7 +45,7 @@ class Piece:
 
     @property
     def place(self) -> str:
-        """Path in the folder of records: partitions by day and PoP, then the agent's file name."""
+        """Path in the folder of records: partitions by day and PoP, then the machine and the agent's file name."""
         day = FIRST_DAY + timedelta(days=self.day)
         first = day + timedelta(hours=self.slot * SLOT_HOURS)
         last = first + timedelta(hours=SLOT_HOURS, seconds=-1)

@@ -22,7 +22,7 @@ LOAD = 1 + 0.7 * np.cos((np.arange(HOURS) - 20) / HOURS * 2 * np.pi)
 """Connections opened per hour, relative to the day's mean: a sine wave with its maximum at 20:00."""
 
 BUSY = (np.arange(HOURS) >= 18) & (np.arange(HOURS) < 23)
-"""Busy hours, in which a client shares its access link: it has the next lower rate of its class."""
+"""Busy hours, in which a client shares its access link: it has the next lower rate of its class, if there is one."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Compares two engines on the same grid of scenarios, cell by cell.
 
     grid = load_grid([], quick=True)
-    parts = [GridPart.plan(document, engines, known.engines) for document in grid.documents]
+    parts = [GridPart.plan(document, engines, capabilities.engines) for document in grid.documents]
     ... each side of each part is run with `thalweg.run.execute` ...
     comparison = EngineComparison.of(grid, parts)
     comparison.goals, comparison.disagreements

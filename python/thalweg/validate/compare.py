@@ -121,7 +121,7 @@ def _median(estimate: Estimate | None) -> float | None:
 
 def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str) -> Estimate | None:
     is_flow = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
-    assert side.summary is not None  # at least one measure was compared
+    assert side.summary is not None  # both sides have the state `compared`
     rows = side.summary.filter(pl.col("experiment") == experiment, is_flow, pl.col("measure") == measure)
     if not rows.height or rows["median"][0] is None:
         return None

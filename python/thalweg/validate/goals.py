@@ -24,7 +24,7 @@ LARGE = {
     "share": 0.07,
     "completion_time": 0.15,
 }
-"""Magnitude above which an error counts as a disagreement: the limit of the measure's goal, if it has one."""
+"""Magnitude above which an error counts as a disagreement: the largest limit of the measure's goals, if it has any."""
 
 
 @dataclass(frozen=True)

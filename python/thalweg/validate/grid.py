@@ -1,7 +1,7 @@
 """The scenarios on which two engines are compared.
 
-The bundled grid has one scenario file per factor, around a common centre, because the full product would take too long
-on real-time engines.
+Each bundled scenario varies one or a few keys around a common centre, because the full product would take too long on
+real-time engines.
 """
 
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ class EngineSide:
     """Run directory; None before the run."""
     outcome: Outcome | None = None
     summary: pl.DataFrame | None = None
-    """Result of `thalweg.analysis.measuring.summary`; None: no experiment is complete."""
+    """Result of `thalweg.analysis.summary`; None: no experiment is complete."""
     status: analysis.Status | None = None
     meta: RunFile | None = None
     """Content of run.json; None: no experiment is complete."""

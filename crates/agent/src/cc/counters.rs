@@ -47,8 +47,8 @@ impl Counters {
     }
 }
 
-/// Reads the settings with which a built-in algorithm was loaded, without those that equal their defaults, and without
-/// the rule `none`. Empty if they cannot be read.
+/// Reads the settings with which a built-in algorithm was loaded, without BBR parameters that equal their defaults, and
+/// without the rule `none`. Empty if they cannot be read.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

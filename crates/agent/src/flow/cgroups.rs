@@ -25,7 +25,7 @@ pub struct Recorded {
     pub folder: File,
     /// The kernel's id of the cgroup: its inode number.
     pub number: u64,
-    /// Depth below the mount point of cgroup v2; 0 for the root cgroup.
+    /// Depth below the mount point of cgroup v2.
     pub level: u64,
 }
 

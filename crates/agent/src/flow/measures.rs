@@ -83,7 +83,8 @@ pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
 }
 
-/// Returns whether the application, not the network, set the pace: most rounds after the first were app-limited.
+/// Returns whether the application, not the network, set the pace of a transfer: most rounds after the first were
+/// app-limited.
 pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds

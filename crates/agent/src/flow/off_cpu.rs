@@ -1,8 +1,8 @@
 //! Measures the share of time in which the hypervisor ran other guests instead of this machine.
 //!
-//! To a connection, this looks like a shared path. Therefore, a thread sets timers at random moments. A timer that
-//! fires late, although the thread did not wait for other tasks, shows that the machine had no CPU. The share of late
-//! timers approximates the share of time off CPU. This needs neither the hypervisor's steal counters nor privileges.
+//! A thread sets timers at random moments. A timer that fires late, although the thread did not wait for other tasks,
+//! shows that the machine had no CPU. The share of late timers approximates the share of time off CPU. This needs
+//! neither the hypervisor's steal counters nor privileges.
 
 use super::clock::monotonic_us;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// Maximum delay of a timer that is not late. Such delays can be due to interrupts, and BBR loses little by them,
-/// because Linux paces bursts of 2^-10 s.
+/// Maximum delay of a timer that is not late. Such delays can be due to interrupts.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Number of successive timers on a CPU.

@@ -26,7 +26,7 @@ const SCAN: &str = "record_scan";
 const SEARCH: &str = "record_search";
 
 /// Name of the program of bpftune that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), truncated
-/// to 15 bytes by the kernel.
+/// to the 15 bytes that the kernel stores.
 const BPFTUNE: &str = "conn_tuner_sock";
 
 /// CPU time of a program, as measured by the kernel.

@@ -7,7 +7,7 @@ pub const SHIFT: u32 = 8;
 pub const ARM_SHIFT: u32 = 12;
 /// Value of the algorithm's bits if none was chosen.
 pub const NO_ARM: u32 = 15;
-/// The algorithm was drawn for another connection of the same peer.
+/// The decision was made for another connection of the same peer.
 pub const SHARED: u32 = 1 << 16;
 /// Mask of all bits of a decision.
 pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
@@ -18,7 +18,7 @@ pub enum Reason {
     /// No decision, for example because `tune` is not running.
     #[default]
     Undecided,
-    /// The algorithm was drawn.
+    /// Randomly assigned to the treated group.
     Treated,
     /// Held out: it keeps the default, for comparison with the others.
     HeldOut,
@@ -28,7 +28,7 @@ pub enum Reason {
     Application,
     /// Left alone: a route has set the algorithm.
     Route,
-    /// Left alone: the peer's address is a loopback address.
+    /// Left alone: the peer's address is a loopback address, or in 0.0.0.0/8.
     Loopback,
     /// Left alone: the peer's address is private or shared.
     Private,

@@ -5,8 +5,8 @@ use super::record_event::{RTT_FIRST_OCTAVE, RTT_OCTAVES};
 /// Number of buckets per power of two.
 const PER_OCTAVE: u32 = 8;
 
-/// Returns a percentile of the samples, to within 6 % between 32 us and 8.4 s: the middle of its bucket, clamped to the
-/// smallest and largest sample. `None` without samples.
+/// Returns a percentile of the samples, to within 1/16 between 32 us and 8.4 s: the middle of its bucket, clamped to
+/// the smallest and largest sample. `None` without samples.
 pub fn percentile_us(histogram: &[u64; RTT_OCTAVES], percent: u64, smallest_us: u64, largest_us: u64) -> Option<u64> {
     let buckets = || histogram.iter().flat_map(|word| word.to_ne_bytes()).map(u64::from);
     let count: u64 = buckets().sum();

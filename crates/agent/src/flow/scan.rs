@@ -69,7 +69,7 @@ pub struct Scanned {
 }
 
 impl Scanned {
-    /// Whether all network namespaces that were found were scanned.
+    /// Whether no network namespace was missed, as far as known.
     fn is_complete(&self) -> bool {
         self.missed == 0 && self.hidden == 0
     }

@@ -1,7 +1,7 @@
 //! Attaches the program to the recorded cgroup. Attaches it again if the cgroup is recreated, for example by a service
 //! restart, or if another process has detached it.
 //!
-//! The parent folders of the cgroup are watched, so that the program is attached soon after it is recreated.
+//! The parent folders of the cgroup are watched, so that the program is attached soon after the cgroup is recreated.
 
 use super::extension::Extension;
 use crate::flow::cgroups::{CgroupState, Paths, Recorded};

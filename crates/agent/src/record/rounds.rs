@@ -42,7 +42,8 @@ pub struct Rounds<'a> {
     waker: RingBuffer<'a>,
     scanner: &'a Scanner,
     wakeup: &'a Wakeup,
-    /// Becomes readable when many events are queued, a client sends a request, or a folder is created above the cgroup.
+    /// Becomes readable when many events are queued, a client sends a request, or a folder is created in a folder above
+    /// the cgroup.
     waiting: OwnedFd,
 }
 
@@ -68,8 +69,8 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
-    /// Runs until a signal ends it. Scans several times per `interim`, and every `flush` if connections are observed
-    /// only by scans. Calls `reload` after SIGHUP.
+    /// Runs until a signal ends it. Scans several times per `interim`, and at least every `flush` if connections are
+    /// observed only by scans. Calls `reload` after SIGHUP.
     ///
     /// # Errors
     /// If the kernel's events cannot be read.

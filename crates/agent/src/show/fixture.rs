@@ -26,7 +26,7 @@ impl Observable for FixtureAgent {
     }
 }
 
-/// Returns an agent that has recorded for a day.
+/// Returns an agent that has recorded for 27 hours.
 pub fn agent() -> FixtureAgent {
     let counters = Counters {
         opened: 1_234_567,

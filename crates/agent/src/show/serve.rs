@@ -24,11 +24,11 @@ const MAX_ACCEPTED: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Timeouts {
-    /// Of its request.
+    /// Time from the accept to the end of the request.
     asking: Duration,
-    /// Of sending the answer.
+    /// Time to send the answer.
     answered: Duration,
-    /// Of its close.
+    /// Time after the answer until the client closes.
     leaving: Duration,
 }
 

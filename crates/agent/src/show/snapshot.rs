@@ -125,13 +125,13 @@ impl Program {
     }
 }
 
-/// The open connections.
+/// The recorded open connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenConnections {
     /// Time of the scan, in UNIX time.
     pub looked_us: u64,
-    /// Number of open connections, including those omitted from this answer.
+    /// Number of recorded open connections, including those omitted from this answer.
     pub total: u64,
     /// The connections, in the requested order.
     pub connections: Vec<Open>,

@@ -166,7 +166,7 @@ fn make_way(path: &Path) -> Result<(), Problem> {
             &format!("choose another path: --socket {DEFAULT}"),
         ));
     }
-    // A socket without a listener refuses connections. Other results count as a running agent.
+    // A socket without a listener refuses connections. Other results, except a missing file, count as a running agent.
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(|error| {
             let found = format!("the socket of a killed agent, which cannot be removed: {error}");

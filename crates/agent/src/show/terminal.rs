@@ -10,7 +10,7 @@ use std::time::Duration;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Assumed size of a terminal that does not report one.
+/// Assumed lines and columns of a terminal that does not report its size.
 const USUAL_SIZE: (usize, usize) = (24, 80);
 
 /// The terminal in the mode of a live table, until this is dropped.

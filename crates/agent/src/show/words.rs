@@ -13,7 +13,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Formats a quantity with at most three digits and an SI prefix: 12, 9.46k, 73.2M, 1.05G.
+/// Formats a quantity below 10^18 with at most three digits and an SI prefix: 12, 9.46k, 73.2M, 1.05G.
 pub fn short(number: f64) -> String {
     let mut rest = number;
     // A value that would round to 1000 uses the next prefix.

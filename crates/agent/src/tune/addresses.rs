@@ -1,4 +1,5 @@
-//! Addresses whose connections are left alone without `--private`: the same ranges as in `bpf/include/tune_choice.h`.
+//! Addresses whose connections are left alone without `--private` or an override: the same ranges as in
+//! `bpf/include/tune_choice.h`.
 
 use crate::flow::reason::Reason;
 use thalweg_policy::Prefix;

@@ -47,6 +47,13 @@ fn namespaces() -> BTreeMap<u32, String> {
     thalweg_netns::names().into_iter().map(|(number, name)| (number as u32, name)).collect()
 }
 
+/// Returns the default algorithms of the network namespaces that can be entered.
+fn defaults() -> BTreeMap<u32, String> {
+    let own = thalweg_netns::own().and_then(|number| Ok((number, thalweg_netns::default_cc(number)?)));
+    let all = thalweg_netns::other_defaults().into_iter().chain(own);
+    all.map(|(number, default)| (number as u32, default)).collect()
+}
+
 fn now() -> Time {
     Time(now_us().saturating_mul(1_000))
 }
@@ -89,11 +96,12 @@ impl Chooser {
         let lines = {
             let namespaces = (self.scanned.elapsed() >= NAMESPACE_INTERVAL).then(|| {
                 self.scanned = Instant::now();
-                namespaces()
+                (namespaces(), defaults())
             });
             let mut engine = locked(&self.shared.engine);
-            if let Some(namespaces) = namespaces {
-                engine.scan_namespaces(namespaces, now());
+            if let Some((names, defaults)) = namespaces {
+                engine.scan_namespaces(names, now());
+                engine.follow_defaults(&defaults, now());
             }
             engine.tick(now(), off_cpu, kernel);
             if let Some(state) = locked(&self.shared.state).as_mut() {

@@ -19,11 +19,11 @@ pub struct Config {
     pub policy: Option<String>,
     /// The algorithms to choose from.
     pub arms: Option<Vec<String>>,
-    /// Share of connections that keep the system's default.
+    /// Share of connections that are held out.
     pub holdout: Option<f64>,
     /// Whether decisions are made but not set.
     pub dry_run: bool,
-    /// Whether algorithms are also chosen for private addresses.
+    /// Whether algorithms are also chosen for loopback, private and link-local addresses.
     pub private: bool,
     /// Grace time after the death of the daemon.
     #[serde(deserialize_with = "time")]
@@ -69,7 +69,7 @@ pub struct Config {
 pub struct ObjectiveKeys {
     /// Price of the retransmit ratio.
     pub retransmit_price: Option<f64>,
-    /// Minimum size of connections that the policy learns from.
+    /// Minimum size of connections that have a reward.
     #[serde(deserialize_with = "size")]
     pub least: Option<Bytes>,
     /// Minimum size of medium connections.
@@ -84,7 +84,7 @@ pub struct ObjectiveKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardKeys {
-    /// Share of held-out connections where the other arms are significantly better.
+    /// Share of connections that are held out where treated ones are significantly better.
     pub least_holdout: Option<f64>,
     /// Upper bound of the probability of any false withdrawal in a network namespace.
     pub alpha: Option<f64>,
@@ -124,7 +124,7 @@ pub struct BayesKeys {
 pub struct AbKeys {
     /// The arm that is compared with the default; optional with two arms.
     pub treatment: Option<String>,
-    /// Share of connections that get the treatment.
+    /// Share of connections or of destinations that get the treatment.
     pub share: Option<f64>,
     /// Unit of randomization: `connection` or `prefix`.
     pub unit: Option<AbUnit>,

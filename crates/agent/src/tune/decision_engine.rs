@@ -30,7 +30,8 @@ const URGENT: usize = 1_000;
 /// Interval at which the row of each network namespace is rewritten even without new data.
 const ALL_EVERY: Span = Span::from_secs(2);
 
-/// Number of destinations in a network that are checked to find one without data, whose estimate is the network's row.
+/// Maximum number of destinations in a network that are checked to find one without data, whose estimate is the
+/// network's row.
 const PROBED_DESTINATIONS: u32 = 8;
 
 const MAX_NAMESPACES: usize = 256;
@@ -130,7 +131,7 @@ impl DecisionEngine {
     /// Writes all overrides and rows to the kernel.
     ///
     /// # Errors
-    /// If the kernel rejects an override: without it, the kernel would choose where it must not.
+    /// If the kernel rejects an override.
     pub fn begin(&mut self, now: Time, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         for &(prefix, what) in &self.setup.overrides {
             kernel.set_override(prefix, what)?;
@@ -151,7 +152,7 @@ impl DecisionEngine {
     /// apply.
     ///
     /// # Errors
-    /// If the kernel rejects an override; others may then have been replaced.
+    /// If the kernel rejects an override or its removal; others may then have been replaced.
     pub fn change(
         &mut self,
         setup: Setup,
@@ -239,7 +240,6 @@ impl DecisionEngine {
     /// Registers network namespaces, so that algorithms are drawn there before a first connection has closed.
     pub fn scan_namespaces(&mut self, names: BTreeMap<u32, String>, now: Time) {
         self.names = names;
-        self.follow_default(now);
         let unregistered: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
         let capacity = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
@@ -248,19 +248,22 @@ impl DecisionEngine {
         unregistered.into_iter().take(capacity).for_each(|netns| self.register(netns, now));
     }
 
-    /// Starts over in the agent's namespace if its default algorithm has changed, because what was learned compares the
-    /// arms with the former default.
-    fn follow_default(&mut self, now: Time) {
-        let Some(default) = (self.default_of)(self.own) else { return };
-        let Some(namespace) = self.namespaces.get_mut(&self.own) else { return };
-        if namespace.default.as_deref() == Some(default.as_str()) {
-            return;
+    /// Starts over in namespaces whose default algorithm has changed, because what was learned compares the arms with
+    /// the former default.
+    pub fn follow_defaults(&mut self, defaults: &BTreeMap<u32, String>, now: Time) {
+        for (netns, default) in defaults {
+            let Some(namespace) = self.namespaces.get_mut(netns) else { continue };
+            if namespace.default.as_ref() == Some(default) {
+                continue;
+            }
+            let of = if *netns == self.own { None } else { self.names.get(netns) };
+            let of = of.map_or_else(String::new, |name| format!(" of {name}"));
+            log::warning(&format!("the default algorithm{of} is now {default}: learning starts over"));
+            namespace.guard = new_guard(&self.setup, default, self.host, now);
+            namespace.default = Some(default.clone());
+            namespace.has_news = true;
+            self.urgent.extend(self.kernel_rows.iter().filter(|key| key.netns == *netns));
         }
-        log::warning(&format!("the default algorithm is now {default}: learning starts over"));
-        namespace.guard = new_guard(&self.setup, &default, self.host, now);
-        namespace.default = Some(default);
-        namespace.has_news = true;
-        self.urgent.extend(self.kernel_rows.iter().filter(|key| key.netns == self.own));
     }
 
     /// Drops namespaces that no longer exist, at most this number, the least recently active first. Returns how many.
@@ -347,7 +350,8 @@ impl DecisionEngine {
         self.urgent.extend(&self.kernel_rows);
     }
 
-    /// Writes the row of a destination or of a network, or removes it if it has no [`DecisionEngine::representative`].
+    /// Writes the row of a destination or of a network. Removes it if its namespace has no guard, or the row no
+    /// [`DecisionEngine::representative`].
     fn write_row(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
         let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
         let row = guard.and_then(|guard| Some(self.row(guard, self.representative(guard, key.prefix)?, now)));
@@ -389,7 +393,7 @@ impl DecisionEngine {
         if !guard.knows_within(prefix) {
             return None;
         }
-        // The last addresses of a network are unlikely to be in use.
+        // The last destinations of a network are assumed to be the least likely to have data.
         (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
     }
 
@@ -423,9 +427,9 @@ impl DecisionEngine {
         self.rejected.remove(&(netns, None));
     }
 
-    /// Returns a destination without data (unless connections to `::1` are tuned), whose estimate therefore comes from
-    /// others. Its first address is reserved (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2), and of the address
-    /// family with more outcomes.
+    /// Returns a destination without data (unless connections to `::1` are tuned, or prefixes of destinations are very
+    /// short), whose estimate therefore comes from others. Its first address is reserved (RFC 1122, section 3.2.1.3;
+    /// RFC 4291, section 2.5.2), and of the address family with more outcomes.
     pub(super) fn unseen_destination(&self, namespace: &Namespace) -> Prefix {
         let [v4, v6] = namespace.families;
         let address = if v6 > v4 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };

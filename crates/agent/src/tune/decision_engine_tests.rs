@@ -119,23 +119,32 @@ fn destinations_without_a_network_around_them_have_rows_of_their_own() {
 }
 
 #[test]
-fn learning_starts_over_if_the_default_of_the_machine_changes() {
-    let default = Arc::new(std::sync::Mutex::new("cubic"));
-    let read = Arc::clone(&default);
-    let default_of = Box::new(move |netns: u32| (netns == OWN).then(|| read.lock().unwrap().to_string()));
-    let mut engine = DecisionEngine::new(setup(&[], "").unwrap(), OWN, default_of);
-    let mut kernel = FakeKernel::default();
+fn learning_starts_over_in_a_namespace_whose_default_changes() {
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
-    engine.scan_namespaces(BTreeMap::new(), at(40.0));
-    engine.tick(at(41.0), None, &mut kernel);
-    assert!(row(&kernel, "192.0.2.0/24").is_some(), "the default is the same");
-    *default.lock().unwrap() = "bbr";
-    engine.scan_namespaces(BTreeMap::new(), at(50.0));
-    engine.tick(at(51.0), None, &mut kernel);
-    assert!(row(&kernel, "192.0.2.0/24").is_none(), "what was learned does not apply");
-    let guard = engine.namespaces[&OWN].guard.as_ref().unwrap();
-    assert_eq!(guard.arms().arm(guard.arms().default()).name, "bbr");
+    let outcome_of_8 = outcome("198.51.100.0/24", BBR, Group::HeldOut, 100.0);
+    engine.observe(8, &outcome_of_8, at(35.0));
+    let mut follow = |default_of_own: &str, default_of_8: &str, seconds: f64| {
+        let defaults = BTreeMap::from([(OWN, default_of_own.to_owned()), (8, default_of_8.to_owned())]);
+        engine.follow_defaults(&defaults, at(seconds));
+        engine.tick(at(seconds + 1.0), None, &mut kernel);
+        let default = |netns: u32| {
+            let guard = engine.namespaces[&netns].guard.as_ref()?;
+            Some(guard.arms().arm(guard.arms().default()).name.clone())
+        };
+        let has_row = |netns: u32, to: &str| kernel.rows.contains_key(&RowKey { netns, prefix: prefix(to) });
+        (
+            [has_row(OWN, "192.0.2.0/24"), has_row(8, "198.51.100.0/24")],
+            [default(OWN), default(8)].map(Option::unwrap_or_default),
+            kernel.netns_rows.contains_key(&8),
+        )
+    };
+    let defaults = |own: &str, other: &str| [own.to_owned(), other.to_owned()];
+    assert_eq!(follow("cubic", "bbr", 40.0), ([true, true], defaults("cubic", "bbr"), true), "both are the same");
+    assert_eq!(follow("cubic", "cubic", 50.0), ([true, false], defaults("cubic", "cubic"), true));
+    assert_eq!(follow("bbr", "cubic", 60.0), ([false, false], defaults("bbr", "cubic"), true));
+    assert_eq!(follow("bbr", "reno", 70.0), ([false, false], defaults("bbr", ""), false), "reno is not an arm");
 }
 
 #[test]

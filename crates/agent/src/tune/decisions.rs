@@ -39,8 +39,8 @@ impl ByDestination {
         ByDestination { of: BTreeMap::new(), most: most.max(2) }
     }
 
-    /// Counts a connection of a network namespace to a destination. When full, the half with the oldest updates is
-    /// dropped.
+    /// Counts a connection of a network namespace to a destination. When full, drops at least half of the destinations:
+    /// those with the oldest updates.
     pub fn add(&mut self, netns: u32, prefix: Prefix, reason: Reason, cc: &Arc<str>, now: Time) {
         let key = (netns, prefix);
         if self.of.len() >= self.most && !self.of.contains_key(&key) {

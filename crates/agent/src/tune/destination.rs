@@ -43,7 +43,7 @@ pub struct Destination {
 pub struct Decided {
     /// Name of the decision.
     pub reason: String,
-    /// The algorithm at the close; for opened connections, the arm that was chosen.
+    /// The algorithm at the close; for opened connections, the arm that was chosen, empty if none was.
     pub cc: Option<String>,
     /// Number of connections.
     pub connections: u64,
@@ -55,9 +55,9 @@ pub struct Decided {
 pub struct Arm {
     /// Name of the algorithm.
     pub cc: String,
-    /// Probability for a connection that the peer opens; empty if none is drawn.
+    /// Probability for a connection that the peer opens, unless it is held out; empty if connections are left alone.
     pub weight_in: Option<f64>,
-    /// Probability for a connection that this host opens; empty if none is drawn.
+    /// Probability for a connection that this host opens, unless it is held out; empty if connections are left alone.
     pub weight_out: Option<f64>,
     /// Number of outcomes.
     pub connections: u64,

@@ -68,7 +68,7 @@ impl Machine for This {
     }
 }
 
-/// Parses the output of `tc qdisc show`. Disciplines that hold no packets are omitted.
+/// Parses the output of `tc qdisc show`. Omits noqueue, mq, ingress and clsact, which hold no packets.
 fn disciplines(text: &str) -> Vec<(String, String)> {
     let mut qdiscs: Vec<(String, String)> = Vec::new();
     for line in text.lines() {

@@ -17,7 +17,7 @@ pub struct Choice {
     pub lengths_v6: Vec<u8>,
     /// Whether decisions are made but not set.
     pub is_dry: bool,
-    /// Whether algorithms are also chosen for private addresses.
+    /// Whether algorithms are also chosen for loopback, private and link-local addresses.
     pub takes_private: bool,
     /// Time for which the kernel continues to choose without heartbeats.
     pub grace: Duration,
@@ -25,7 +25,7 @@ pub struct Choice {
     pub together: Duration,
     /// Rule for open connections.
     pub loss_rule: Option<LossRule>,
-    /// Minimum size of connections that the policy learns from.
+    /// Minimum size of connections that have a reward.
     pub least: Bytes,
 }
 

@@ -39,11 +39,11 @@ impl Outcomes {
         }
     }
 
-    /// Returns the outcome of a closed connection, and its network namespace. `None` if the connection is open, or its
+    /// Returns the network namespace and the outcome of a closed connection. `None` if the connection is open, or its
     /// opening, decision, peer or arm is unknown.
     ///
-    /// Simultaneous connections of a peer depend on each other. Once one of them with enough bytes has closed, the
-    /// others get [`Group::Untouched`].
+    /// Simultaneous connections of a peer depend on each other. Once one of them with enough bytes has closed as
+    /// [`Group::Treated`] or [`Group::HeldOut`], the others get [`Group::Untouched`].
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
@@ -61,7 +61,8 @@ impl Outcomes {
         Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, off_cpu)))
     }
 
-    /// Returns `Untouched` if the algorithm was changed after the draw.
+    /// Returns `Untouched` if the algorithm at the close is not the drawn one or, if none was drawn, not that at the
+    /// opening.
     fn treated(&self, event: &RecordEvent, arm: ArmId) -> Group {
         let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
         let is_kept = match drawn {

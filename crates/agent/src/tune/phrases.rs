@@ -39,7 +39,7 @@ pub fn moment(us: u64) -> String {
     moment.replace('T', " ").replace('Z', " UTC")
 }
 
-/// Formats a share of 1 as a percentage.
+/// Formats a share from 0 to 1 as a percentage.
 pub fn percent(share: f64) -> String {
     let digits = usize::from(share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0);
     format!("{:.digits$} %", 100.0 * share)

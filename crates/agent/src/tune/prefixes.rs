@@ -25,10 +25,10 @@ const NAMES: [(&str, &str); 7] = [
 /// MaxMind's column with the id of a location, which the file of locations describes.
 const GEONAME: &str = "geoname_id";
 
-/// Maximum size of an uncompressed table, in bytes.
+/// Maximum size of a table after decompression, in bytes.
 const MAX_UNPACKED: u64 = 4 << 30;
 
-/// Maximum length of a line in bytes.
+/// Length in bytes from which a line, with its line break, is rejected.
 const MAX_LINE: u64 = 1 << 16;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];

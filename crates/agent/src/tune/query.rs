@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Prints the answer as text or JSON. If the agent was killed, prints the status of its watchdog, and returns an error.
+/// Prints the answer as text or JSON. If the agent was killed, `status` prints the state of its watchdog, and fails.
 ///
 /// # Errors
 /// If a tuning agent does not answer, the prefix is invalid, or `print` fails.

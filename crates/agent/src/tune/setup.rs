@@ -38,7 +38,7 @@ pub struct Setup {
     pub overrides: Vec<(Prefix, Override)>,
     /// Whether decisions are made but not set.
     pub is_dry_run: bool,
-    /// Whether algorithms are also chosen for private addresses.
+    /// Whether algorithms are also chosen for loopback, private and link-local addresses.
     pub has_private: bool,
     /// Grace time after the death of the daemon.
     pub grace: Duration,
@@ -89,8 +89,7 @@ impl Setup {
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 
-    /// Reads the settings again. Settings that need a restart stay unchanged; their keys are returned if the new values
-    /// differ.
+    /// Reads the settings again. Returns them, and the keys of changed settings that take effect only after a restart.
     ///
     /// # Errors
     /// If a setting is invalid, or valid only with other arms than those of the running agent.

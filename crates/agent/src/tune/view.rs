@@ -26,11 +26,11 @@ pub struct Status {
     pub arms: Vec<String>,
     /// Algorithms that the kernel failed to set.
     pub left_out: Vec<String>,
-    /// Share of connections that keep the system's default.
+    /// Share of connections that are held out, unless it is reduced for a prefix.
     pub holdout: f64,
     /// Whether decisions are made but not set.
     pub dry_run: bool,
-    /// Whether algorithms are also chosen for private addresses.
+    /// Whether algorithms are also chosen for loopback, private and link-local addresses.
     pub private: bool,
     /// Time for which the kernel continues to choose if the agent dies, in seconds.
     pub grace_s: f64,

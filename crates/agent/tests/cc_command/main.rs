@@ -1,4 +1,4 @@
-//! `thalweg-agent cc` on this machine's own kernel.
+//! Tests `thalweg-agent cc` on this machine's own kernel and in guests.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -79,7 +79,7 @@ fn a_damaged_object_is_rejected_without_a_crash() {
         assert_refused(&load(), 2, "broken-object", "compile it again");
         assert_eq!(stage.registered("fixed_window"), None, "{number}");
     }
-    // Damages one position of the object at a time.
+    // Damages 40 bytes of the object at a time.
     for start in (64..object.len()).step_by(object.len() / 12) {
         let mut bytes = object.clone();
         bytes[start..].iter_mut().take(40).for_each(|byte| *byte ^= 0xa5);

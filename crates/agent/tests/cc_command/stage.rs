@@ -42,7 +42,7 @@ impl Stage {
         None
     }
 
-    /// Returns the path of the copy of the agent.
+    /// Returns the path of the agent in the test's folder.
     pub fn agent_path(&self) -> String {
         self.agent_file().display().to_string()
     }

@@ -94,8 +94,7 @@ fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "\n{what}");
 }
 
-/// Returns the folders of the fetched kernels that the agent supports, one per version, preferably of the cloud kernel,
-/// which boots faster.
+/// Returns the folders of the fetched kernels that the agent supports, one per version, preferably of the cloud kernel.
 fn kernels() -> Vec<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));

@@ -6,7 +6,7 @@ use crate::traffic::connect;
 use rustix::net::sockopt;
 use std::time::{Duration, Instant};
 
-/// Duration of the transfer: shorter ones are not judged.
+/// Duration of the transfer, long enough for a judgement.
 const LASTING: Duration = Duration::from_secs(2);
 
 #[test]

@@ -17,7 +17,7 @@ fn connections_opened_before_recording_are_recorded_in_all_namespaces() {
     let mut pair = connect(&namespaces, "10.9.8.1");
     pair.download(40_000);
     let port = pair.client_port();
-    // Connections of another cgroup are not scanned.
+    // Connections of another cgroup are not recorded.
     let other = stage.outside(|| connect(&namespaces, "10.9.8.1"));
     let agent = stage.record(&[]);
     assert!(agent.process.said.contains("2 were already open"), "{}", agent.process.said);

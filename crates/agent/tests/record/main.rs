@@ -1,4 +1,4 @@
-//! `thalweg-agent record` on this machine's own kernel.
+//! Tests `thalweg-agent record` on this machine's own kernel and in guests.
 
 mod bbr;
 mod beginnings;

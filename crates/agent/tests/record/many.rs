@@ -81,7 +81,7 @@ fn connections_beyond_the_capacity_are_counted() {
     let agent = stage.record(&["--max-open", "8"]);
     let listener = listen(&namespaces.0, "10.9.8.1");
     let pairs: Vec<Pair> = (0..6).map(|_| connect_to(&namespaces.1, &listener, "10.9.8.1")).collect();
-    // Rounding up the capacity adds one connection.
+    // The overflow table has space for one more connection.
     assert_eq!((agent.counter("opened"), agent.counter("lost_connections")), (9, 3));
     drop(pairs);
     agent.wait_for_closed(9);

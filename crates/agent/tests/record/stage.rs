@@ -58,7 +58,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Returns the path of a copy of the agent that any user may run.
+    /// Returns a path of the agent at which any user may run it.
     pub fn agent_file(&self) -> PathBuf {
         self.folder.path().join("thalweg-agent")
     }

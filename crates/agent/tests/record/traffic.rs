@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// A connection.
 pub struct Pair {
-    /// The end that opened the connection, in the second namespace.
+    /// The end that opened the connection.
     pub client: TcpStream,
-    /// The end that accepted the connection, in the first namespace.
+    /// The end that accepted the connection.
     pub server: TcpStream,
 }
 

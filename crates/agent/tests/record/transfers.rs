@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Think time, longer than --idle-gap.
+/// Think time, longer than the default of --idle-gap.
 const THINKING: Duration = Duration::from_millis(450);
 
 fn sent_by_server(rows: &[Row]) -> Vec<&Row> {

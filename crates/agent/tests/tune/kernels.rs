@@ -6,7 +6,7 @@ use crate::refused::OBJECT;
 #[test]
 fn other_kernels_behave_the_same() {
     run_on_all(&Tests {
-        // Excludes tests that take nftables or many connections, and those that do not depend on the kernel.
+        // Excludes tests that need nftables or many connections, and those that do not depend on the kernel.
         names: &[
             "alone::a_new_tuner_replaces_a_killed_one",
             "alone::a_stopped_tuner_leaves_nothing_behind",

@@ -1,4 +1,4 @@
-//! `thalweg-agent tune` on this machine's own kernel.
+//! Tests `thalweg-agent tune` on this machine's own kernel and in guests.
 
 mod alone;
 mod choosing;

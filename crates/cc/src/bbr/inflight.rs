@@ -23,9 +23,9 @@ impl Bbr {
         self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// Returns `target` plus headroom for three bursts: one may wait in the host's queue, one may be in flight and one
-    /// may be held back by a receiver's offload. The result is rounded up to an even number, for delayed ACKs. Two
-    /// packets are added when probing, so that a small BDP can be probed at all.
+    /// Returns `target` plus headroom for three bursts: one may wait in the host's queue, one may be in its
+    /// segmentation offload, and one may be held back by the receiver's offload. The result is rounded up to an even
+    /// number, for delayed ACKs. Two packets are added when probing, so that a small BDP can be probed at all.
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
         let even = with_bursts.saturating_add(with_bursts % 2);

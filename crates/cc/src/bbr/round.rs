@@ -12,7 +12,7 @@ pub(super) struct Round {
     pub count: u64,
     /// Whether the latest ACK or timeout began a round.
     pub is_start: bool,
-    /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
+    /// The round ends with the acknowledgement of a packet that was sent when at least this number of packets had been
     /// delivered.
     end_delivered: Packets,
 }

@@ -1,6 +1,6 @@
 //! Parameters of BBR, and Linux's values.
 //!
-//! The defaults are Linux's. Gains are stored in Linux's 256ths.
+//! The defaults are Linux's; mechanisms that Linux lacks are off by default. Gains are stored in Linux's 256ths.
 
 use super::probe_bw::{Clock, Probing};
 use crate::Param;

@@ -26,8 +26,7 @@ pub(super) struct Cycle {
     /// many marks.
     pub was_cautious: bool,
     pub ack_phase: AckPhase,
-    /// Number of times that the slope of the long-term bound was doubled in the current probe, plus the doublings that
-    /// it skipped; at most 30.
+    /// The next slope of the long-term bound is 2 to this power packets per acknowledged window; at most 30.
     pub up_rounds: u32,
     /// Acknowledged packets that have not yet raised the long-term bound.
     pub up_acked: Packets,
@@ -58,6 +57,6 @@ pub(super) enum AckPhase {
     ProbeStarting,
     /// Sent during the probe.
     ProbeFeedback,
-    /// The last packets of the probe are being acknowledged.
+    /// Sent before the probe ended. Also used after Drain, and in and after ProbeRTT.
     ProbeStopping,
 }

@@ -22,9 +22,9 @@ impl Bbr3 {
         self.min_rtt.rtt.map_or(self.initial_cwnd, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// Returns `target`, but at least three bursts: one may wait in the host's queue, one may be in flight and one may
-    /// be held back by a receiver's offload. Two packets are added in phase Up, so that a small BDP can be probed at
-    /// all (QuantizationBudget).
+    /// Returns `target`, but at least three bursts: one may wait in the host's queue, one may be in its segmentation
+    /// offload, and one may be held back by the receiver's offload. Two packets are added in phase Up, so that a small
+    /// BDP can be probed at all (QuantizationBudget).
     pub(super) fn with_bursts(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let probe = if self.mode == Mode::ProbeBw && self.cycle.phase == Phase::Up { 2 } else { 0 };
         target.max(Packets(3 * self.burst(conn, window).0)).max(MIN_CWND) + Packets(probe)

@@ -15,7 +15,7 @@ pub(super) struct Round {
     pub is_start: bool,
     /// Rounds since the last probe for bandwidth, plus a random initial offset; saturates at 255.
     pub since_probe: u64,
-    /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
+    /// The round ends with the acknowledgement of a packet that was sent when at least this number of packets had been
     /// delivered.
     end_delivered: Packets,
 }

@@ -21,7 +21,7 @@ pub(super) struct Signals {
     /// Whether a loss or a mark occurred since phase Down began.
     pub is_loss_in_cycle: bool,
     pub is_mark_in_cycle: bool,
-    /// The round ends with the acknowledgement of a packet that was sent when this number of packets had been
+    /// The round ends with the acknowledgement of a packet that was sent when at least this number of packets had been
     /// delivered.
     pub end_delivered: Packets,
 }

@@ -25,7 +25,7 @@ pub(super) struct Variant {
     pub undoes_state: bool,
     /// Whether phase Cruise limits the short-term bound to the long-term one.
     pub cruises_below_long_term: bool,
-    /// Whether the target after a loss includes headroom for bursts (5.3.3.8, TargetInflight).
+    /// Whether the target after a loss is at least three bursts, unless cwnd is lower (5.3.3.8, TargetInflight).
     pub targets_with_bursts: bool,
     /// Whether departures that pacing has scheduled are included in the packets in flight that end a phase (5.3.3.9).
     pub looks_ahead: bool,

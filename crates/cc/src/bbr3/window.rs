@@ -1,8 +1,8 @@
 //! The congestion window (5.6.4).
 //!
 //! cwnd grows by the number of acknowledged packets towards its target: cwnd_gain times the BDP, with headroom for
-//! bursts and for aggregated ACKs. Once the pipe is full, the target is also its upper bound. Losses lower cwnd through
-//! the bounds of the model.
+//! aggregated ACKs, and at least three bursts. Once the pipe is full, the target is also its upper bound. Losses lower
+//! cwnd through the bounds of the model.
 
 use super::cycle::Phase;
 use super::recovery::Undo;

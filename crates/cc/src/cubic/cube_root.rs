@@ -1,7 +1,7 @@
 //! Cube roots of integers, as Linux rounds them.
 //!
-//! Performs one step of Newton's method from an initial guess that the leading bits select. Every decision of CUBIC
-//! depends on the rounding of K, so the guesses are Linux's.
+//! Performs one step of Newton's method from an initial guess that the leading bits select. K depends on the
+//! rounding, so the guesses are Linux's.
 
 /// Initial guesses of the cube root for the numbers 8 to 63, in 64ths. They are slightly high, so that one step
 /// suffices. Source: behaviour of Linux's `tcp_cubic`.

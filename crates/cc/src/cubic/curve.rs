@@ -34,7 +34,7 @@ pub(super) struct Curve {
     /// The window at the last congestion, reduced by fast convergence; zero before the first congestion and after a
     /// timeout.
     w_max: u64,
-    /// The current epoch, which begins with the first ACK in congestion avoidance after a reduction.
+    /// The current epoch: a reduction ends it, and the next ACK in congestion avoidance begins a new one.
     epoch: Option<Epoch>,
     /// cwnd and time of the latest result.
     answered_cwnd: u64,

@@ -186,7 +186,7 @@ fn hystart_is_inactive_below_a_window_of_sixteen() {
 
 #[test]
 fn an_ack_train_tolerates_one_millisecond_for_offload() {
-    // ACKs are 116 us apart: half of 2.1 ms plus 1 ms is 13 of them; half of 2.1 ms alone is 9.
+    // ACKs are 116 us apart: half of the sum of 2.1 ms and 1 ms is 13 of them; half of 2.1 ms alone is 9.
     let mut pipe = Pipe::new(Path::new("100Mbps", "2ms", 1000), "cubic", &[]);
     pipe.run_until(at("50ms"));
     let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");

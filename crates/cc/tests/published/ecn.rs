@@ -107,7 +107,7 @@ fn a_loss_halves_the_window_of_dctcp_also_while_it_answers_marks_and_one_that_a_
         let state = Conn { state, ..conn(0, 0) };
         let mut window = Window { ssthresh: dctcp.ssthresh(&state, &CWND), ..CWND };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        // The response to a probe that repaired a loss ends here.
+        // After a loss that a probe has repaired, the state becomes Cwr and not Recovery.
         dctcp.on_state(&state, CaState::Cwr, &mut window, &mut rng);
         assert!(window.ssthresh > Packets(980));
         dctcp.on_state(&state, CaState::Recovery, &mut window, &mut rng);

@@ -9,7 +9,7 @@ pub struct Path {
     pub rate: Rate,
     pub rtt: Span,
     pub buffer: Packets,
-    /// Token bucket: drops packets that exceed a rate by more than this number of packets.
+    /// Token bucket that drops packets: its rate, and its size in packets.
     pub policer: Option<(Rate, Packets)>,
     /// ACKs arrive only at multiples of this time.
     pub ack_grid: Span,

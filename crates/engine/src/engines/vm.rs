@@ -17,8 +17,8 @@ pub struct VmEngine;
 /// rows.
 const RESULT_VERSION: u32 = 2;
 
-/// Keys that only engines with a real kernel honour, partly value by value, and keys of features that only guests have.
-/// Packet costs are real, and Linux does not support jitter and credit of a CPU.
+/// Keys that `honours` adds for this engine, partly value by value. Other keys of a CPU are omitted: packet costs are
+/// real, and Linux does not support jitter and credit of a CPU.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",

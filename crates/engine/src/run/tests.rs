@@ -12,7 +12,7 @@ use thalweg_store::Host;
 use thalweg_trace::{PacketRow, QueueRow, Sink};
 use thalweg_units::Span;
 
-/// An engine whose experiments call `behaviour` with their repetition number.
+/// An engine whose experiments call a function with their repetition number and the check for cancellation.
 struct Scripted<B>(B);
 
 impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scripted<B> {

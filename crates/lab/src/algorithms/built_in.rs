@@ -26,7 +26,7 @@ pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }
 
-/// The oldest supported kernel.
+/// Minimum kernel version for these algorithms.
 const FLOOR: (u32, u32) = (6, 1);
 
 /// The kernel's own BBR, which all built-in algorithms except `bbr3` call.
@@ -42,7 +42,7 @@ struct Machine {
     has_types: bool,
     /// Whether the kernel compiles eBPF to machine code (JIT); true if that is unknown.
     has_jit: bool,
-    /// True if that is unknown.
+    /// Whether the kernel has BBR, built in or as a module; true if that is unknown.
     may_have_bbr: bool,
     /// Command that calls the agent; `None` if the agent is missing.
     agent: Option<String>,

@@ -26,13 +26,12 @@ pub enum CcInfo {
     /// Vegas and the algorithms that export the same structure. The meaning of the round-trip times depends on the
     /// algorithm.
     Vegas {
-        /// `tcpv_enabled`: for Vegas and YeAH whether the algorithm currently reacts to delay, for Illinois and
-        /// Westwood always true.
+        /// `tcpv_enabled`: for Vegas false while it behaves like Reno, for Illinois and Westwood always true.
         is_enabled: bool,
         /// Number of RTT samples in this round; 0 for Westwood.
         rtt_count: u32,
-        /// `tcpv_rtt`: for Vegas and YeAH the all-time minimum, for Illinois the mean of this round, for Westwood the
-        /// latest sample.
+        /// `tcpv_rtt`: for Vegas and YeAH the minimum since nothing was in flight, for Illinois the mean of this round,
+        /// for Westwood the latest sample.
         rtt_us: u32,
         /// `tcpv_minrtt`: for Vegas and YeAH the minimum of this round, for Illinois the all-time minimum, for Westwood
         /// the minimum since the latest timeout.

@@ -33,7 +33,7 @@ pub struct TcpInfo {
     pub inflight_packets: u64,
     /// Segments sent and not yet acknowledged cumulatively.
     pub unacked_packets: u64,
-    /// Pacing rate; `None` if the congestion control does not request pacing.
+    /// Pacing rate; `None` if it is unlimited, or the congestion control does not request pacing.
     pub pacing_rate_bps: Option<u64>,
     /// Delivery-rate sample that the kernel reports; `None` before the first one, or if the application limited it.
     pub delivery_rate_bps: Option<u64>,
@@ -47,6 +47,8 @@ pub struct TcpInfo {
     pub acked_bytes: u64,
     /// Payload bytes sent, including retransmissions.
     pub bytes_sent: u64,
+    /// Payload bytes retransmitted.
+    pub bytes_retransmitted: u64,
     /// Payload bytes written to the socket and not yet sent.
     pub notsent_bytes: u64,
     /// Data segments sent, including retransmissions.
@@ -88,8 +90,8 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 /// Returns whether the kernel paces connections with this congestion control.
 ///
 /// It does if the algorithm requests it (`sk_pacing_status`), which the kernel does not export. Of the kernel's own
-/// algorithms, only BBR requests it; algorithms from other sources are assumed to. Pacing by the queue discipline fq is
-/// ignored.
+/// algorithms, only BBR requests it; algorithms from other sources are assumed to. Pacing by the queue discipline fq or
+/// with the socket option SO_MAX_PACING_RATE is ignored.
 pub(super) fn paces(cc: &[u8]) -> bool {
     const WITHOUT: [&[u8]; 16] = [
         b"bic",
@@ -172,6 +174,7 @@ impl TcpInfo {
             min_rtt_us: u32(148).filter(|rtt| *rtt != u64::from(u32::MAX)),
             acked_bytes: u64(120)?.saturating_sub(sequence_numbers).min(bytes_sent),
             bytes_sent,
+            bytes_retransmitted: u64(208)?,
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
             retransmits: u32(100)?,

@@ -22,7 +22,7 @@ pub struct Namespace {
 /// Namespaces that could not be sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// Names, or inode numbers, of network namespaces that cannot be entered.
+    /// Their names, or inode numbers if a name is unknown.
     pub namespaces: Vec<String>,
     /// Number of processes whose network namespace is unknown, and may be another one.
     pub hidden_processes: usize,

@@ -55,6 +55,8 @@ pub struct FlowSample {
     pub delivery_rate_bps: u64,
     /// Mean one-way delay of the packets that left the path since the previous sample; `None` without packets.
     pub delay_us: Option<f64>,
+    /// Number of these packets.
+    pub delayed_packets: u64,
 }
 
 #[derive(Debug)]
@@ -269,6 +271,7 @@ impl Flow {
     fn sample(&mut self, at: Time, interval_ns: u64) -> FlowSample {
         let bytes = self.count.delivered_bytes - self.sampled_bytes;
         let delay_us = (self.delay_count > 0).then(|| self.delay_sum_ns as f64 / self.delay_count as f64 / 1e3);
+        let delayed_packets = self.delay_count;
         (self.sampled_bytes, self.delay_sum_ns, self.delay_count) = (self.count.delivered_bytes, 0, 0);
         FlowSample {
             key: self.count.key,
@@ -278,6 +281,7 @@ impl Flow {
             retransmits: self.count.retransmits,
             delivery_rate_bps: (u128::from(bytes) * 8 * 1_000_000_000 / u128::from(interval_ns)) as u64,
             delay_us,
+            delayed_packets,
         }
     }
 }
@@ -315,6 +319,7 @@ mod tests {
         let samples = ledger.take_samples();
         assert_eq!((samples.len(), samples[0].at, samples[0].delivery_rate_bps), (2, at_ms(10), 1_600_000));
         assert_eq!((samples[0].delay_us, samples[1].delay_us), (Some(5000.0), None));
+        assert_eq!((samples[0].delayed_packets, samples[1].delayed_packets), (2, 0));
     }
 
     #[test]

@@ -51,6 +51,7 @@ fn report(stage: &Stage<'_>, servers: &[Served], report: &Report) -> HostReport 
             retransmits: sample.retransmits,
             delivery_rate_bps: sample.delivery_rate_bps,
             delay_us: sample.delay_us,
+            delayed_packets: sample.delayed_packets,
         })));
     }
     let missed = report.missed_packets;

@@ -138,8 +138,8 @@ fn bridge() -> Vec<String> {
     commands
 }
 
-/// Returns the command that disables IPv6's own packets on an interface, which would enter the experiment's queues;
-/// `None` if the kernel has no IPv6. The command must run before the interface is up.
+/// Returns the command that prevents a link-local IPv6 address of an interface, for which the kernel would send packets
+/// into the experiment's queues; `None` if the kernel has no IPv6. The command must run before the interface is up.
 pub(crate) fn be_silent(interface: &str) -> Option<String> {
     Path::new("/proc/sys/net/ipv6").exists().then(|| format!("ip link set {interface} addrgenmode none"))
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  engine ── stdin ──► unshare [--user --map-root-user] --net --mount cat        the holder
-//!                        └ its /run/netns/{router,receiver,sender,…}             named namespaces that only it sees
+//!                        └ its /run/netns/{router,receiver,sender,…}             named namespaces in its mounts
 //! ```
 //!
 //! The holder exits at the end of its standard input. Namespaces end with their last process, so the network ends when
@@ -10,8 +10,8 @@
 //! start, as with `nsenter`. `ip -n` and `ip netns exec` are not used: they mount `/sys` again, which an unprivileged
 //! user may not do everywhere.
 //!
-//! For root, a user namespace is tried only if root may not create namespaces otherwise (as in containers): a process
-//! that is root only in a user namespace may not use SCHED_FIFO.
+//! For root, a user namespace is tried only if root may not create namespaces otherwise (as in containers): root rights
+//! in a user namespace do not permit SCHED_FIFO.
 //!
 //! Source: unshare(1), nsenter(1), namespaces(7), user_namespaces(7), ip-netns(8).
 
@@ -30,13 +30,13 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for creating or ending namespaces, with a margin for busy and nested machines.
+/// Timeout for creating or ending namespaces.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Priority under SCHED_FIFO.
 pub(crate) const FIFO_PRIORITY: i32 = 50;
 
-/// A process that keeps namespaces alive; dropping it ends them.
+/// A process that keeps namespaces alive; dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct Holder {
     child: Child,

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// Timeout for processes to exit after they were terminated.
+/// Timeout for processes to exit.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Waits until only the holder remains in these network namespaces. Must be called while the holder exists: after its

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The network consists of separate namespaces, one per host; an unprivileged user may create them if user namespaces
-//! are permitted. It ends with the process that created it. Hosts are processes in these namespaces
-//! ([`Network::spawn`]), which apply their kernel settings themselves ([`Network::sysctls`]).
+//! are permitted. It ends when the process that created it and the processes in it have exited. Hosts are processes in
+//! these namespaces ([`Network::spawn`]) or guests, and apply their kernel settings themselves ([`Network::sysctls`]).
 //!
 //! [`Network::commands`] is a script that creates the same network again.
 
@@ -48,7 +48,7 @@ use sys::Act;
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_units::Span;
 
-/// The network of an experiment. Dropping it removes it.
+/// The network of an experiment. Dropping it ends its holder.
 #[derive(Debug)]
 pub struct Network {
     shell: Shell,

@@ -19,7 +19,7 @@ use std::io;
 struct Feature {
     /// Name in `ethtool -k`.
     name: &'static str,
-    /// The ioctl command that queries it, such as `ETHTOOL_GTSO`.
+    /// The command of the ioctl SIOCETHTOOL that queries it, such as `ETHTOOL_GTSO`.
     get: u32,
 }
 

@@ -6,7 +6,7 @@
 //!  ...                                        ┘
 //! ```
 //!
-//! Flows of one scenario host with different extra RTTs need different reverse paths, so they get separate namespaces.
+//! Flows of one scenario host with different extra RTTs need different paths, so they get separate namespaces.
 //! The router has addresses only with queue disciplines.
 //!
 //! With IPv6, the addresses are `fd77:0:0:i::h`: fd77:0:0:1::2 instead of 10.77.1.2.

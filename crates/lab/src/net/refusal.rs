@@ -1,7 +1,7 @@
 //! Finds the reason why this machine refuses namespaces, and the commands with which its administrator permits them.
 //!
-//! Source: user_namespaces(7), namespaces(7); Debian's kernel.unprivileged_userns_clone and Ubuntu's
-//! kernel.apparmor_restrict_unprivileged_userns are patches of these distributions.
+//! Source: user_namespaces(7), namespaces(7). Debian's kernels have kernel.unprivileged_userns_clone, and Ubuntu's
+//! kernels have kernel.apparmor_restrict_unprivileged_userns.
 
 use crate::error::Error;
 use crate::net::sysctl;

@@ -28,7 +28,7 @@ pub(crate) enum Act {
     Read(CString),
     /// Enters this network namespace.
     Enter(File),
-    /// Queries a value of an interface (`struct ethtool_value`) with this ioctl command.
+    /// Queries a value of an interface (`struct ethtool_value`) with this command of the ioctl SIOCETHTOOL.
     Ethtool(CString, u32),
 }
 
@@ -39,7 +39,7 @@ pub(crate) type Answer = Result<Vec<u8>, i32>;
 const ANSWER: usize = 512;
 
 /// Makes the child process enter these namespaces in this order before it starts its program. If requested, it first
-/// gets a priority under SCHED_FIFO, which the kernel refuses to processes that have entered a user namespace.
+/// gets a priority under SCHED_FIFO, which the kernel may refuse to processes that have entered a user namespace.
 pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_priority: Option<i32>) {
     let in_child = move || {
         if let Some(priority) = fifo_priority {
@@ -48,7 +48,7 @@ pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_pri
         namespaces.iter().try_for_each(enter)
     };
     // SAFETY: between fork and exec the closure only makes system calls on descriptors and memory that exist since
-    // before the fork; it neither allocates nor takes locks.
+    // before the fork, or on its stack; it neither allocates nor takes locks.
     unsafe { command.pre_exec(in_child) };
 }
 
@@ -218,7 +218,7 @@ fn write_all(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Returns a pipe that children do not inherit, as the read end and the write end.
+/// Returns a pipe that closes on exec, as the read end and the write end.
 fn pipe() -> io::Result<(File, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: the array has space for the two descriptors that pipe2 writes.

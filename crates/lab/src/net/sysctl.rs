@@ -1,6 +1,6 @@
 //! Kernel settings: selects those that each host of an experiment needs, and applies them.
 //!
-//! Except in `raise_tcp_memory`, they belong to the network namespace of the calling process.
+//! Except in `raise_tcp_memory`, the applied settings belong to the network namespace of the calling process.
 
 use crate::error::Error;
 use crate::net::Place;
@@ -146,10 +146,10 @@ pub(crate) fn of_host(
 
 /// Returns whether connections that a host opens request ECN, as a value of net.ipv4.tcp_ecn: 1 if they do; 2, Linux's
 /// default, if they only accept it. Algorithms that need ECN, such as dctcp, always request it. `None` for a host that
-/// opens no connection.
+/// sends no flow's data.
 ///
 /// # Errors
-/// `not-honoured`: some of the flows that the host opens request ECN and others do not.
+/// `not-honoured`: some of the flows whose data the host sends request ECN and others do not.
 fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, Error> {
     let mut asks = place.flows.iter().map(|flow| experiment.flows[*flow].ecn);
     let Some(first) = asks.next() else { return Ok(None) };
@@ -174,11 +174,10 @@ pub(crate) fn of_router(interfaces: &[String], is_ipv6: bool) -> BTreeMap<String
     }
     let everywhere = ["all".to_owned()];
     for interface in interfaces.iter().chain(&everywhere) {
-        // Distributions enable the source address check, which costs a lookup per packet. The stricter value of `all`
-        // and the interface applies, so both are set.
+        // The source address check costs a lookup per packet. The larger value of `all` and the interface applies, so
+        // both are set.
         settings.insert(format!("net.ipv4.conf.{interface}.rp_filter"), "0".to_owned());
-        // ICMP redirects would be additional packets in the experiment's queues. The more lenient value of the two
-        // applies.
+        // ICMP redirects would be additional packets in the experiment's queues. They are sent if either value is 1.
         settings.insert(format!("net.ipv4.conf.{interface}.send_redirects"), "0".to_owned());
     }
     settings

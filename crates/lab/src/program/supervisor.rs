@@ -6,8 +6,7 @@
 //!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER)
 //! ```
 //!
-//! It does so after the program's own exit, after `stop` (SIGTERM, then SIGKILL), and when standard input ends because
-//! the host has exited.
+//! It does so after the program's own exit, after `stop` (SIGTERM, then SIGKILL), and when standard input ends.
 
 use super::processes::{descendants, kill_all, reap, signal_all, wait_for_none};
 use super::sys;
@@ -164,7 +163,7 @@ enum Event {
     Exited,
     /// The host sent `stop`.
     Stopped,
-    /// The host has exited.
+    /// Standard input has ended.
     Abandoned,
 }
 

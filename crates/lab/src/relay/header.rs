@@ -21,8 +21,8 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_SACK: u8 = 5;
 
-/// Returns a hash of the addresses, the protocol and, for TCP and UDP, the ports. 0 if the IP header is incomplete or
-/// invalid.
+/// Returns a hash of the addresses, the protocol and, for TCP and UDP, the ports. 0 if the packet is neither IPv4
+/// nor IPv6, or shorter than an IP header without options.
 pub(super) fn flow(ip: &[u8]) -> u64 {
     let (addresses, protocol, transport) = match version(ip) {
         Some(4) => (&ip[12..20], ip[9], ip.get(usize::from(ip[0] & 0x0f) * 4..)),

@@ -105,7 +105,8 @@ fn report(
     (end, cpu_s, dropped): (Time, f64, u64),
 ) -> Result<HostReport, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
-    // Of the directions that carry data, the faster one has shorter packet times, and is more sensitive to lateness.
+    // The faster direction has shorter packet times, and is more sensitive to lateness; the reverse one counts only if
+    // flows go up.
     let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
     let down = forward.link.capacity_bytes(end);
     let mean_time = |bytes: u64, capacity: Option<Bytes>| {

@@ -92,7 +92,7 @@ impl Pump {
                 let wake = [self.forward.next_wake(), self.reverse.next_wake()].into_iter().flatten().min();
                 let from = self.clock.now();
                 match wake.map(|wake| Span(wake.0.saturating_sub(from.0))) {
-                    // Packets that are received meanwhile are due after the wakeup, and keep their time of receipt.
+                    // Packets that are received meanwhile keep their time of receipt.
                     Some(wait) if wait <= receive_interval => {
                         if let Some(asleep) = sleep_control.sleep_before(from, wait) {
                             sleep(&mut waits[..1], Some(asleep))?;

@@ -14,8 +14,7 @@ const MAX_LEAD: Span = Span::from_micros(100);
 const WINDOW: Span = Span::from_millis(10);
 /// Share of sleep below which batching starts, above the 5 % that the kernel requires by default.
 const BATCHING_BELOW: (u64, u64) = (1, 3);
-/// Share of sleep from which batching ends. Batching itself increases sleep, so a smaller threshold would end it
-/// immediately.
+/// Share of sleep from which batching ends; larger than [`BATCHING_BELOW`], because batching itself increases sleep.
 const BATCHING_UNTIL: (u64, u64) = (3, 4);
 const MIN_BATCH_SLEEP: Span = Span::from_micros(50);
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) fn be_punctual() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = stay_on_one_cpu();
-    // Locks only current memory; locking future memory would need more privileges.
+    // Locks only current memory: with `MCL_FUTURE`, allocations beyond `RLIMIT_MEMLOCK` could fail.
     let _ = mlockall(MlockAllFlags::CURRENT);
 }
 

@@ -14,8 +14,8 @@
 //!   least 4 ms and at most 16 ms (RFC 9406, section 4.2).
 //! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT including the mean queueing delay.
 //!   A longer pause can make senders retransmit packets that were not lost: a tail loss probe is sent after two RTTs
-//!   without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux). Half of an RTT
-//!   leaves a margin for pauses of the hosts.
+//!   without an ACK (RFC 8985, section 7.2), to which Linux adds at least 2 ms. Half of an RTT leaves a margin for
+//!   pauses of the hosts.
 
 use thalweg_units::Span;
 
@@ -34,7 +34,8 @@ const WORST_RTTS: (u64, u64) = (1, 2);
 pub(super) struct Figures {
     /// Round-trip time of the empty path.
     pub rtt: Span,
-    /// Transmission time of a full-sized packet on the faster link that carries data, averaged over the experiment.
+    /// Transmission time of a full-sized packet on the forward link, or on the reverse link if flows go up and it is
+    /// faster, averaged over the experiment.
     pub packet_time: Span,
     /// Mean delay in the forward link's queue.
     pub queueing: Span,

@@ -47,7 +47,7 @@ pub struct Play<'a> {
     guests: Vec<Guest>,
     /// Index of the guest, by the index of the host of programs that runs in it.
     in_guests: BTreeMap<usize, usize>,
-    /// Client runs in guests, with times of the guests' clocks, and the index of the guest.
+    /// Index of the guest, and a run of a client in it with times of the guest's clock.
     guest_runs: Vec<(usize, Box<ProgramRun>)>,
     /// Process id of the router, if it is a relay with real-time priority.
     relay: Option<u32>,
@@ -135,7 +135,7 @@ impl<'a> Play<'a> {
     /// Runs the experiment, and passes the events of the hosts to `take`.
     ///
     /// # Errors
-    /// If a host cannot continue, or the user requested a stop.
+    /// If a guest's processor cannot be restricted, a host fails, or the user requested a stop.
     pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
         let relay = self.relay.filter(|_| self.guests.iter().any(Guest::is_on_a_share));
         let log = |command: &String| (job.log)(&format!("{command}\n"));

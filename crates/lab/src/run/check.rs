@@ -214,7 +214,7 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
     Err(Error::new("unknown-cc", message, hint))
 }
 
-/// Checks that the parent of `place` is not below [`HIDDEN`].
+/// Checks that the parent of `place` is neither [`HIDDEN`] nor below it.
 fn check_output(place: &Path) -> Result<(), Error> {
     let folder = place.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
     if !folder.starts_with(HIDDEN) {

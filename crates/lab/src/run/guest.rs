@@ -24,7 +24,7 @@ pub struct Guest {
     number: usize,
     machine: Machine,
     host: Host,
-    /// Name of the host; `None` if it is the only one that sends.
+    /// Name of the host; `None` if there are no other guests.
     name: Option<String>,
     /// Comparison of the clocks before the start.
     clock: Comparison,

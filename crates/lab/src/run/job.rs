@@ -16,7 +16,7 @@ pub struct Job<'a> {
     pub experiment: &'a Experiment,
     /// Id of the experiment.
     pub id: &'a str,
-    /// The plan's capacity traces.
+    /// The plan's traces and profiles.
     pub traces: &'a Traces,
     /// Returns whether to stop.
     pub is_cancelled: &'a dyn Fn() -> bool,

@@ -13,7 +13,7 @@ use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::Experiment;
 use thalweg_trace::{FlowRow, SampleRow, Sink};
 
-/// Ratio to the largest 5-tuple of a run, above which a 5-tuple is not counted.
+/// Ratio of the bytes of a run's largest 5-tuple to those of another one, above which the other one is not counted.
 const CONTROL: u64 = 100;
 
 /// Events about programs, from hosts and from the meter.
@@ -95,6 +95,7 @@ impl ProgramRows {
         labels: &RowLabels,
     ) -> Vec<SampleRow> {
         let mut rows: BTreeMap<(Connection, u64), SampleRow> = BTreeMap::new();
+        let mut delayed_packets: BTreeMap<(Connection, u64), u64> = BTreeMap::new();
         for sample in &self.samples {
             let owner = runs.iter().find(|run| {
                 (run.run.of.flow, run.run.of.copy) == (sample.flow, sample.copy)
@@ -102,13 +103,18 @@ impl ProgramRows {
                     && sample.t_us <= run.end_us()
             });
             let Some(run) = owner else { continue };
-            let row =
-                rows.entry((run.run.of, sample.t_us)).or_insert_with(|| empty_sample(run.run.of, sample.t_us, labels));
+            let key = (run.run.of, sample.t_us);
+            let row = rows.entry(key).or_insert_with(|| empty_sample(run.run.of, sample.t_us, labels));
             row.acked_bytes += sample.delivered_bytes;
             row.segments += sample.segments;
             row.retransmits = add(row.retransmits, sample.retransmits);
             row.delivery_rate_bps = add(row.delivery_rate_bps, Some(sample.delivery_rate_bps));
-            row.delay_us = row.delay_us.or(sample.delay_us);
+            if let Some(delay_us) = sample.delay_us {
+                let packets = delayed_packets.entry(key).or_default();
+                *packets += sample.delayed_packets;
+                let mean_us = row.delay_us.unwrap_or(0.0);
+                row.delay_us = Some(mean_us + (delay_us - mean_us) * sample.delayed_packets as f64 / *packets as f64);
+            }
         }
         for run in runs {
             let payload = run.data.iter().map(|data| data.max_payload_bytes).max().unwrap_or(0).max(1);
@@ -214,5 +220,62 @@ fn empty_sample(of: Connection, t_us: u64, labels: &RowLabels) -> SampleRow {
         marked_segments: None,
         ca_state: None,
         delay_us: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_of_a_sample_is_the_mean_over_the_packets_of_all_5_tuples() {
+        let of = Connection { flow: 0, copy: 0, connection: 0 };
+        let client = |port: u16| ([10, 0, 0, 1], port).into();
+        let mut rows = ProgramRows::default();
+        rows.run(ProgramRun {
+            of,
+            size_bytes: None,
+            start_us: 0,
+            end_us: 2_000_000,
+            completed: true,
+            is_interrupted: false,
+            zero_realtime_us: 0,
+        });
+        for (port, delay_us, delayed_packets) in [(1, 2_000.0, 30), (2, 6_000.0, 10)] {
+            rows.metered(Metered {
+                flow: 0,
+                copy: 0,
+                client: client(port),
+                is_data: true,
+                first_us: 10,
+                last_us: Some(1_500_000),
+                delivered_bytes: 10_000,
+                segments: 10,
+                retransmits: Some(0),
+                lost_packets: 0,
+                max_payload_bytes: 1_000,
+                delayed_packets,
+                delay_min_us: Some(delay_us),
+                delay_mean_us: Some(delay_us),
+                delay_p95_us: Some(delay_us),
+            });
+            rows.sample(MeterSample {
+                flow: 0,
+                copy: 0,
+                client: client(port),
+                t_us: 1_000_000,
+                delivered_bytes: 10_000,
+                segments: 10,
+                retransmits: Some(0),
+                delivery_rate_bps: 80_000,
+                delay_us: Some(delay_us),
+                delayed_packets,
+            });
+        }
+        let label = FlowLabels { flow: "a".into(), cc: "cubic".into(), host: "sender".into(), direction: None };
+        let labels = RowLabels { experiment: 0, repetition: 0, flows: vec![label] };
+        let samples = rows.sample_rows(&rows.joined(), &BTreeMap::new(), &labels);
+        assert_eq!(samples.len(), 1);
+        assert_eq!((samples[0].delay_us, samples[0].delivery_rate_bps), (Some(3_000.0), Some(160_000)));
     }
 }

@@ -46,7 +46,7 @@ impl Metrics {
     }
 }
 
-/// Reads the files of flows with `qlog`. `runs` are sorted by number.
+/// Reads the files of flows with `qlog`. `runs` are sorted by flow, copy and connection.
 pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) -> BTreeMap<Connection, Vec<Metrics>> {
     let mut metrics = BTreeMap::new();
     for (index, flow) in experiment.flows.iter().enumerate() {
@@ -68,8 +68,8 @@ pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) 
     metrics
 }
 
-/// Assigns each file to the latest run that had started at its first event; if the clocks differ, assigns files to runs
-/// in order.
+/// Assigns each file to the latest run that had started at its first event; without such a run, or if the clocks
+/// differ, assigns files to runs in order.
 fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Connection, Vec<Metrics>>) {
     for (number, events) in files.iter().filter_map(|file| events(file)).enumerate() {
         let (Some(first), Some(run)) = (events.first(), runs.get(number).or(runs.last())) else { continue };

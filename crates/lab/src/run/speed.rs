@@ -32,7 +32,7 @@ struct Length {
 
 const ON_HOSTS: Length = Length { test: Span::from_millis(800), warm_up: Span::from_millis(200) };
 
-/// Length of the test in guests. If QEMU emulates their CPU, it translates most of the code during the warm-up.
+/// Length of the test in guests, whose CPU QEMU may emulate.
 const IN_GUESTS: Length = Length { test: Span::from_millis(2500), warm_up: Span::from_millis(1500) };
 
 /// Rate of the test's link, above what a machine can carry.
@@ -110,7 +110,8 @@ fn peak(times_ms: &[u64]) -> Rate {
     Rate(most as u64 * OPPORTUNITY_BITS * 1000 / WINDOW_MS)
 }
 
-/// Returns the rate that this machine carries over this kind of link with these offloads. Tests once per process.
+/// Returns the rate that this machine carries over this kind of link with these offloads. Tests each combination
+/// once per process.
 fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);

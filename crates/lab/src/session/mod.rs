@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  engine ──► network, router, hosts, as of an experiment without flows
-//!    ├── command    in the namespace of one end, with the engine's terminal       its exit ends the session
+//!    ├── command    in the namespace of one end; its exit ends the session
 //!    ├── server     in the namespace of the other end, started first
 //!    ├── forwarder  listens at the other end, connects to services of the machine
 //!    └── reaper     ends what the programs leave in the namespaces, also when the engine is killed

@@ -1,4 +1,4 @@
-//! Additional threads of a host that sends flows: sampling, and the UDP background.
+//! Additional threads of a host that sends: sampling, and the UDP background.
 
 use crate::clock::Clock;
 use crate::diag::Sampler;

@@ -11,7 +11,8 @@
 //!     background: UDP                                        ──►
 //! ```
 //!
-//! The kernel's timestamps determine when a transfer ends (see [`socket`]), so a late loop does not change that time.
+//! The kernel's timestamps determine when a transfer ends, so a late loop does not change that time; the exceptions are
+//! in [`socket::connection`].
 
 mod background;
 mod beside;
@@ -35,7 +36,7 @@ use thalweg_plan::plan::Experiment;
 ///
 /// # Errors
 /// If the kernel cannot run the flows as the experiment requests, a descriptor, port or thread is unavailable, or the
-/// host receives a command other than `start` first.
+/// host receives a command other than `start` or `clock` first.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     // A host that sends nothing receives in the main thread.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {

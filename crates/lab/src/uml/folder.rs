@@ -62,7 +62,7 @@ pub(super) fn remove_left(folder: &Path) {
     let folder_itself = identity(folder_itself);
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // The working directory of another user's process is not readable; such a process is not of this guest.
+        // The working directory of another user's process may be unreadable; such a process is not of this guest.
         let is_guests = fs::metadata(process.path().join("cwd")).is_ok_and(|cwd| identity(cwd) == folder_itself);
         if let (Some(pid), true) = (pid, is_guests) {
             let _ = kill_process(pid, Signal::KILL);

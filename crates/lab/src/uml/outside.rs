@@ -38,7 +38,7 @@ const LAST_LINES: usize = 8;
 /// Memory of a guest in addition to the capacity of its path, in MiB.
 const MIN_MEMORY_MIB: u64 = 512;
 
-/// Maximum memory in MiB, because even unused pages need descriptors.
+/// Maximum memory in MiB, because even unused pages need a `struct page`.
 const MAX_MEMORY_MIB: u64 = 4096;
 
 /// Checks whether a kernel with these traits can run an experiment.

@@ -1,7 +1,7 @@
 //! The process `thalweg-engine guest keep`: starts a kernel, and removes everything that it leaves.
 //!
 //! A user-mode Linux kernel consists of several processes. Those that run the guest's programs are traced by the
-//! kernel's process, and would continue if only that process were killed. Therefore, the entire process group must be
+//! kernel's process, and may continue if only that process is killed. Therefore, the entire process group must be
 //! killed. An engine that is killed cannot do that, but the supervisor can: it ends the guest and removes the guest's
 //! folder when its standard input ends.
 //!

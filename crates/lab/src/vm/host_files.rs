@@ -27,7 +27,7 @@ pub(super) const MODULES: &[&str] = &["9pnet_virtio", "9p", "overlay"];
 const TREE: &str = "tree";
 const OUTPUT: &str = "output";
 
-/// Mount options of both shares, with the largest message that a virtio request can hold.
+/// Mount options of both shares; `msize` limits the size of a message in bytes.
 const OPTIONS: &str = "trans=virtio,version=9p2000.L,cache=loose,msize=524288";
 
 /// Mount point of the machine's files, folders for the guest's changes, and mount point of the overlay of both.

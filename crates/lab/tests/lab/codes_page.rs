@@ -1,4 +1,4 @@
-//! Checks that docs/reference/engine-protocol.md explains every error code of an experiment.
+//! Checks that docs/reference/engine-protocol.md explains every error code of this crate.
 
 use std::collections::BTreeSet;
 use std::fs;

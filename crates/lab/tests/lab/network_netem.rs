@@ -140,7 +140,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     assert_eq!(numbers(&back), (0..100).collect::<Vec<_>>());
     let delays = delays_us(&back);
     let (least, most) = (delays.iter().min().expect("some"), delays.iter().max().expect("some"));
-    // The largest of a hundred draws from 0 to 60 ms is above 45 ms except with a probability of 10^-12.
+    // The largest of a hundred draws from 0 to 60 ms is above 45 ms except with a probability below 10^-12.
     assert!(*most > 45_000, "{most} us");
     assert!(*least < 40_000, "{least} us");
     echo.kill().expect("it lives");

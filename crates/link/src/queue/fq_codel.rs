@@ -2,7 +2,7 @@
 //!
 //! Flows are hashed to sub-queues (section 4.1), which are served by deficit round robin, sparse flows first (section
 //! 4.2). Each has its own CoDel state. When a limit is exceeded, packets are dropped from the head of the largest
-//! sub-queue, at most `drop_batch` of them or half of its bytes (section 4.1 allows both; Linux drops a batch).
+//! sub-queue, at most `drop_batch` of them or half of its bytes (Linux: `fq_codel_drop`).
 
 use super::control_law::{Law, State};
 use super::fifo::Fifo;

@@ -46,7 +46,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Creates the settings. `alpha` and `beta` are in sixteenths of 1/s, as in tc(8).
+    /// Creates the settings. `alpha` and `beta` are in sixteenths of 1/s, as in Linux.
     pub fn new(target: Span, tupdate: Span, alpha: u32, beta: u32, max_marking_probability: Option<f64>) -> Settings {
         let (alpha, beta) = (f64::from(alpha) / 16.0, f64::from(beta) / 16.0);
         Settings { target, tupdate, alpha, beta, max_marking_probability }
@@ -162,7 +162,7 @@ impl Controller {
         self.delay_before = delay;
     }
 
-    /// Whether the state is the initial one.
+    /// Whether the probability and the last two delays are zero.
     pub fn is_idle(&self) -> bool {
         self.probability <= 0.0 && self.delay == Span::ZERO && self.delay_before == Span::ZERO
     }

@@ -1,9 +1,9 @@
 //! RED (random early detection; S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
 //! IEEE/ACM ToN 1(4), 1993), as in Linux.
 //!
-//! The average queue is an exponentially weighted moving average, taken at each arrival (section 4, equation 1). Below
-//! `min` every packet passes; from `max` on every packet is dropped or marked; between the two, the distance between
-//! hits is uniformly distributed, so that drops are spread evenly (section 7, method 2).
+//! The average queue is an exponentially weighted moving average, taken at each arrival. Below `min` every packet
+//! passes; from `max` on every packet is dropped or marked; between the two, the distance between hits is uniformly
+//! distributed, so that drops are spread evenly (section 7, method 2).
 
 use super::fifo::Fifo;
 use super::item::Item;
@@ -25,7 +25,7 @@ pub(crate) struct Red<P> {
     probability: f64,
     /// Weight of a sample in the average.
     weight: f64,
-    /// Transmission time of an average-sized packet at the rate of the link, in seconds.
+    /// Transmission time of an average-sized packet at `bandwidth_bps`, in seconds.
     packet_time: f64,
     ecn: bool,
     average: f64,

@@ -1,4 +1,4 @@
-//! Deficit round robin over sub-queues, new ones first (RFC 8290, section 4.2, which calls the credit "deficit").
+//! Deficit round robin over sub-queues, new ones first (RFC 8290, section 4.2).
 //!
 //! A sub-queue that becomes active joins the list of new ones. The head of the new list (of the old list if the new one
 //! is empty) is served while it has credit. Without credit it receives a quantum and joins the end of the old list. A

@@ -20,7 +20,7 @@ fn jitter_is_uniform_for_widely_spaced_packets() {
     let (least, most) = (*delays.iter().min().unwrap(), *delays.iter().max().unwrap());
     assert!(least >= ms(20) && most <= ms(24), "{least} {most}");
     // The outermost of 50 000 uniform values are within a thousandth of the ends of the range, except with a
-    // probability of 10^-21.
+    // probability below 10^-21.
     assert!(least < ms(20) + 4_000 && most > ms(24) - 4_000, "{least} {most}");
     let mean_ns = delays.iter().sum::<u64>() as f64 / PACKETS as f64;
     let deviation_ns = ms(4) as f64 / 12f64.sqrt() / (PACKETS as f64).sqrt();

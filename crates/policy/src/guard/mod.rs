@@ -316,7 +316,7 @@ impl Guard {
     }
 
     /// Removes the arms that need an unshared CPU while the host is short of CPU. If no other arm has a positive
-    /// probability, the default is used, or the first arm that does not need an unshared CPU.
+    /// probability, the default is used or, if it needs an unshared CPU, the first arm that does not.
     fn within_cpu(&self, weights: Weights) -> Weights {
         if !self.host.is_cpu_limited {
             return weights;

@@ -54,7 +54,7 @@ fn bpftune_costs_match_its_formula() {
     policy.observe(&seen(CUBIC, 3, 1000), NOW);
     assert_eq!(costs(&policy)[0], 900_000.0, "a tenth of the rate; the first sample is the cost");
     policy.observe(&seen(CUBIC, 9, 1000), NOW);
-    // The cost of the sample is higher by (9 - 3) / 3, and the arm's cost moves by 1/16 of the difference.
+    // The cost of the sample is higher by 10^6 (9 - 3) / 3, and the arm's cost moves by 1/16 of the difference.
     assert_eq!(costs(&policy)[0], 900_000.0 + 125_000.0);
 }
 

@@ -16,7 +16,7 @@ pub(super) const MILLION: u64 = 1_000_000;
 pub(crate) struct Slices {
     pub(crate) slice: Span,
     pub(crate) period: Span,
-    /// Part of the first period that has elapsed when the experiment begins.
+    /// Part of a period that has elapsed at time 0; set again when CPU credit is used up.
     pub(crate) phase: Span,
     jitter_ppm: u64,
     /// Seed of the lengths of slices; used only with jitter.

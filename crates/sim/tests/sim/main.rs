@@ -1,4 +1,4 @@
-//! The simulator's tests, in a single program, because each program compiles the simulator again.
+//! The simulator's tests, in a single program to reduce compile time.
 
 mod apps;
 mod conservation;

@@ -23,7 +23,7 @@ pub(super) struct AckPolicy {
     /// Arrival time of the latest in-order segment.
     pub(super) last_at: Time,
     pub(super) full_size: u32,
-    /// Payload of the latest segment, if it was short but might be the sender's full size.
+    /// Payload of the latest in-order segment, if it was short but might be the sender's full size.
     pub(super) last_short_size: u32,
     /// Whether there is anything to acknowledge.
     pub(super) is_scheduled: bool,
@@ -36,7 +36,7 @@ pub(super) struct AckPolicy {
     pub(super) due: Option<Time>,
     /// Expiry of the delayed-ACK timer as last set. Sending an ACK does not stop the timer.
     pub(super) timer: Option<Time>,
-    /// Number of immediate ACKs sent for segments beyond the current gap.
+    /// Number of immediate ACKs beyond the current gap, without those sent for another reason.
     pub(super) duplicates: u32,
     /// The left edge at which `duplicates` was counted.
     pub(super) duplicates_at: u64,
@@ -101,7 +101,8 @@ impl AckPolicy {
         self.quick = 0;
     }
 
-    /// Enters quick mode for one ACK per two full segments of `window`, in bytes, but at most `max`. Resets the delay.
+    /// Enters quick mode for one ACK per two full segments of `window`, in bytes (two if it holds fewer), but at most
+    /// `max`. Resets the delay.
     pub fn enter_quick(&mut self, window: u64, max: u64) {
         self.add_quick(window, max);
         self.delay = Some(DELAY_MIN);

@@ -1,8 +1,8 @@
 //! The time at which an ACK is sent.
 //!
-//! An ACK is sent immediately when more than one full segment is unacknowledged, in quick mode, when something requires
-//! it, and after a segment that indicates the end of a write: a short one, or one with the PSH flag. Otherwise, without
-//! a gap, it is sent after an adaptive delay.
+//! An ACK is sent immediately when more than one full segment is unacknowledged, in quick mode, and when something
+//! requires it. Without a gap, it is also immediate after a segment that indicates the end of a write (a short one, or
+//! one with the PSH flag), and otherwise sent after an adaptive delay.
 //!
 //! Senders set PSH on the last segment of a burst of several (Linux does so to help receive offload), so only the ACKs
 //! of single segments are delayed. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH on full

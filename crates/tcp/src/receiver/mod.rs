@@ -68,8 +68,8 @@ pub struct Receiver {
     ecn_config: Option<EcnFeedback>,
     ecn: EcnEcho,
     window: ReceiveWindow,
-    /// Round-trip time of the handshake, since the receiver sends no data that would yield another sample; `None` if
-    /// the SYN-ACK timed out.
+    /// Round-trip time of the handshake, since the receiver sends no data that would yield another sample; `None`
+    /// before the handshake is complete, or if the SYN-ACK timed out.
     srtt: Option<Span>,
     outbox: VecDeque<ToSender>,
 }

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 /// Number of blocks that are stored: TCP_NUM_SACKS.
 const BLOCKS: usize = 4;
-/// Number of blocks above which a new one makes Linux send the compressed ACK: TCP_SACK_BLOCKS_EXPECTED.
+/// Number of blocks after which another one, new or extended, makes Linux send the compressed ACK:
+/// TCP_SACK_BLOCKS_EXPECTED.
 const EXPECTED_BLOCKS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub(super) enum Arrival {
     Duplicate,
 }
 
-/// A contiguous range of segments beyond a gap: numbers from `start` up to `end`, with bytes up to `end_bytes`.
+/// A contiguous range of segments beyond a gap: numbers from `start` up to, but not including, `end`. Its `bytes` of
+/// payload end at the stream offset `end_bytes`.
 #[derive(Clone, Copy, Debug)]
 struct Island {
     start: u64,

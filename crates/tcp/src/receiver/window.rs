@@ -30,7 +30,7 @@ const SEGMENT_OVERHEAD: u64 = 320 + 256 + 320;
 pub(super) struct Selected {
     /// Size in bytes from the left edge.
     pub size: u64,
-    /// Whether less than half of the buffer is free.
+    /// Whether the free part of the buffer allows less than half of the maximum window.
     pub is_short: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct ReceiveWindow {
     advertised: u64,
     /// Eight times the round-trip time as measured by the receiver, in ns; 0: unknown.
     rtt_8: u64,
-    /// The latest echoed timestamp that was used as a sample.
+    /// The latest echoed timestamp.
     last_tsecr: Option<Timestamp>,
     /// Stream offset at which the current window-based round trip ends.
     window_round_end: u64,

@@ -255,7 +255,7 @@ impl Sender {
             newest = Some(now.since(facts.last_sacked_at));
         }
         oldest = oldest.or(sacked);
-        // Only this RTT is returned. An RTT from a timestamp is used only by the estimators and the controller.
+        // `on_ack` returns only this RTT. An RTT from a timestamp is used only by the estimators and the controller.
         let exact = oldest;
         if oldest.is_none() && facts.is_data_acked {
             oldest = Some(timestamp_rtt(now, facts.tsecr));

@@ -10,7 +10,7 @@ use thalweg_units::{Bytes, Span, Time};
 
 /// A burst of at least 1/N of the window is not deferred: net.ipv4.tcp_tso_win_divisor.
 const WINDOW_DIVISOR: u64 = 3;
-/// A burst is deferred only if the last departure is at most this long ago, and the next ACK is expected within this
+/// A burst is deferred only if `Pacer::departure` is at most this long ago, and the next ACK is expected within this
 /// time.
 const RECENT: Span = Span::from_millis(1);
 

@@ -1,6 +1,6 @@
 //! The three-way handshake, on the side that opens the connection and sends the data.
 //!
-//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1).
+//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, sections 2.1 and 5).
 //!
 //! Not modelled: since 6.5, the first five repetitions of Linux are a second apart, and only later intervals double.
 

@@ -6,8 +6,8 @@
 //! feedback.
 //!
 //! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr, the controller sets ssthresh, and
-//! cwnd falls to ssthresh by proportional rate reduction. A reduction in which marks were reported is never undone. In
-//! recovery, marks cause no further reduction.
+//! cwnd falls to ssthresh by proportional rate reduction, unless the controller governs recovery. A reduction in which
+//! marks were reported is never undone. In recovery, marks cause no further reduction.
 //!
 //! With [`EcnFeedback::Accurate`] ACKs carry the number of marked segments, and neither ECE nor CWR is used.
 //!
@@ -36,8 +36,8 @@ impl Sender {
         }
     }
 
-    /// Counts the segments that an ACK with marks has delivered. With ECE, all `delivered` segments count (Linux:
-    /// `tp->delivered_ce`).
+    /// Counts the segments that an ACK with ECE has delivered (Linux: `tp->delivered_ce`). With accurate feedback,
+    /// [`Sender::take_marks`] has counted the marked ones.
     pub(super) fn count_marked(&mut self, delivered: u64) {
         if self.ecn.feedback != Some(EcnFeedback::Accurate) {
             self.counters.marked += delivered;

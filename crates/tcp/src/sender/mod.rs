@@ -196,7 +196,7 @@ struct Usage {
     max_packets_out: u64,
     /// The current window ends when the left edge reaches this segment.
     window_end: u64,
-    /// Maximum number of outstanding segments since cwnd was last the limit, or was reduced because it was unused.
+    /// Maximum number of outstanding segments since cwnd was last the limit, or since an unused cwnd was last handled.
     cwnd_used: u64,
     /// Start of the period after which an unused cwnd is reduced (Linux: `snd_cwnd_stamp`).
     cwnd_stamp: Time,

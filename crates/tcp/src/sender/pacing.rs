@@ -1,9 +1,9 @@
 //! Departure and length of the next burst.
 //!
 //! Linux hands segments to the network in bursts (TSO packets). A burst lasts about a millisecond at the pacing rate,
-//! and longer on short paths, where its queue drains within a round trip. A paced connection sends the next burst when
-//! the previous one would have drained at the pacing rate. If a burst left late, the wait after it is shorter by that
-//! delay, but by at most half of the burst's length.
+//! and longer on short paths. A paced connection sends the next burst when the previous one would have drained at the
+//! pacing rate. If a burst left late, the wait after it is shorter by that delay, but by at most half of the burst's
+//! length.
 
 use super::Sender;
 use super::pacer::BURST_MAX;

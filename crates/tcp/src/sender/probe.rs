@@ -2,8 +2,9 @@
 //! that elicits an ACK: new data if available, otherwise the last segment again. A probe of new data is one segment;
 //! Linux sends a burst if cwnd allows one.
 //!
-//! If the retransmission of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a
-//! duplicate ACK shows that both copies arrived), cwnd is reduced to the controller's ssthresh.
+//! If the retransmission of the last segment has repaired a loss (later data is acknowledged, and neither a D-SACK nor
+//! a duplicate ACK has shown that both copies arrived), cwnd is reduced to the controller's ssthresh, unless the
+//! controller governs recovery.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;

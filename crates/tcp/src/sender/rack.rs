@@ -6,8 +6,9 @@
 //! grows by a quarter for every round trip in which a D-SACK reported a spurious retransmission, up to the smoothed
 //! round-trip time. After 16 recoveries without such a D-SACK it is reset to a quarter.
 //!
-//! In place of Linux's list in the order of the latest transmission, two queues hold the segments sent once, which are
-//! in that order by number, and the retransmissions. Invalid entries are dropped when they are reached.
+//! In place of Linux's list in the order of the latest transmission, a cursor passes over the segments sent once, which
+//! are in that order by number, and a queue holds the retransmissions. Invalid entries of the queue are dropped when
+//! they are reached.
 
 use super::scoreboard::{Flags, Scoreboard};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Compares RACK's queues with a scan of all segments in flight.
+//! Compares RACK's detection of losses with a scan of all outstanding segments.
 
 use super::rack::Rack;
 use super::scoreboard::{Flags, Scoreboard, Segment, SendCounts};

@@ -28,7 +28,7 @@ impl Sender {
         }
         // Segments that the same ACK acknowledges cumulatively leave the scoreboard next, and are counted then.
         let edge = self.board.una().max(packet.next.0);
-        // Most blocks repeat one of the previous ACK, and report nothing new.
+        // A block that repeats one of the previous ACK reports nothing new.
         let repeated = std::mem::replace(&mut self.sack_blocks, ranges);
         let mut count = 0;
         for at in 0..blocks.len() {

@@ -42,7 +42,7 @@ const MIN_SEGMENTS: u64 = 10;
 /// Minimum size of the buffer in bytes: SOCK_MIN_SNDBUF.
 const SIZE_MIN: u64 = 4608;
 
-/// Size of one write of the application in bytes.
+/// Maximum size of one write of the application in bytes.
 const WRITE_MAX: u64 = 256 << 10;
 
 impl Sender {
@@ -150,7 +150,7 @@ impl Sender {
             sndbuf.is_writing = false;
             return false;
         }
-        // Below the limit, a write ends because cwnd is exhausted, so its duration is irrelevant.
+        // Below the limit, the duration of a write is neglected.
         let takes_time = sndbuf.size >= self.config.sndbuf_max.0;
         let sent = if takes_time { sent } else { 0 };
         let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sent, rng));

@@ -2,8 +2,8 @@
 //! probes.
 //!
 //! A call freezes if the gap between the arrivals of two frames exceeds both three intervals and one interval plus the
-//! call's `freeze`. With `freeze` = 150 ms this is the definition of `freezeCount` in W3C's webrtc-stats. The duration
-//! of the freeze is the gap less one interval.
+//! call's `freeze`. With `freeze` = 150 ms this resembles `freezeCount` in W3C's webrtc-stats. The duration of the
+//! freeze is the gap less one interval.
 
 use crate::app::message::{Delivery, Item, Message, Wake};
 use thalweg_units::{Bytes, Span, Time};

@@ -23,7 +23,7 @@ pub struct Web {
     /// Number of pages started.
     begun: u64,
     page: Page,
-    /// Start of the next page; `None` while a page is loading.
+    /// Start of the next page; `None` while a page is loading, and before the first wakeup.
     begin_at: Option<Time>,
     /// Time at which an object was last discovered or a connection last became idle.
     changed_at: Time,

@@ -172,7 +172,7 @@ class Answer:
     left_out: Sequence[LeftOutFile]
     rows: int
     untouched: int
-    """Rows that are excluded because `thalweg-agent tune` left their algorithm alone."""
+    """Rows that are excluded because their `assignment` is `untouched`."""
     other_algorithms: Mapping[str, int]
     """Closed connections and transfers with neither algorithm, by algorithm."""
     receiver_limited: int

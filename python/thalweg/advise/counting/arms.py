@@ -19,7 +19,7 @@ SPANNING = "spans_change"
 """Reasons for which a row of the treatment or of the control belongs to no arm."""
 
 UNTOUCHED = "untouched"
-"""Value that `thalweg-agent tune` writes for a connection that it has left alone."""
+"""Value of `assignment` for connections that `thalweg-agent tune` excludes from the comparison."""
 
 HOURS_APART = 37
 """Offset in groups between consecutive hours of a network: odd, so that 64 hours cover all groups."""
@@ -43,7 +43,7 @@ def began(rows: Table) -> IntegerValue:
 
 
 def is_untouched(rows: Table) -> BooleanValue:
-    """Return which rows are of connections whose algorithm `thalweg-agent tune` left alone."""
+    """Return which rows are of connections that `thalweg-agent tune` excludes from the comparison."""
     return (rows.assignment == UNTOUCHED).fill_null(False)
 
 
@@ -54,10 +54,7 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 
 
 def belongs(rows: Table, question: Question) -> BooleanValue:
-    """Return whether each row belongs to an arm.
-
-    Rows whose algorithm `thalweg-agent tune` left alone do not, because the reason for that choice is unknown.
-    """
+    """Return whether each row belongs to an arm; untouched rows do not."""
     is_kept = (rows.end_us <= LATEST_US) & (began(rows) <= LATEST_US) & ~is_untouched(rows)
     is_kept &= rows.cc.isin([question.treatment, question.control])
     for has_no_arm in without_arm(rows, question).values():
@@ -94,8 +91,8 @@ def unit(text: StringValue) -> IntegerValue:
 
 
 def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Return the number of the interval within which the arms are compared: the hour; for before-after, the hour of the
-    day; for a switchback, the period of a unit.
+    """Return the number of a row's time stratum: the hour; for before-after, the hour of the day; for a switchback, the
+    period of a unit.
     """
     if question.design.name == "ab":
         return whole(time_us, HOUR_US).cast("int32")
@@ -112,7 +109,8 @@ def pair(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0
 def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerValue:
     """Return the fold of a row; `length_us` is the time that all records span.
 
-    If the records span fewer than `MIN_SLOTS` hours, shorter slots replace the hours.
+    The folds of a switchback are made of pairs of periods, those of other designs of hours, or of shorter slots if the
+    records span fewer than `MIN_SLOTS` hours.
     """
     if question.design.name == "switchback":
         return (pair(time_us, question) % FOLDS).cast("int8")

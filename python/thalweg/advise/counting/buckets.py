@@ -18,7 +18,7 @@ LARGEST = 2**40 - 1
 
 
 OCTAVES_OF_E = 1 / math.log(2)
-"""Converts a natural logarithm to base 2; Ibis would write log2 as the ratio of two logarithms."""
+"""Converts a natural logarithm to base 2."""
 
 
 def of_column(value: IntegerValue) -> IntegerValue:

@@ -22,8 +22,8 @@ SCALE = 1000
 """Scale of the factors that balance strata: integers in thousandths."""
 
 UNEVEN = 0.2
-"""Standard deviation of the treatment's share over time above which strata are balanced, as a fraction of the product
-of both arms' shares.
+"""Standard deviation of the treatment's share over the strata above which these are balanced, as a fraction of the
+product of both arms' shares.
 """
 
 SURELY = 4.0
@@ -131,8 +131,8 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
     subsamples, unless all samples are of one network or of unknown networks.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
-    least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata with a single
-    arm get no factor. In parts whose arms alternated evenly every factor is 1.
+    least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of these parts
+    with a single arm get no factor. In the other parts every factor is 1.
     """
     parts = [*by, "metric"]
     lots = _both(counted, [*parts, "stratum", "lot"])
@@ -220,8 +220,8 @@ def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
 
 
 def _in_one_lot(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Return the parts most of whose samples share their stratum with no other subsample: those of one network, or of
-    unknown networks.
+    """Return the parts most of whose samples share their stratum with no other subsample, such as those of one network,
+    or of unknown networks.
     """
     n = pl.col("treatment_n") + pl.col("control_n")
     strata = lots.group_by(*parts, "stratum").agg(lots=pl.len(), n=n.sum())

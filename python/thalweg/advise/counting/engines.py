@@ -159,7 +159,7 @@ class DuckDb:
 
 
 class Spark:
-    """A Spark cluster, or Spark processes on this machine (`local[*]`); all workers need access to the files."""
+    """A Spark cluster, or Spark on this machine (`local[*]`); all workers need access to the files."""
 
     name = "spark"
 

@@ -107,7 +107,7 @@ def place_of(cell: IntegerValue) -> IntegerValue:
 
 def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.DataFrame:
     """Unpack a column of keys. `sizes` maps each component to its number of values; the last varies fastest, and the
-    first takes the remainder.
+    first may have size 0: it takes the remainder.
 
     >>> unpacked(pl.DataFrame({"key": [2 * 64 + 5]}), "key", {"arm": 0, "group": 64}).row(0)
     (2, 5)

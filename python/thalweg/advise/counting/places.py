@@ -2,7 +2,7 @@
 
 They are computed once per address and joined to the rows, because there are fewer addresses than rows. The loss of a
 network in one fold of the records is computed from the other folds, so that a sample does not influence its own class.
-If columns of the records are dimensions, each combination of an address and their values is a destination.
+If columns of the records are dimensions or units, each combination of an address and their values is a destination.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from thalweg.errors import ThalwegError
 from thalweg.records.schema import UNKNOWN_TEXT
 
 LOSSES = ("retransmits", "segments")
-"""Sums over the control's samples."""
+"""Columns that are summed over the control's samples."""
 
 MANY = 20
-"""Minimum samples of a network that almost certainly has both arms, if these are assigned at random."""
+"""Minimum samples of a network that almost certainly has both arms, if these are equally probable."""
 
 
 @dataclass(frozen=True)

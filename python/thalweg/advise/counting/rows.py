@@ -36,7 +36,7 @@ FLOATS = ("Float32", "Float64")
 SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
 
 MANY_FILES = 64
-"""Number of files from which on differences over the life of connections are computed from a sample of the files."""
+"""Minimum number of files for computing differences over the life of connections from a sample of the files."""
 ONE_FILE_IN = 4
 GOLDEN = (math.sqrt(5) - 1) / 2
 

@@ -24,7 +24,7 @@ RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
 """Upper ends for a city, a country, a continent, an ocean and the other side of the world."""
 
 LOSS_EDGES = (10, 50, 150, 500)
-"""Per 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; from 1.5 % on bpftune selects BBR."""
+"""Per 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; above 1/64 bpftune selects BBR."""
 LOSS_SCALE = 10_000
 
 MIN_SEGMENTS = 500
@@ -42,7 +42,7 @@ MAP = ("rtt", "retransmits")
 Of = Literal["network", "table", "transfer", "records"]
 
 PartValue = str | int | None
-"""Value of a part in one dimension: a text, the number of a class, or None if unknown."""
+"""Value of a part in one dimension: a text, or the number of a class (`UNKNOWN_CLASS` if unknown)."""
 PartValues = tuple[PartValue, ...]
 
 

@@ -1,4 +1,4 @@
-"""Difference between the arms by spans of a connection's life: Shah (2019) found a gain of BBR "only at the start".
+"""Difference between the arms by spans of a connection's life: Shah (2019) found a gain of BBR only in the early part.
 
 Each span is compared among the connections that were open for all of it.
 """

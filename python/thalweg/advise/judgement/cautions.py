@@ -31,7 +31,7 @@ NOTED = 0.005
 """Minimum fraction of excluded samples that is reported."""
 
 STRAY = 0.01
-"""Minimum fraction of the other arm in an interval that counts as having both arms."""
+"""Fraction of the rarer arm above which an interval counts as having both arms."""
 
 PAIR = 2
 
@@ -240,7 +240,7 @@ def _run_length(turns: pl.DataFrame) -> int:
 
 
 def _one_arm_share(strata: pl.DataFrame, stray: float) -> float:
-    """Return the fraction of samples in strata whose share of the other arm is at most `stray`."""
+    """Return the fraction of samples in strata whose share of the rarer arm is at most `stray`."""
     arms = strata.group_by("stratum").agg(
         pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))
     )

@@ -1,4 +1,4 @@
-"""Difference between the arms over the time since the activation: Shah (2019) found a gain of BBR "only at the start".
+"""Difference between the arms over the time since the activation.
 
 Spans are whole days, so that each covers all hours of the day. In a before-after design, the treatment in each span is
 compared with the time before the activation; in other designs, with the control in the same span.

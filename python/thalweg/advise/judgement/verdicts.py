@@ -15,7 +15,7 @@ from thalweg.advise.statistics.effects import MIN_GROUPS, Difference, Effect
 from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 NEGLIGIBLE = 0.01
-"""Significant differences below this count as zero."""
+"""Significant differences whose interval lies below this count as zero."""
 
 SAMPLES = {"completion_time": "transfers", "throughput": "large transfers"}
 WORDS = {

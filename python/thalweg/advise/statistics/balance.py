@@ -33,7 +33,9 @@ SURE = 0.05
 MIN_LOSSY = 200
 """Minimum number of samples with losses, and of samples without, for a statement about queues."""
 SMALL = 0.2
-"""Effect size below which losses count as unrelated to queues: Cohen's small effect (Cohen 1988)."""
+"""Upper end of an effect's interval below which losses count as unrelated to queues, unless the effect exceeds
+`NOTABLE`: Cohen's small effect (Cohen 1988).
+"""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Chamandy et al. 2012); but an engine needs to count only a histogram per group. 
 so that common effects cancel.
 
 The interval is that of a normal logarithm, with the standard deviation of the replicates and Student's t: percentiles
-of the replicates would be too coarse for p-values that must hold among many segments. If a few groups have most of the
+of the replicates would be too coarse for p-values that must hold among many parts. If a few groups have most of the
 samples, the degrees of freedom of t follow from the effective number of groups (Kish 1965; Carter, Schnepel and
 Steigerwald 2017 on clusters of unequal sizes).
 """
@@ -36,7 +36,7 @@ CONFIDENCE = 0.95
 MIN_DEGREES = 1.0
 """Minimum degrees of freedom: t needs a positive number, and one dominant group would leave zero."""
 MIN_GROUPS = 20
-"""Minimum number of groups with a cluster for an estimate of the variance."""
+"""Minimum number of groups with a sample of an arm, for a verdict."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ NOTABLE_SHARE = 0.01
 """Minimum fraction of an arm's weight for a leave-one-out effect; a smaller network cannot change a median much."""
 
 MOSTLY = 0.5
-"""Fraction of samples without an address from which on the number of networks is unknown."""
+"""Fraction of the weight without an address from which on the number of networks is unknown."""
 
 PER_MILLIARD = 1_000_000_000
 """Unit of shares, which are integers, so that their sums of squares are exact."""

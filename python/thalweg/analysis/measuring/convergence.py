@@ -34,8 +34,8 @@ def convergence_times(
     """Return the time in s until each flow stays at its share, from the start of the last span of constant share that
     is at least `STAY_US` and one bin long.
 
-    None if the flow does not stay there, or the link has no such span. Flows of a link without rate steps are
-    missing.
+    None if the flow does not stay there, or has no such span. Flows of a link that is unlimited, or has a trace or a
+    profile, are missing.
     """
     times: dict[str, float | None] = {}
     for direction, link in LINKS.items():

@@ -18,7 +18,7 @@ QUEUE_COLUMNS = [
 PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
 MIN_SAMPLES = 10
-"""Minimum number of samples for a utilisation, and of intervals with departures for a queueing delay."""
+"""Minimum number of samples for `utilisation_during`, and of intervals with departures for `queueing_delay_s`."""
 
 END_US = 1e6
 """Length of the final span of samples; its mean rate is assumed after the last sample."""

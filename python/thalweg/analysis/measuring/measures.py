@@ -1,7 +1,7 @@
 """All measures with their units, declared once.
 
-A measure has one value per experiment (one point of the sweep, one repetition). docs/reference/analysis.md lists the
-same measures.
+A measure has one value per experiment (one point of the sweep, one repetition) and, unless it is of the path, flow.
+docs/reference/analysis.md lists the same measures.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ _BAD = {
 """Measures whose smaller values are better, in addition to times."""
 
 _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}
-"""Measures without a better direction: one flow's gain of a share is another's loss."""
+"""Measures without a better direction, such as `share`: one flow's gain is another's loss."""
 
 APPS = ("video", "web", "call", "rpc", "probe")
 

@@ -10,7 +10,7 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
 
 BIN_US = 100_000
-"""Minimum length of a goodput bin: several round trips, and short enough to show a stall."""
+"""Minimum length of a goodput bin."""
 
 MIN_BINS = 10
 

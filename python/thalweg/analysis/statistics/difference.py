@@ -1,6 +1,6 @@
 """Significance and size of the difference of two means.
 
-Both come from independent repetitions with possibly different variances, so the difference has Welch's interval and
+The means are of independent repetitions with possibly different variances, so the difference has Welch's interval and
 test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval (E. C. Fieller, J. Royal Statistical Society B
 16, 1954) with degrees of freedom of the same formula. Holm's correction keeps the probability of any false alarm among
 many tests at or below 5 %, for any dependence between them (S. Holm, Scandinavian Journal of Statistics 6, 1979).

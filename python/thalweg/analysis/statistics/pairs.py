@@ -1,4 +1,4 @@
-"""Pairs of sweep points that differ only in the compared key."""
+"""Pairs of sweep points: the same point of two runs, or two points of one run that differ in one key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Pairing:
 
     pairs: Sequence[Pair]
     alone: Sequence[str] = ()
-    """Points that could not be paired, as text."""
+    """Points of two runs that could not be paired, as text; empty for pairs within one run."""
 
 
 def of_runs(first: Run, second: Run) -> Pairing:

@@ -101,7 +101,7 @@ def rates(run: Run) -> pl.DataFrame:
 
 def base_rtts(run: Run) -> pl.DataFrame:
     """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s (null
-    where it changes), max_rtt_s (an upper bound).
+    where it changes), max_rtt_s (the larger of the initial one and the sum of the largest delays that profiles set).
     """
     points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = []
@@ -142,7 +142,7 @@ def _delay_changes(experiment: ExperimentDocument, plan: PlanDocument) -> list[l
 
 
 def _changes(link: LinkDocument, plan: PlanDocument, key: Literal["delay_ns", "loss"]) -> list[float]:
-    """Return the values of a condition that steps or a trace of a link set."""
+    """Return the values of a condition that the profile of a link sets."""
     profile = link.get("profile")
     points = [] if profile is None else plan["profiles"][profile]["points"]
     return [value for point in points if (value := point[key]) is not None]

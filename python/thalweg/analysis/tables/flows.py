@@ -51,7 +51,7 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _known_sum(column: str) -> pl.Expr:
-    """Return the sum; null if a transfer has no value, such as the retransmissions of QUIC."""
+    """Return the sum; null if a transfer has no value, such as the retransmissions of programs over UDP."""
     return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum().cast(pl.Float64))
 
 

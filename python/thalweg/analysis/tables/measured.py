@@ -12,7 +12,7 @@ class OwnMeasure:
     """One measurement of an engine about itself, in each experiment."""
 
     name: str
-    """The engine's name of the measurement, including the unit, as in `relay_lateness_p99_us`."""
+    """The engine's name of the measurement, such as `relay_lateness_p99_us`."""
     n: int
     median: float
     largest: float

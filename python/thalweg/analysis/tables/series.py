@@ -142,7 +142,7 @@ class _Parts:
 
 
 def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Add the data in flight in BDPs, as in the measure `inflight_bdp`; null if the BDP is unknown."""
+    """Add the data in flight of each connection in BDPs; null if the BDP is unknown."""
     bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
     ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
     return (
@@ -272,7 +272,7 @@ def _drops(queue: pl.DataFrame, limit: int) -> list[float]:
 def typical_repetitions(values: pl.DataFrame, flow: str, measure: str = "goodput") -> dict[int, int]:
     """Choose a repetition per experiment: the one whose value of `measure` for `flow` is the (lower) median.
 
-    `values` is the result of `thalweg.analysis.measuring.repetitions`.
+    `values` is the result of `thalweg.analysis.repetitions`.
     """
     ranked = (
         values.filter(pl.col("flow") == flow, pl.col("measure") == measure)

@@ -24,10 +24,10 @@ EPILOG = "Example: thalweg doctor --live"
 PYTHON = (3, 11)
 
 MEMORY_PER_CORE_BYTES = 500 * 10**6
-"""Required free memory per core, for an experiment and its tables; with less, a run may swap or be killed."""
+"""Free memory per core below which `doctor` warns."""
 
 DISK_BYTES = 10**9
-"""Required free disk space, for a sweep of some hundred experiments with time series."""
+"""Free disk space below which `doctor` warns."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from thalweg.engine_output import Live, LiveConnection, LiveMachine, LiveMissed,
 from thalweg.errors import Exit
 
 SECONDS = 5
-"""Duration of the measurement: enough samples of each connection, and short enough to wait for."""
+"""Default duration of the measurement."""
 
 SHOWN = 20
 

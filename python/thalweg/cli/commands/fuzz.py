@@ -68,7 +68,7 @@ def command(
     fuzz = Fuzz.of(document)
     fuzz = replace(fuzz, budget=budget or fuzz.budget)
     if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:
-        engine.choose(confirm, every, "--confirm")  # this fails with a list of the available engines
+        engine.choose(confirm, every, "--confirm")  # this fails with a list of the engines
     plan, capabilities = prepared.plan_for(document, engine_name)
     fuzz.check(capabilities.engines[plan.engine])
     name = fingerprint(fuzz, plan, capabilities.engines[plan.engine].version)

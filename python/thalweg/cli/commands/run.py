@@ -118,7 +118,7 @@ def _judged(outcome: Outcome, directory: Path, bounds: "Sequence[checks.Check]")
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
-    """Write the report; return the error if that fails, because the results are printed in any case."""
+    """Write the report; return the error if that fails."""
     from thalweg.report import write
 
     try:

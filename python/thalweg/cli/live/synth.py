@@ -98,7 +98,7 @@ def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "Fleet":
 
 
 def runs_beside(out: Path) -> Path:
-    """Return the folder of the simulator's runs, outside the folder of the records, whose readers expect only records.
+    """Return the folder of the simulator's runs, beside the folder of the records.
 
     >>> runs_beside(Path("made/up"))
     PosixPath('made/up-runs')

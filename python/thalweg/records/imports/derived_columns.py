@@ -20,7 +20,7 @@ READ = (
     "kind", "source", "direction", "start_us", "end_us", "duration_us", "acked_bytes", "rtt_min_us", "rtt_max_us",
     "busy_us", "fct_us", "busy_goodput_bps", "goodput_bps", "buffer_bdp",
 )  # fmt: skip
-"""Columns that `completed` reads or derives."""
+"""Columns that `completed` reads or derives; missing ones are added as null."""
 MAX_EXACT = 2**53
 """Below this, every integer is exactly representable as a float."""
 

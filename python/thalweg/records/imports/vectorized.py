@@ -1,9 +1,9 @@
 """Converts texts of many rows to columns at once if their format is unambiguous; other texts are converted one by one.
 
 The functions in `values`, `times`, `addresses` and `mapped` define the meaning of a text. A conversion here has a
-pattern of texts for which a polars expression returns the same result. A row with another text is uncertain if the
-pattern is `inline`; otherwise each distinct other text is passed to the defining function. The row is uncertain if this
-function rejects the text, or if its result does not fit the columns. Uncertain rows are parsed again individually.
+pattern of texts for which a polars expression returns the same result. A row with another text is uncertain, unless
+the conversion has a defining function: it receives each distinct other text, and the row is uncertain if it rejects the
+text, or if its result does not fit the columns. Uncertain rows are parsed again individually.
 """
 
 from collections.abc import Callable, Mapping
@@ -110,7 +110,7 @@ def _defined(
 
 
 def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
-    """Return whether a value can be stored in a column of this type as it is, without escapes or notes."""
+    """Return whether a value can be stored in a column of this type as it is, without escapes."""
     if isinstance(value, Unknown):
         return False
     if kind == pl.String:

@@ -33,7 +33,7 @@ class Carrier:
 
     @classmethod
     def of(cls, link: Raw, folder: Path) -> "Carrier | None":
-        """Return a direction's capacity; None for a CSV of conditions, and if it is malformed."""
+        """Return a direction's capacity; None for a CSV of conditions, steps without a rate, and malformed values."""
         if isinstance(link.get("trace"), str):
             trace = values.trace_of(link, folder)
             return cls("trace", trace_ms=trace.times_ms) if isinstance(trace, traces.Opportunities) else None

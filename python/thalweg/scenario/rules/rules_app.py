@@ -58,8 +58,7 @@ SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         # With 70 objects a page has 2.3 MB, about the median page of the HTTP Archive from 2022 to 2024.
         "web": ("300B", "800B", "1500B", "3kB", "6kB", "10kB", "18kB", "30kB", "60kB", "200kB"),
-        # The median and the 90th percentile are those of Seemakhupt et al., SOSP 2023; their tail up to 200 kB is
-        # omitted.
+        # The median and the 90th percentile are those of Seemakhupt et al., SOSP 2023; larger messages are omitted.
         "rpc": ("200B", "400B", "700B", "1100B", "1500B", "2kB", "3kB", "5kB", "8kB", "12kB"),
     }
 )

@@ -60,7 +60,7 @@ def check_background(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 
 def _endless(raw: Raw, mistakes: Mistakes) -> None:
-    """Check that unlimited UDP leaves capacity for the flows if the experiment ends only when they complete."""
+    """Check that UDP without a stop leaves capacity for the flows if the experiment ends only when they complete."""
     path = values.table(raw, "path")
     for name, link, is_up in (("path", path, False), ("path.reverse", values.table(path, "reverse"), True)):
         endless = [

@@ -17,7 +17,7 @@ DEFAULT_COST = "1us"
 """Default CPU time per packet or acknowledgement; docs/concepts/cpu-contention.md gives the reason."""
 
 SHORTEST_SLICE_NS = 10_000
-"""Minimum slice; below it, Linux spends a significant part of a slice on context switches."""
+"""Minimum slice."""
 
 LONGEST_SLICE_NS = 10**9
 

@@ -17,7 +17,7 @@ from thalweg.scenario.text.quantities import PacketCount
 CAPACITIES = ("rate", "steps", "trace")
 
 MIN_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
-"""Linux's minimum (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines), to which smaller values would be raised."""
+"""Linux's SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines."""
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
@@ -164,7 +164,7 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check that the reverse path has no CSV trace if path.rtt has steps: the trace repeats, and the steps do not."""
+    """Check that the reverse path has no CSV trace if path.steps sets rtt."""
     has_rtt_steps = any("rtt" in step for _, step in values.tables(path, "steps"))
     if has_rtt_steps and isinstance(values.trace_of(reverse, folder), traces.Conditions):
         message = "`path.steps` sets rtt, and `path.reverse.trace` is a CSV of changing conditions"
@@ -192,7 +192,7 @@ def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _loses_everything_in_the_end(loss: object) -> bool:
-    """Return whether a loss burst may never end."""
+    """Return whether packets may pass at first, until a loss burst begins that never ends."""
     if not isinstance(loss, dict) or loss.get("loss_bad", 1) != 1:
         return False
     return bool(loss.get("r") == 0 and loss.get("p") not in (0, 1) and loss.get("loss_good", 0) != 1)

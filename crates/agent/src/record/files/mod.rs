@@ -37,8 +37,8 @@ pub use writer::Writer;
 
 type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 
-/// Kind of the rows of transfers. They have separate row groups, because many of their columns are empty in rows of
-/// connections, and so that a reader can skip the groups of the other kind.
+/// Kind of the rows of transfers. They have separate row groups, because many of their columns are empty, and so that a
+/// reader can skip the groups of the other kind.
 const TRANSFER: &str = "transfer";
 
 /// Intended minimum number of rows of a row group.

@@ -87,7 +87,7 @@ fn a_time_based_probing_clock_has_the_same_interval_on_any_path() {
 fn jitter_spreads_probes_over_the_configured_fraction_of_the_interval() {
     let by_time = [("probe_clock", 1.0), ("probe_interval_ms", 400.0), ("probe_jitter", 0.5)];
     let by_rounds = [("cruise_phases", 8.0), ("probe_jitter", 0.5)];
-    // Probe, drain and 4 to 12 round trips, each of 40 ms.
+    // By rounds: probe, drain and 4 to 12 round trips, each of 40 ms.
     for (params, shortest, longest) in [(&by_time[..], 200, 600), (&by_rounds[..], 200, 600)] {
         let intervals: Vec<u64> = (0..6)
             .flat_map(|seed| {

@@ -42,7 +42,7 @@ enum Draws<'rng> {
     Recording(&'rng mut dyn Draw, Vec<u64>),
 }
 
-/// `Rng` without its generic functions.
+/// A source of random numbers that implements `Debug`, as [`Draws`] requires.
 trait Draw: std::fmt::Debug {
     fn draw(&mut self) -> u32;
 }
@@ -138,7 +138,7 @@ fn ack_values(ack: &Ack) -> Values {
 /// A call of the controller with the window, which records the random numbers that are drawn.
 type Body<'call> = dyn FnMut(&mut dyn Controller, &mut Window, &mut Vec<u64>) + 'call;
 
-/// A controller whose calls are recorded, except `undo`.
+/// Forwards calls to a controller, and records those that change its state, except `undo`.
 #[derive(Debug)]
 struct Recorder {
     inner: Box<dyn Controller>,

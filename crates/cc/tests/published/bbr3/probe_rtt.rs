@@ -16,7 +16,7 @@ fn a_10_entering_and_exiting_probe_rtt() {
         assert_eq!(state(&end), (PROBE_BW, Some(CRUISE)));
         let lasted = end.at.since(start.at);
         assert!((200..300).contains(&lasted.as_millis()), "{lasted}");
-        // Half of a BDP is in flight for 0.2 s out of 5 s.
+        // The pipe is full again after ProbeRTT.
         let later = pipe.run_until(at("9s")).goodput(end.at).0 as f64;
         assert!(later > 0.97 * 50e6, "{later}");
     }

@@ -58,8 +58,8 @@ fn a_4_exiting_drain_based_on_time() {
     let rounds_and_excess = |variant| {
         let untouched = wait_for(&mut pipe(usual_path(), variant), "3s", |row| row.value("mode") == DRAIN).at;
         let mut pipe = pipe(usual_path(), variant);
-        // By then, the packets queued when Drain begins have been sent at the old rate. The new rate is lower than
-        // Drain's, so that the packets in flight do not decrease.
+        // The packets acknowledged before Drain begins are sent before the change. The new rate is lower than Drain's,
+        // so that the packets in flight do not decrease.
         pipe.run_until(untouched - Span::from_millis(60));
         pipe.set_rate(Rate::from_mbps(15));
         let start = wait_for(&mut pipe, "3s", |row| row.value("mode") == DRAIN);

@@ -195,7 +195,7 @@ fn a_flow_that_lasts_until_a_flow_of_another_host_ends_stops_with_it() {
     let medium = outcome.flow("medium");
     assert!(medium.len() > 2, "{} connections", medium.len());
     let last = medium.iter().map(|row| number(&row["start_us"])).fold(0.0, f64::max);
-    // The message is sent through the engine, which waits for a CPU on a busy machine.
+    // The event `over` passes through the engine, which may wait for a CPU on a busy machine.
     assert!(last < end + 3_000_000.0, "{last} after the end at {end}");
     assert!(medium.iter().all(|row| row["completed"] == Field::Bool(true)));
 }

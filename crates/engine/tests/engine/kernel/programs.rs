@@ -84,8 +84,7 @@ fn iperf3_copies_upload_with_the_congestion_control_of_the_flow() {
     assert_eq!(rows.iter().map(|row| number(&row["copy"])).collect::<Vec<_>>(), [0.0, 1.0]);
     for row in &rows {
         assert_eq!((&row["completed"], &row["cc"]), (&Field::Bool(true), &text("reno")), "{row:?}");
-        // A multiple of 128 kB, minus the data that iperf3 discards in its socket. Its control connection is not
-        // counted.
+        // About 500 kB; iperf3 may end before all data has arrived. Its control connection is not counted.
         let bytes = number(&row["acked_bytes"]);
         assert!((100_000.0..650_000.0).contains(&bytes), "{bytes}");
     }

@@ -1,4 +1,4 @@
-//! Unsupported experiments are rejected before any packet is sent, with a hint at the alternative.
+//! Unsupported experiments are rejected, with a hint at the alternative.
 
 use crate::common::{ENGINE, events};
 use crate::stage::{bench, experiment, is_available, not_tested};

@@ -25,7 +25,7 @@ fn long() -> Bench {
     bench([experiment])
 }
 
-/// Returns the processes whose command line or environment names a folder: the supervisor, the kernel and its programs.
+/// Returns the processes whose command line or environment names a folder: the engine, and the processes of the guest.
 fn processes(folder: &Path) -> Vec<u32> {
     let name = folder.as_os_str().as_encoded_bytes();
     let has = |file: PathBuf| fs::read(file).is_ok_and(|bytes| bytes.windows(name.len()).any(|part| part == name));
@@ -140,7 +140,7 @@ fn an_unprivileged_user_can_run_experiments() {
     for file in ["linux", "kernel.json"] {
         fs::copy(kernel.join(file), copy.join(file)).unwrap();
     }
-    // This user can write neither beside the kernel nor to a cache.
+    // If the test runs as root, this user can write neither beside the kernel nor to a cache.
     let output = command.env("THALWEG_UML_KERNEL", &copy).env("HOME", "/nonexistent").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(crate::stage::rows(&bench.path("run"), "flows").len(), 1);

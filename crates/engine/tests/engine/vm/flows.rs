@@ -47,7 +47,7 @@ fn algorithms_available_only_in_the_guest_send_to_the_host_machine() {
     // The machine's own kernel may lack Vegas; it sends no data in this test.
     let outcome = outcome(sized(&[("large", "vegas"), ("other", "bbr")]));
     carried(&outcome);
-    // The path takes 20 ms, and the processor is slow.
+    // The path takes 20 ms, and the processor may be slow.
     let least_us = number(&outcome.flow("large")[0]["rtt_min_us"]);
     assert!((20_000.0..60_000.0).contains(&least_us), "{least_us} us");
     assert!(!outcome.rows("samples").is_empty() && !outcome.rows("state").is_empty());

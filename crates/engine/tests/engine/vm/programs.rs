@@ -40,7 +40,7 @@ fn programs_run_in_the_guest_and_are_measured_and_reported() {
     let place = folder.path().to_str().unwrap();
     let server = ["python3", "-u", "-m", "http.server", "{port}", "--directory", place];
     let web = programs("web", 4433, &server, &["curl", "-sS", "-o", "/dev/null", "http://{server}:{port}/file"]);
-    // The clients of this flow are in the guest.
+    // The client of such a flow is in the guest.
     let in_guest = |name: &str, port: u16, client: &[&str]| {
         let mut flow = programs(name, port, &["sleep", "1000"], client);
         flow["program"]["client_sends"] = json!(true);

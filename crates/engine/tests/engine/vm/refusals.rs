@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn why_not(image: &Path, modules: Option<&Path>) -> String {
-    // A temporary cache, because these kernels are not real.
+    // A temporary cache, to check that nothing stays in it.
     let cache = tempfile::tempdir().unwrap();
     let mut command = Command::new(ENGINE);
     command.env("XDG_CACHE_HOME", cache.path());
@@ -55,7 +55,7 @@ fn a_kernel_without_virtio_is_reported_with_the_missing_drivers() {
     if !is_available() {
         return;
     }
-    // A distribution's kernel has virtio drivers as modules, which are missing here.
+    // The kernel's virtio drivers are modules, which are missing here.
     let why = why_not(&kernel().0, None);
     assert!(why.contains("CONFIG_VIRTIO_CONSOLE"), "{why}");
     assert!(why.contains("its last lines: ") && why.contains("no virtio-serial port"), "{why}");

@@ -12,7 +12,7 @@ type Series<T> = Vec<(Span, T)>;
 
 #[derive(Debug)]
 pub(super) struct Conditions {
-    /// Rates, the first at 0 (checked by the module `refused`); empty without a limit.
+    /// Rates, the first at 0 (for profiles, the module `refused` checks this); empty without a limit.
     pub rates: Series<Rate>,
     /// Propagation delays, the first at 0.
     pub delays: Series<Span>,

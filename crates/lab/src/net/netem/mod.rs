@@ -299,7 +299,6 @@ impl Shaping {
         if self.classified.insert(interface.to_owned()) {
             self.command(format!("tc qdisc add dev {interface} clsact"));
         }
-        // u32, because more kernels have it than matchall.
         self.command(format!(
             "tc filter add dev {interface} {way} protocol all u32 match u32 0 0 action mirred egress redirect dev \
              {device}"

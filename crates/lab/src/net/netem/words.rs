@@ -3,7 +3,7 @@
 use thalweg_plan::plan::{Aggregation, Link, Loss, Policer};
 use thalweg_units::{MTU, Probability, Rate, Span};
 
-/// Minimum limit of netem in packets. The kernel's default of 1000 would be a second bottleneck at high rates.
+/// Minimum limit of netem in packets. `tc`'s default of 1000 would be a second bottleneck at high rates.
 pub(super) const MIN_LIMIT: u64 = 100_000;
 
 /// Maximum limit of netem in packets: more than fit into memory.

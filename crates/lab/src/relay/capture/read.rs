@@ -13,7 +13,7 @@ const MAX_BLOCK_BYTES: usize = 1 << 12;
 /// Passes the packets of a capture to `take`, in the order of the file.
 ///
 /// # Errors
-/// If the file cannot be read, or is not a complete capture.
+/// If the file cannot be read, or is malformed.
 pub fn read(path: &Path, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
     read_from(BufReader::with_capacity(1 << 20, File::open(path)?), take)
 }

@@ -106,7 +106,7 @@ fn write(file: File, is_ipv6: bool, batches: &Receiver<Batch>, give_back: &SyncS
             write_packet(&mut out, packet, &head[..*len], &mut body)?;
         }
         batch.clear();
-        // The send fails at the end, when the pool is closed.
+        // The send fails if the pool is closed or full.
         let _ = give_back.try_send(batch);
     }
     out.flush()

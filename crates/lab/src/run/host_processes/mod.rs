@@ -187,8 +187,8 @@ impl<'a> HostProcesses<'a> {
         }
     }
 
-    /// Returns output that is already queued. The clock and the interruption are not checked for each event, because
-    /// inside a guest a check takes longer than an event.
+    /// Returns output that is already queued. The clock and the interruption are not checked for each event, to save
+    /// time.
     fn try_receive(&mut self) -> Result<Option<(usize, Output)>, Failure> {
         self.events_since_check += 1;
         if self.events_since_check > MAX_EVENTS_PER_CHECK {

@@ -34,7 +34,8 @@ const STATUS: Span = Span::from_secs(1);
 /// Observes the network namespaces of these names, the receiver last, until the command `stop`.
 ///
 /// # Errors
-/// If the kernel refuses an interface that observation requires, or a command other than `start` arrives first.
+/// If the kernel refuses an interface that observation requires, or a command other than `start` or `clock` arrives
+/// first.
 pub fn observe(
     stage: &Stage<'_>,
     experiment: &Experiment,

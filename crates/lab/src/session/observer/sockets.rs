@@ -78,7 +78,7 @@ impl Sockets {
         let Sockets { survey, closed, connections, kept } = self;
         survey.dump(&mut |surveyed| take(connections, kept, at, surveyed))?;
         closed.drain(&mut |surveyed| {
-            // The kernel reports a reset connection with zero counters, which would replace the last sample.
+            // The kernel may report a reset connection with zero counters, which would replace the last sample.
             let is_reset = surveyed.socket.info.segments == 0 && surveyed.socket.info.acked_bytes == 0;
             match connections.get_mut(&surveyed.cookie) {
                 Some(connection) => {
@@ -98,7 +98,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Removes and returns the last connection between these addresses.
+    /// Removes and returns a connection between these addresses, the one with the largest cookie.
     pub fn take(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Watched> {
         let is_it = |connection: &Watched| connection.local == local && connection.remote == remote;
         let cookie =

@@ -159,7 +159,7 @@ impl Generator<'_> {
             match command {
                 Command::Stop => return false,
                 Command::Over { flow } => self.connections.agenda.flow_over(&flow),
-                // A repetition has no effect.
+                // These have no effect after the start.
                 Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
             }
         }

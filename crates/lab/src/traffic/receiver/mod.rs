@@ -49,7 +49,7 @@ const UDP_BUFFER: usize = 8 << 20;
 /// Runs a host that only receives, until the command `stop`.
 ///
 /// # Errors
-/// If receiving cannot start or continue, or a command other than `start` arrives first.
+/// If receiving cannot start or continue, or a command other than `start` or `clock` arrives first.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let mut sink = prepare(experiment, part, stage.commands.wakeup())?;
     stage.wait_for_start()?;

@@ -44,7 +44,7 @@ pub(in crate::traffic) struct Connection {
     pub(in crate::traffic) transfer: Option<Transfer>,
     /// Messages after that transfer, and the offsets of their ends in the stream.
     behind: VecDeque<(Message, u64)>,
-    /// Unused timestamps with the numbers of their bytes, in the order of the bytes.
+    /// Numbers of bytes with their unused timestamps, in the order of the bytes.
     stamps: VecDeque<(u32, Time)>,
     pub(in crate::traffic) transfers_ended: u64,
     /// Whether [`Connection::stop`] was called.

@@ -1,7 +1,7 @@
 //! Restricts threads to a share of a processor in uninterrupted slices: SCHED_DEADLINE (sched(7),
 //! Documentation/scheduler/sched-deadline.rst).
 //!
-//! A thread with runtime = deadline = slice runs before others from its wakeup until the slice is over, and is then
+//! A thread with runtime = deadline = slice runs before threads of other policies until the slice is over, and is then
 //! off-CPU until the period ends. Linux checks a thread's run time at each tick unless its scheduler's feature
 //! HRTICK_DL is on. The excess of a slice is subtracted from the next ones, so the share is still correct; but short
 //! slices become longer and rarer than requested. Therefore, a test thread tries them first, and the measured slices

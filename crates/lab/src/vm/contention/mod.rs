@@ -23,14 +23,14 @@ use thalweg_plan::plan::{Cpu, Host};
 use thalweg_units::Span;
 use threads::{running_ns, tie, untie};
 
-/// Number of guests that were assigned a shared processor, so that the next one gets a different one.
+/// Number of guests that were assigned a shared processor, which they take in turn.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Runtimes for the relay: the first one that fits beside the guests' shares is used.
 const RELAY_RUNTIMES: [Span; 3] = [Span::from_micros(800), Span::from_micros(600), Span::from_micros(400)];
 const RELAY_PERIOD: Span = Span::from_millis(1);
 
-/// Restrictions of a guest's processors, which end when this is dropped.
+/// Restrictions of a guest's processors. Dropping this ends the CPU share and the co-tenants.
 #[derive(Debug)]
 pub struct Contention {
     processors: Vec<u32>,
@@ -130,7 +130,7 @@ impl Drop for Contention {
     }
 }
 
-/// Returns the CPU share of a host; `None` if it is a whole processor.
+/// Returns the CPU share of a host; `None` if the host is not restricted to a share.
 fn scarce(host: &Host) -> Option<Cpu> {
     host.cpu.filter(|cpu| !cpu.is_whole())
 }

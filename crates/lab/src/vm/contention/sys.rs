@@ -52,8 +52,8 @@ fn set(thread: u32, policy: libc::c_int, [runtime_ns, deadline_ns, period_ns]: [
 /// non-blocking `pipe` are closed; returns its process id.
 pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let (pipe, parent) = (pipe.as_raw_fd(), std::process::id());
-    // SAFETY: the child makes system calls only on numbers and on its stack, takes no locks, does not allocate, and
-    // exits itself: it never returns from here.
+    // SAFETY: the child makes system calls only on numbers, constants and its stack, takes no locks, does not allocate,
+    // and exits itself: it never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -68,7 +68,7 @@ pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> 
 /// Only in a child that has nothing else to do.
 unsafe fn compute(pipe: libc::c_int, parent: libc::pid_t) -> ! {
     let mut byte = 0_u8;
-    // SAFETY: the calls take numbers, and one byte on the stack.
+    // SAFETY: the calls take numbers, a constant string, and one byte on the stack.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_NAME, c"co-tenant".as_ptr());

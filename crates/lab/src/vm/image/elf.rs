@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Offsets in the header of a 64-bit ELF file.
+/// Offsets in the header of a 64-bit ELF file, and the header's size.
 const PROGRAM_HEADERS_AT: usize = 0x20;
 const SECTION_HEADERS_AT: usize = 0x28;
 const PROGRAM_HEADER_SIZE: usize = 0x36;
@@ -27,7 +27,7 @@ pub(super) struct Loaded {
     pub loader: Option<String>,
 }
 
-/// Reads an ELF file of this machine's architecture.
+/// Reads a 64-bit, little-endian ELF file.
 ///
 /// # Errors
 /// If the file cannot be read, or is not a 64-bit ELF file.
@@ -60,7 +60,7 @@ pub(super) fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
         return None;
     }
     bytes.truncate(end);
-    // The sections, which only linkers and debuggers need, were removed.
+    // The table of sections, which only linkers and debuggers need, may have been cut off.
     bytes[SECTION_HEADERS_AT..SECTION_HEADERS_AT + 8].fill(0);
     bytes[SECTION_HEADER_COUNT..SECTION_HEADER_COUNT + 4].fill(0);
     Some(Loaded { bytes, loader })

@@ -1,7 +1,7 @@
 //! Selects the modules of a guest's kernel.
 //!
-//! A distribution's package has modules in a folder tree, possibly compressed, and without the index that `depmod`
-//! creates at installation. A module itself contains its dependencies: `depends=` in its section `.modinfo`.
+//! A distribution's package has modules in a folder tree, possibly compressed and without the index that `depmod`
+//! creates. A module itself contains its dependencies: `depends=` in its section `.modinfo`.
 //!
 //! Source: modinfo(8), depmod(8), Linux include/linux/module.h.
 

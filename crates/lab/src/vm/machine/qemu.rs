@@ -15,9 +15,9 @@ pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 /// Memory of a guest in MiB.
 const MEMORY_MIB: u32 = 512;
 
-/// Command line of the kernel. `no_timer_check` skips the test of the timer interrupt, which fails if QEMU has to wait
-/// for a busy machine. Because an emulated processor is slow, mitigations of processor faults and clearing of memory
-/// are off, and the table of connections, which every sample scans, is small.
+/// Command line of the kernel. `no_timer_check` skips the test of the timer interrupt, which may fail if QEMU has to
+/// wait for a busy machine. Because an emulated processor is slow, mitigations of processor faults and clearing of
+/// memory are off, and the table of connections, which every sample scans, is small.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on_alloc=0 thash_entries=1024 \
                             random.trust_cpu=on no_timer_check rdinit=/engine -- guest boot";
 

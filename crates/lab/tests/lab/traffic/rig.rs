@@ -107,15 +107,6 @@ impl Rig {
         Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
-    /// Repeats an experiment until nothing started late, because comparing times with a plan requires an idle machine.
-    pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
-        const ATTEMPTS: usize = 20;
-        const LATE_US: f64 = 10_000.0;
-        let mut attempts = (0..ATTEMPTS).map(|_| self.run(experiment).0);
-        let is_in_time = |outcome: &Outcome| outcome.stopped.measured["start_lateness_max_us"] < LATE_US;
-        attempts.find(is_in_time).unwrap_or_else(|| panic!("the machine was too busy {ATTEMPTS} times"))
-    }
-
     /// Runs an experiment on both hosts.
     pub fn run(&self, experiment: &Experiment) -> (Outcome, HostReport) {
         let mut receiver = self.receiver(experiment);

@@ -231,7 +231,7 @@ impl Cell {
             if number == default.index() || arm.n < MIN_COUNT || reference.n < MIN_COUNT {
                 return GainEstimate::default();
             }
-            // Samples of n and m connections correspond to nm / (n + m) pairs.
+            // The difference of the means of n and m connections has a variance of noise (n + m) / (n m).
             let pairs = arm.n * reference.n / (arm.n + reference.n);
             GainEstimate {
                 weight: pairs / (pairs + 1.0),

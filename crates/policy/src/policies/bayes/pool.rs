@@ -7,7 +7,7 @@
 use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
 
-/// Number of destinations at which a network's mean has the same weight as that of the larger networks.
+/// Total weight of destinations at which a network's mean has the same weight as that of the larger networks.
 const HALF: f64 = 2.0;
 
 /// Minimum standard deviation of gains among destinations, even if they seem to agree.

@@ -1,14 +1,14 @@
 //! Tests that BBR keeps its rate up to a loss of 1 - 1 / gain, and collapses above it.
 //!
-//! When BBR probes at `gain` times its bandwidth estimate, a share of 1 - p arrives. If gain (1 - p) > 1, probing
-//! compensates for the loss; otherwise the rate keeps falling.
+//! When BBR probes at `gain` times its bandwidth estimate and a share of p is lost, a share of 1 - p arrives. If
+//! gain (1 - p) > 1, probing compensates for the loss; otherwise the rate keeps falling.
 //!
 //! Source: Cao, Jain, Sharma, Balasubramanian, Gandhi, "When to use and when not to use BBR", IMC 2019, equation 3 and
 //! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer). The paper's third gain, 1.5, collapses earlier because of the policer
 //! detection, which is disabled here, and enabled in a control.
 //!
-//! The pacing margin of 1 % moves the cliff down by 0.6 to 0.9 points, and the loss observed in ten round trips differs
-//! from p by a standard deviation of 1 point. So the measured points are 3 points from the cliff.
+//! The pacing margin of 1 % moves the cliff down by 0.7 to 0.9 points, and the loss observed in ten round trips differs
+//! from p by a standard deviation of 1 point. So the measured points next to the cliff are 3 points from it.
 
 use crate::support::{bulk, loss, run};
 use thalweg_plan::plan::{Buffer, Experiment};

@@ -12,7 +12,7 @@ const BEFORE: u64 = 3;
 const FLUSHES: u64 = 5;
 
 /// System calls that change what readers may see, and the number of calls between kills: a file takes many writes, and
-/// is invisible to readers before the last one. Names differ between architectures.
+/// is invisible to readers until it is renamed. Names differ between architectures.
 const CALLS: [(&str, usize); 5] = [
     ("?open,openat", 1),
     ("write", 30),

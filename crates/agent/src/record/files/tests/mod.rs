@@ -72,7 +72,7 @@ fn settings(folder: &Path) -> Settings {
     Settings { flush: Duration::from_secs(3600), ..Settings::of(folder.to_owned()) }
 }
 
-/// Returns the files of a folder, after the flush numbers in their names.
+/// Returns the first flush number, the last one and the path of each file of a folder, in order.
 fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("a folder")
