@@ -1,7 +1,7 @@
 """Builds a kernel: source, configuration, compiler; then one folder with the complete result.
 
-A kernel's key is a hash of its source, options and compiler. These determine the program, because it does not contain
-the time, place and user of its build.
+A kernel's key is a hash of its source, options, compiler, linker and, if it is enlarged, register size. These determine
+the program, because it does not contain the time, place and user of its build.
 """
 
 import datetime
@@ -51,9 +51,9 @@ class Order:
     suite: str | None = None
     """Suite of the distribution for the source package; None: apt's own sources."""
     config: Path | None = None
-    """Options that are added to those of the engine."""
+    """File of options that are added to those of the engine."""
     jobs: int | None = None
-    """Parallel compilers; None: one per core."""
+    """Parallel compilers; None: one per available CPU."""
     is_forced: bool = False
 
 
@@ -64,7 +64,7 @@ class Built:
     kernel: Kernel
     is_new: bool
     notes: list[str]
-    """Optional features that the kernel lacks."""
+    """Optional features that a new kernel lacks."""
 
 
 def build(order: Order, listener: BuildListener) -> Built:

@@ -55,7 +55,7 @@ class Log:
         self._opened.close()
 
     def failed(self, action: str, code: int) -> ThalwegError:
-        """Return the error for a failed program, with the end of the log."""
+        """Return the error for a failed program: a full disk, or the end of the log."""
         if disk_is_full(iter(self._last)):
             return ThalwegError(
                 "no-space",
@@ -80,7 +80,7 @@ def run(
     """Run a program, and call `listener` with each line that it prints.
 
     Raises:
-        ThalwegError: If it fails; the error contains the end of the log.
+        ThalwegError: If it fails.
     """
     log.write(f"$ {' '.join(command)}\n".encode())
     with _started(command, folder) as program:

@@ -1,6 +1,6 @@
 """Fetches a kernel for guests from a distribution's package, without root and without installing anything.
 
-Only modules that a guest can need are kept; most of a package consists of drivers for other devices.
+Only modules that a guest can need are kept.
 """
 
 import datetime

@@ -22,7 +22,7 @@ PLACE = Path("arch/x86/um/user-offsets.c")
 NUMBER = re.compile(rf"(DEFINE_LONGS\(HOST_FP_SIZE, ){USUAL_BYTES}(\);)")
 
 STACK_ORDER = "4"
-"""log2 of the number of pages of a stack, which holds the registers of a program and of an interrupted one."""
+"""log2 of the number of pages of a stack."""
 
 PTRACE_ATTACH, PTRACE_DETACH, PTRACE_GETREGSET = 16, 17, 0x4204
 NT_X86_XSTATE = 0x202

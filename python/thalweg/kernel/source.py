@@ -1,6 +1,6 @@
 """The source of a kernel: the distribution's source package, or a developer's own tree.
 
-An identity is known before anything is fetched or built, so that an existing kernel is detected immediately.
+The identity of a source is known before it is fetched or built, so that an existing kernel is detected immediately.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ LEFT_OUT = {"": {".git", "Documentation"}, "tools": {"testing"}}
 ARCHITECTURES = {"um", "x86"}
 
 CONFIGURED = (".config", "include/config", "arch/um/include/generated")
-"""Files of a build inside the tree; if they exist, make refuses to build outside of it."""
+"""Files and folders of a build inside the tree; if one exists, make refuses to build outside of the tree."""
 
 
 class KernelSource(Protocol):

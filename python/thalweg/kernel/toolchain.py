@@ -68,7 +68,7 @@ def check(folder: Path, *, needs_source: bool) -> None:
 
 
 def compiler() -> str:
-    """Return the identity of the compiler and the linker: different ones produce a different program."""
+    """Return the identity of the compiler and the linker: different ones may produce a different program."""
     return "\n".join(_first_line([program, "--version"]) for program in ("gcc", "ld"))
 
 

@@ -393,8 +393,8 @@ class Host(Table):
     cpu: Cpu | None = Field(default=None, exclude_if=not_)
     """Restriction of its CPU; absent or null: none."""
     second_cpu: bool = Field(default=False, exclude_if=not_)
-    """Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has its own
-    slices.
+    """Whether it has a second CPU, which handles interrupts while the application runs on the first. With `cpu`, each
+    has its own slices.
     """
     co_tenants: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
     """Number of compute-bound processes on the same CPU."""
@@ -623,7 +623,7 @@ class Flow(Table):
     cc_params: dict[str, float]
     """Parameters of the algorithm that the scenario sets."""
     start_ns: Time
-    """Time at which the first connection opens."""
+    """Earliest time at which the first connection opens."""
     load: Load
     """Load of a connection."""
     repeat: Repeat

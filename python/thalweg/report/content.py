@@ -217,7 +217,7 @@ class Measurements:
         return {measure for _, _, _, measure in self.cells}
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
-        """Return whether more than `NEGLIGIBLE` of a flow's transfers were not completed, if any were."""
+        """Return whether more than `NEGLIGIBLE` of a flow's transfers were not completed; False if it is not sized."""
         started, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
         if flow not in self.sized_flows or started is None or completed is None:
             return False

@@ -1,7 +1,7 @@
 """Makes a page a single file without network requests.
 
-The page's Content-Security-Policy permits only thalweg's scripts, identified by their hashes, and forbids the page to
-load anything, so that even an escaping bug could not run a script.
+The page's Content-Security-Policy permits only the embedded scripts, identified by their hashes, so that even an
+escaping bug could not run another one. It also forbids network requests.
 """
 
 import base64
@@ -18,7 +18,7 @@ from thalweg.report.page_json import PageJson
 
 
 def render(template: str, scripts: list[str], data: PageJson, **values: object) -> str:
-    """Render a page's template; `scripts` are thalweg's scripts, and `data` is their input."""
+    """Render a page's template; `scripts` are the names of thalweg's scripts, and `data` is their input."""
     environment = Environment(
         loader=PackageLoader("thalweg.report", "static"),
         autoescape=True,

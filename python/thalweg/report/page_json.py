@@ -1,7 +1,7 @@
 """JSON that pages' scripts and Vega-Lite read."""
 
 PageJson = dict[str, object]
-"""A JSON object that Python only writes."""
+"""A JSON object."""
 
 
 def inside(value: object, *keys: str) -> PageJson:

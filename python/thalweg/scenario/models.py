@@ -507,7 +507,7 @@ class Flow(Table):
     size: SizeOrUnlimited = "unlimited"
     """Bytes per connection: a size, or `"unlimited"`."""
     start: Time = "0s"
-    """Time at which the first connection opens."""
+    """Earliest time at which the first connection opens."""
     stop: Time | None = None
     """Time at which the flow stops sending new data and opening connections. Default: the end of the experiment."""
     repeat: Repeat | None = None

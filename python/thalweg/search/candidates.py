@@ -1,8 +1,8 @@
 """Results of a candidate, and the number of its repetitions.
 
 After each round of repetitions, a candidate is compared with the best ones so far, repetition by repetition, because
-these share seeds. It stops when the 95 % interval of the mean difference shows that it is worse, or when the interval
-of a constraint is beyond its bound.
+these share seeds. It stops when the 95 % intervals of the mean differences show that it is worse than one of them in
+every objective, or, if there is a best one, when the interval of a constraint is beyond its bound.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Candidate:
     values: Sequence[PerRepetition] = ()
     """Values by quantity: objectives, then constraints."""
     stopped: str = ""
-    """Reason why it did not get all repetitions; empty if it did."""
+    """Reason why it was stopped early; empty if it was not."""
     failed: str = ""
     estimates: Sequence[Estimate | None] = field(init=False)
     """Estimates by quantity; None: no repetition has a value."""
@@ -50,12 +50,12 @@ class Candidate:
 
     @property
     def repetitions(self) -> int:
-        """Number of repetitions that were run."""
+        """Number of repetitions, up to the last one with a value."""
         return max((len(values) for values in self.values), default=0)
 
     @property
     def is_measured(self) -> bool:
-        """Whether every quantity has a value."""
+        """Whether it has not failed, and every quantity has a value."""
         return not self.failed and bool(self.values) and all(self.estimates)
 
     def excesses(self, search: Search) -> list[float]:

@@ -12,7 +12,7 @@ from thalweg.scenario.text import quantities
 from thalweg.search.parameters import Kind, Parameter
 
 OUTAGE_BPS = 1000
-"""Rate of a path during an outage: so low that a packet takes seconds."""
+"""Rate of a path during an outage: so low that a full-size packet takes seconds."""
 
 KINDS: Mapping[str, Mapping[str, Kind]] = {
     "rate": {"at": "time", "to": "rate"},

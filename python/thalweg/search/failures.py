@@ -1,8 +1,8 @@
 """Failures that a fuzzer searches for: a condition on a measure, over the entire experiment or in a time window.
 
 A failure is written like a constraint, with optional times: `utilisation <= 20% for 5s after 2s`. With `for`, the
-measure must satisfy the condition in a window of that length; windows overlap by half. With `after`, earlier times are
-ignored.
+measure must satisfy the condition in at least one window of that length; windows overlap by at least half. With
+`after`, earlier times are ignored.
 """
 
 import re

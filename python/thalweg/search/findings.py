@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Kinds of its elements; findings of the same kinds are duplicates."""
+        """Kinds of its elements; findings of one failure with the same kinds are duplicates."""
         return frozenset(condition.kind for condition in self.conditions)
 
 

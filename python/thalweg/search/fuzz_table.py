@@ -188,7 +188,7 @@ def _range(address: str, ends: list[Value] | int, expected_kind: str) -> Paramet
     parameter = ranged(address, ends, is_log=False)
     if parameter.kind != expected_kind:
         raise TermError(f"`{address}` is a range of {parameter.kind}", f"a range of {expected_kind}")
-    # Rates, sizes and durations span orders of magnitude; start times do not.
+    # Ranges of a factor of 10 or more are sampled on a log scale, except those of start times.
     is_log = parameter.low > 0 and not address.endswith(".at") and parameter.high / parameter.low >= 10
     return Parameter(address, parameter.kind, parameter.low, parameter.high, is_log)
 

@@ -80,7 +80,7 @@ class Lab:
         return values
 
     def _solo(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
-        """Run the flow of a term alone; candidates that do not change the flow or its path share this run."""
+        """Run the flow of a term alone; candidates with equal plans for this flow share the run."""
         solo_plan = single_flow_plan(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
         directory = self.folder / f"{term.flow}-{digest(solo_plan.model_dump_json())}"
         if (directory, repetitions) not in self._alone_known:

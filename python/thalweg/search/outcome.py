@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def front(self) -> list[Candidate]:
-        """The Pareto front; with one objective, the best candidate."""
+        """The Pareto front; with one objective, the best candidate, or several with the same mean."""
         return front(self.candidates, self.search)
 
     @property
@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def failed(self) -> list[Candidate]:
-        """Candidates without values."""
+        """Candidates that failed."""
         return [candidate for candidate in self.candidates if candidate.failed]
 
     @property
@@ -126,7 +126,7 @@ def frame(outcome: Outcome) -> pl.DataFrame:
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:
-    """Return the JSON document that `--json` prints and the run directory stores."""
+    """Return the JSON document that `--json` prints and the search's directory stores."""
     search = outcome.search
     return {
         "format": FORMAT,
@@ -222,7 +222,7 @@ def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
 
 
 def best_text(search: Search, evaluated: Sequence[Candidate]) -> str:
-    """Return a line about the best candidate so far; empty before the first one."""
+    """Return a line about the best candidate, or the Pareto front, so far; empty before the first one."""
     best = front(evaluated, search)
     if len(search.objectives) > 1:
         return f"{len(best)} on the Pareto front" if best else ""

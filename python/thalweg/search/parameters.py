@@ -30,7 +30,7 @@ DIGITS = 4
 
 FRACTION = 0.382
 """Position of the value between the ends in `Parameter.samples`: its distance from the low end, as a fraction of the
-range, or of 1 if the range is longer. Whole ends thus lead to a value that is not whole.
+range, or of 1 if the range is longer. Whole ends below 1000 thus lead to a value that is not whole.
 """
 
 EVERY_FLOW = "flow.*."
@@ -52,7 +52,7 @@ def expanded(address: str, flows: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key of the scenario, and its possible values."""
+    """A key of the scenario, or a value of a fuzzer's element, and its range or choices."""
 
     address: str
     kind: Kind
@@ -147,7 +147,7 @@ def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool 
 
 
 def number_of(value: Value | None) -> float | None:
-    """Return a setting as a number in its base unit; None for texts and booleans.
+    """Return a setting as a number in its base unit; None for booleans and for texts that are not quantities.
 
     >>> number_of("20ms"), number_of(3), number_of("bbr")
     (0.02, 3.0, None)

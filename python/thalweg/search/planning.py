@@ -115,7 +115,7 @@ class Planner:
 
 
 def single_flow_plan(full_plan: Plan, flow: str) -> Plan:
-    """Plan the same experiments with only the given flow."""
+    """Plan the same experiments with only the given flow, and their background traffic."""
     experiments = [
         experiment.model_copy(
             update={"flows": [planned_flow for planned_flow in experiment.flows if planned_flow.name == flow]}

@@ -22,7 +22,7 @@ class Searching:
     folder: Path
     store: Store
     listener: Callable[[list[Candidate]], None] = field(default=lambda evaluated: None)
-    """Called with all evaluated candidates, at the start and after each new one."""
+    """Called with all evaluated candidates, at the start and after each one that this process evaluates."""
 
     @property
     def search(self) -> Search:

@@ -15,7 +15,7 @@ MILDER_WHEN_LESS = {
     ("jitter", "up_to"),
     ("cross", "size"),
 }
-"""Values that are halved as long as the failure persists."""
+"""Values that are halved as long as the failure persists, at most `MAX_HALVINGS` times."""
 
 MAX_HALVINGS = 5
 

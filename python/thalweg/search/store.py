@@ -1,7 +1,7 @@
 """The state of a search in an SQLite file, which survives interruptions and is shared by several processes.
 
 Optuna stores the candidates as trials and proposes the next one. Proposals depend only on the seed, the number of the
-candidate and the earlier candidates, so that an interrupted search resumes identically.
+candidate and the earlier candidates, so that an interrupted search of one process resumes identically.
 
 A process locks the candidate that it evaluates. If it is killed, another process takes over its candidate.
 """
@@ -196,7 +196,7 @@ class Store:
             trial.set_user_attr(FOUND, _result(candidate))
             if candidate.is_measured:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a killed process had set the constraint
+                    warnings.simplefilter("ignore")  # a killed process may have set the constraint
                     excesses = candidate.excesses(self._search)
                     for constraint, excess in zip(self._search.constraints, excesses, strict=True):
                         trial.set_constraint(constraint.text, excess)
@@ -207,7 +207,7 @@ class Store:
 
     def importances(self) -> list[dict[str, float]]:
         """Return, for each objective, the fraction of its variance that each parameter explains (fANOVA); empty if
-        there are too few different candidates or values.
+        there are too few candidates, or if their settings or values do not differ.
         """
         trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]

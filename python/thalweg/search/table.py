@@ -112,7 +112,7 @@ class Search:
 
     @property
     def written(self) -> dict[str, Value]:
-        """Values of the parameters in the scenario; those that it leaves at their defaults are missing."""
+        """Values of the parameters that the scenario sets; a parameter of every flow has the first flow's value."""
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw

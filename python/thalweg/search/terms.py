@@ -50,7 +50,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A bound that a candidate must satisfy at every point of the sweep."""
+    """A bound on a measure, applied to the worst of the points."""
 
     term: Term
     sign: Sign

@@ -17,7 +17,7 @@ METRICS: dict[str, tuple[str, str, AxisUnit, float]] = {
     "completion_time": ("Completion time of small transfers", "completion time", "s", 1e-6),
     "throughput": ("Throughput of large transfers", "throughput", "bit/s", 1.0),
 }
-"""Titles of metrics, with their axes, their units, and the size of the answer's numbers in that unit."""
+"""Title, axis title, unit, and size of the answer's numbers in that unit, by metric."""
 
 GAIN = Scaled("gain", "ratio")
 POSITIVE = "Positive: the treatment is better, with less time or more throughput."

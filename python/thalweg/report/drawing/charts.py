@@ -40,7 +40,7 @@ def templates() -> dict[str, PageJson]:
 
 
 def bars() -> PageJson:
-    """Return bars with error bars, one panel per combination of the axes that are not on x."""
+    """Return bars with error bars, in panels."""
     x = {
         "axis": {"labelAngle": 0, "labelOverlap": False, "title": "@x_title"},
         "field": "x",

@@ -20,7 +20,7 @@ THEORY = [[5, 3], [2, 2], [9, 3, 2, 3], [1, 3]]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 MAX_POINTS = 25
 MAX_WHISKERS = 12
-"""Maximum number of x values for which intervals are whiskers instead of bands."""
+"""Maximum number of x values for which intervals of lines are whiskers instead of bands."""
 MAX_TICKS = 8
 """Maximum number of values along a logarithmic axis with individual ticks."""
 OUTLIER = 2.0

@@ -38,8 +38,8 @@ TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
 
 
 def line_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis over which all flows share one chart; None without an ordered axis, or if too few or too many
-    flows or panels would share it.
+    """Return the axis over which all flows share one chart; None without an ordered axis, with too few or too many
+    flows, or with too many panels.
     """
     axis = main_axis(sweep)
     if axis is None or not 1 < len(sweep.flows) <= MAX_FLOWS:

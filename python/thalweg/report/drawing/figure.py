@@ -67,7 +67,7 @@ class Figure:
     """A figure; the module describes `rows`."""
 
     id: str
-    """Identifier for files and links: letters, digits, `-` and `_`."""
+    """Identifier for files and links: letters, digits, `-`, `_` and `.`."""
     title: str
     kind: DrawnKind
     rows: pl.DataFrame
@@ -80,9 +80,9 @@ class Figure:
     paper: str = ""
     """The paper's figure that this one reproduces, such as `Figure 2`."""
     middle: float | None = None
-    """Value at which the colours of a heat map change hue (0 for gains); None: a single hue from low to high."""
+    """Value at which the colours of a heat map change hue (0 for gains); None: colours from light to dark."""
     curves: pl.DataFrame | None = None
-    """Theoretical curves over lines or points: name, x (numbers), y, and optionally panel (null: every panel)."""
+    """Reference curves over lines or points: name, x (numbers), y, and optionally panel (null: every panel)."""
 
     def __post_init__(self) -> None:
         """Check the columns of the kind, so that a mistake is detected here and not in a browser.

@@ -257,8 +257,7 @@ def _distributions(run: Run, run_points: Mapping[int, Point], sweep: Sweep) -> I
         title = titles[str(measure)]
         yield Figure(
             slug(f"cdf-{measure}-{point_name}"), _at(title, point_name), "cdf", pl.DataFrame(rows),
-            # Flows of very different sizes share the figure; on a linear axis the distribution of the smaller one would
-            # be a vertical line.
+            # Values can differ by orders of magnitude; on a linear axis the smallest would be a vertical line.
             x=Scaled(title, "bit/s" if measure == "transfer_goodput" else "s", max(values) > 8 * min(values) > 0),
         )  # fmt: skip
 

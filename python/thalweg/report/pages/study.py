@@ -33,7 +33,7 @@ class PageVerdict:
     n: int | None = None
     """Number of repetitions behind the value."""
     note: str = ""
-    """Reason why it cannot run here, or the numbers of points that met the bounds and that have no value."""
+    """Reason why it was not run or not settled, or the numbers of points that met the bounds or have no value."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from thalweg.report.pages.page import page
 
 
 def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tuple[list[Path], int]:
-    """Write the figures of a report as files for papers; return them, and the number of points without figures."""
+    """Write the figures of a report for papers; return the files, and the number of points without separate figures."""
     content = Content(run_dirs)
     sweep, measurements = content.sweep, content.measurements
     listed = [

@@ -23,8 +23,8 @@
 
   const colour = (line) => line.colour[darkness.matches ? 1 : 0];
 
-  // Returns the number of panels in a row, and the width of each.
   const LEAST = { heatmap: 250, series: 330, cdf: 230 };
+  // Returns the number of panels in a row, and the width of each.
   const layout = (kind, panels, width) => {
     const room = Math.max(1, Math.floor((width - 50) / Math.min(width - 50, LEAST[kind] ?? 230)));
     const perRow = Math.min(room, panels);

@@ -138,8 +138,7 @@
     if (!rows.length) return empty(element, "No value at this point.");
     const spec = fill(data.templates.cdf, { ...theme, x_title: distributions.titles[measure] });
     const values = rows.map((row) => row.v);
-    // Flows of very different sizes share the chart; on a linear axis the smaller one would be a vertical line at the
-    // left end.
+    // Values can differ by orders of magnitude; on a linear axis the smallest would be a vertical line at the left end.
     if (Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values)) spec.encoding.x.scale = { type: "log",
       nice: false };
     spec.width = element.clientWidth;
@@ -149,7 +148,7 @@
     return draw(element, spec, rows, theme);
   };
 
-  // Curves are encoded as 16-bit fractions of the duration `end` and of the maximum value `top`.
+  // Curves are encoded as 16-bit fractions of the last time `end` and of the maximum value `top`.
   const curves = (entry, kind) => {
     const { flow, points: counts, top, packed } = entry.curves[kind];
     const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));

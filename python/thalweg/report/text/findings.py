@@ -1,4 +1,4 @@
-"""Findings in a few sentences: where each measure is best and worst, or where runs with the same points differ most."""
+"""Findings: where each measure is best and worst, or where runs with the same points differ most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from thalweg.report.content import Cell, Measurements, Point, Sweep
 from thalweg.report.text.numbers import Scale
 
 PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queueing_delay_up"}
-"""Measures whose smaller values are better."""
+"""Measures of findings whose smaller values are better."""
 
 
 MAX_FLOWS = 8
@@ -55,7 +55,7 @@ def _completes_several(measurements: Measurements, flow: str) -> bool:
 
 
 def subject(measure: str, flow: str | None) -> str:
-    """Return the name of a flow's measure.
+    """Return the name of a measure, with its flow if there is one.
 
     >>> subject("goodput", "large"), subject("utilisation_while_active", "large"), subject("queueing_delay", None)
     ('Goodput of large', 'Utilisation while large is active', 'Queueing delay')

@@ -8,7 +8,7 @@ from thalweg.report.text.labels import NOTHING
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 
-# Prefixes by unit of a measure: displayed name, and its size in the base unit; largest first.
+# Displayed units by unit of a measure: name, and size in the measure's unit; largest first.
 _SCALES: dict[str, Sequence[tuple[str, float]]] = {
     "bit/s": (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1)),
     "s": (("s", 1), ("ms", 1e-3), ("µs", 1e-6)),
@@ -20,7 +20,7 @@ _SCALES: dict[str, Sequence[tuple[str, float]]] = {
 
 
 NOISE = 1e-9
-"""Relative width of an interval that is attributed to rounding errors."""
+"""Maximum half-width of an interval, relative to the median value, that is attributed to rounding errors."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A sentence about shares or algorithms states whether the confidence intervals show a difference. The rules:
 
 - Share: two unlimited flows compete. At each point the share's interval lies above the even share, below it, or
-  contains it. Where it changes sides along the main axis, the sentence names the values between which, or at which,
+  contains it. If it changes sides once along the main axis, the sentence names the values between which, or at which,
   the two are even.
 - Algorithm: if the sweep sets a flow's algorithm, the algorithm with the best mean leads at a point if its interval
   overlaps none of the others.
@@ -42,7 +42,7 @@ def sentences(sweep: Sweep, measurements: Measurements) -> list[str]:
 
 
 def main_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis that sentences and charts follow: the ordered axis with the most values."""
+    """Return the axis that sentences and charts of lines follow: the ordered axis with the most values."""
     ordered = [axis for axis in sweep.axes if axis.is_ordered and None not in axis.values]
     return max(ordered, key=lambda axis: len(axis.values), default=None)
 
@@ -52,7 +52,7 @@ class Series:
     """Points that differ only in the main axis, in the order of its values."""
 
     settings: tuple[str, ...]
-    """The engine, if there are several, and the values of the other axes."""
+    """The label of the run, if there are several, and the values of the other axes."""
     points: list[Point]
 
     @property

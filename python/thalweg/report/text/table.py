@@ -42,7 +42,7 @@ class Number:
     half_width: str | None
     cell: Cell | None
     is_partial: bool
-    """Whether some transfers were incomplete, so that a completion time covers only the others."""
+    """Whether more than `NEGLIGIBLE` of the transfers were incomplete, so that this time covers only the others."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class NumbersRow:
     """A row: one flow at one point."""
 
     point: list[str]
-    """Sweep values; only in the first row of a point."""
+    """Sweep values, and the label of the run if there are several; only in the first row of a point."""
     span: int
     """Number of rows of the point; only in its first row, else 0."""
     experiment: int

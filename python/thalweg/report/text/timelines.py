@@ -99,7 +99,7 @@ def _axis(name: str) -> str:
 
 
 def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Return run, experiment and repetition of each point, with the median goodput of the first flow."""
+    """Return run and experiment of each point, and its repetition with the median goodput of the first flow."""
     triples = []
     for number, labelled in enumerate(runs):
         typical = analysis.typical_repetitions(labelled.repetitions, flows[0]) if flows else {}

@@ -23,7 +23,7 @@ from thalweg.results.plan_document import (
 
 NS = 1e9
 NO_LIMIT_BYTES = 2**31 - 1
-"""A buffer of this size (Linux's maximum for sockets) counts as unlimited and is not mentioned."""
+"""A buffer of at least this size counts as unlimited."""
 
 SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str], ...] = (
     ("sndbuf_max_bytes", "send"),
@@ -55,7 +55,7 @@ def flow_sentences(plan: PlanDocument) -> list[tuple[str, str]]:
 
 
 def traffic_sentences(plan: PlanDocument) -> list[str]:
-    """Describe the background, and the start and end of everything."""
+    """Describe the background traffic, the jitter of connections' starts, and the end of an experiment."""
     points = _points(plan)
     background = _background(points)
     jitter = optional([e["start_jitter_ns"] for e in points], _time, lambda text: f"by a random time of up to {text}")

@@ -40,7 +40,7 @@ def is_one(condition: TomlValue) -> bool:
 
 
 def decides_derived(key: str) -> bool:
-    """Return whether derived keys of the path, the hosts and the number of flows depend on a key of the sweep."""
+    """Return whether derived keys of the path, the hosts and the number of flows may depend on a key of the sweep."""
     return key.startswith(("path.", "host.")) or key.endswith(".count")
 
 

@@ -28,7 +28,7 @@ class PlannedPart:
     part: str
     engine: Engine
     plan: Plan | None = None
-    """The plan; None if the engine can run no point."""
+    """The plan; None if the engine can run no point, or the part has records."""
     why_not: str = ""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """Excluded points of the sweep, with the reasons."""

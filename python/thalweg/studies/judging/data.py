@@ -19,7 +19,7 @@ from thalweg.studies.claims.study_measures import compute
 WindowTexts = tuple[str, str] | None
 
 ROUNDING = 1e-4
-"""Relative tolerance of derived keys, which are quotients: 1 BDP may be computed as 0.99999."""
+"""Relative tolerance of numeric keys, because derived ones are quotients: 1 BDP may be computed as 0.99999."""
 
 AT = ["experiment", "repetition"]
 

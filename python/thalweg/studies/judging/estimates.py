@@ -203,7 +203,7 @@ def of_value(picked: Picked) -> Quantities:
 def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *, is_same: bool) -> Quantities:
     """Compare a quantity with a reference, point by point.
 
-    `is_same`: both are the same measure of the same flow, so a point is not compared with itself.
+    `is_same`: both are the same measure of the same flow and window, so a point is not compared with itself.
 
     Raises:
         NotRun: If no points match.

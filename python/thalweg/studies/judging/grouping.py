@@ -51,7 +51,7 @@ def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
 
 
 def numbers(values: Sequence[Value | None]) -> list[float]:
-    """Return a key's values as numbers; other texts are numbered in order of appearance.
+    """Return a key's values as numbers; if any is not a number, all are numbered in order of appearance.
 
     >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
     ([2.0, 0.5], [0.0, 1.0, 0.0])

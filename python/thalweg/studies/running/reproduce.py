@@ -60,7 +60,7 @@ class Reproduced:
 
     @property
     def is_judged(self) -> bool:
-        """Whether any claim has a verdict."""
+        """Whether any claim has a verdict that is not in `UNJUDGED`."""
         return any(judged.verdict not in UNJUDGED for judged in self.judged.values())
 
     @property
@@ -72,7 +72,7 @@ class Reproduced:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences about excluded experiments and copied repetitions; they name the directory."""
+        """Sentences about unusable experiments and copied repetitions; they name the directory."""
         runs = [data.run for data in self.parts.values() if data.run]
         copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
         return [*(item.caution for item in self.evidence if item.caution), *copies]
@@ -108,8 +108,8 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run the missing experiments of every part into `directory`, and judge the claims; Ctrl-C stops the run, but not
-    the evaluation.
+    """Run the missing experiments of every part into `directory`, and judge the claims; after Ctrl-C, the claims are
+    still judged.
 
     Points whose claims have tolerances may get fewer repetitions than planned (`Schedule`).
     """
