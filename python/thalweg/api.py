@@ -12,6 +12,7 @@
 docs/guide/python.md is the guide. The documented names are stable; CHANGELOG.md announces changes.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -195,7 +196,7 @@ class Scenario:
             planned = plan.make(self.document, chosen, capabilities.engines)
         directory = Path(out) if out else default_directory(planned, chosen)
         outcome = execute(
-            planned, directory, binary=capabilities.binary, threads=threads, command=self._command(engine)
+            planned, directory, binary=capabilities.binary, threads=threads, command=self._command(engine, out)
         )
         if outcome.exit_code is Exit.INTERRUPTED:
             raise KeyboardInterrupt
@@ -203,11 +204,12 @@ class Scenario:
             raise _failed(outcome, directory)
         return open_run(directory)
 
-    def _command(self, engine: str) -> list[str]:
-        """Return the command for this scenario, engine and settings; the run directory stores it."""
+    def _command(self, engine: str, out: str | PathLike[str] | None) -> list[str]:
+        """Return the command for this scenario, engine, settings and run directory, which stores it."""
         texts = {key: value if isinstance(value, str) else toml_value(value) for key, value in self.settings.items()}
         settings = [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
-        return ["thalweg", "run", str(self.file), "--engine", engine, *settings]
+        directory = ["--out", os.fspath(out)] if out else []
+        return ["thalweg", "run", str(self.file), "--engine", engine, *settings, *directory]
 
 
 def load_scenario(file: str | PathLike[str], settings: Mapping[str, Any] | None = None) -> Scenario:

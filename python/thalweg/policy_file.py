@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from thalweg import printable
+
 FORMAT = 1
 
 FIRST_LINE = "# Algorithms by path; the first rule that matches applies. docs/reference/policy.md"
@@ -78,5 +80,5 @@ def _condition(condition: Condition) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a text as a string in TOML, with single spaces; the escapes of `json.dumps` are valid in TOML."""
-    return json.dumps(" ".join(value.split()), ensure_ascii=False)
+    """Return a text as a string in TOML, with single spaces; the escapes of JSON are valid in TOML."""
+    return printable.json_text(json.dumps(" ".join(value.split()), ensure_ascii=False))

@@ -62,7 +62,7 @@ def test_tables_are_polars_frames_with_the_swept_keys(result: thalweg.Result) ->
 def test_the_run_directory_records_a_reproducing_command(result: thalweg.Result) -> None:
     command = json.loads((result.directory / "run.json").read_text())["command"]
     assert command[:2] == ["thalweg", "run"]
-    assert command[-2:] == ["--set", "path.rtt=10ms"]
+    assert command[-4:] == ["--set", "path.rtt=10ms", "--out", str(result.directory)]
 
 
 def test_a_chart_has_a_line_per_flow_over_the_swept_key(result: thalweg.Result) -> None:

@@ -74,10 +74,9 @@ def mistake(text: str, names: Collection[str]) -> str | None:
     (None, 'there is no `rtt`', 'there is no function `open`')
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        return _mistake(ast.parse(text.strip(), mode="eval").body, names)
     except (SyntaxError, ValueError, RecursionError):
         return NOT_ARITHMETIC
-    return _mistake(tree, names)
 
 
 def names(text: str) -> frozenset[str]:

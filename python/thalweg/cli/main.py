@@ -141,7 +141,7 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
     try:
         output.error(problem, as_json=is_json)
         sys.stdout.flush()
-    except OSError:
+    except (output.NobodyReads, OSError):
         # A stream cannot be written, so only the exit code reports the error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return problem.exit_code

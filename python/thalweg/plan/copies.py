@@ -23,8 +23,10 @@ from thalweg.plan.models import (
     RepeatPoisson,
 )
 
-RANDOM_CC = ("bbr", "cdg")
-"""Prefixes of algorithms that draw random numbers: BBR for the times of its probes, CDG for its backoff."""
+RANDOM_CC = ("bbr", "cdg", "nv")
+"""Prefixes of algorithms that draw random numbers: BBR for the times of its probes, CDG for its backoff, and NV for the
+resets of its smallest RTT.
+"""
 
 
 def warning(plan: Plan, engine: Engine) -> str | None:

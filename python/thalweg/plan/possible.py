@@ -40,7 +40,11 @@ def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], 
     reasons = {}
     for point in points:
         lacking = list(
-            dict.fromkeys(flow.cc for flow in point.flows if flow.program is None and flow.cc not in engine.algorithms)
+            dict.fromkeys(
+                flow.cc
+                for flow in point.flows
+                if flow.program is None and flow.cc_file is None and flow.cc not in engine.algorithms
+            )
         )
         if lacking:
             names = ", ".join(f"`{name}`" for name in lacking)

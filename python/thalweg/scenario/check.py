@@ -154,6 +154,8 @@ def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[
                 sources.setdefault(row.values[number], row.source)
             if name in columns or name in lists:
                 errors += _in_sweep([_set_twice(name)], name, document, row_values.header)
+            elif _is_setting(name, document):
+                errors.append(_set_by_setting(name, row_values.header))
             columns[name] = _Column(list(sources), sources, row_values.header)
     return columns, row_values, errors
 
@@ -177,6 +179,25 @@ def _set_twice(address: str) -> ThalwegError:
         f"`{address}` is set twice: by a column of a file of rows, and by another column or list",
         place=address,
         hint=f"remove `{address}` from the file, or from [sweep]",
+    )
+
+
+def _is_setting(address: str, document: Document) -> bool:
+    """Return whether a setting of the command line or of the API gives the key its value."""
+    try:
+        return sweep.locate(address, document.raw) in document.not_in_file
+    except ThalwegError:
+        return False  # the check of the sweep reports unknown keys
+
+
+def _set_by_setting(address: str, source: Source) -> ThalwegError:
+    return ThalwegError(
+        "conflict",
+        f"`{address}` is set twice: by a column of a file of rows, and by a setting",
+        place=address,
+        expected="a setting of a key that the rows do not set",
+        hint=f"remove `--set {address}=...`, or the column `{address}`",
+        source=source,
     )
 
 

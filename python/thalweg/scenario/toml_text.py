@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from thalweg import printable
 from thalweg.scenario.document import Raw, TomlValue
 
 
@@ -58,7 +59,7 @@ def toml_value(value: TomlValue) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return printable.json_text(json.dumps(value, ensure_ascii=False))
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(key)} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list):

@@ -143,6 +143,6 @@ def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[a
 
 def _interval(fuzzing: Fuzzing) -> str:
     """Return a sampling interval that is short enough for `SAMPLES` samples."""
-    scenario_ns = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "100ms")))
+    scenario_ns = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "10ms")))
     needed_ns = int(fuzzing.fuzz.duration_s * 1e9 / SAMPLES)
     return time_text(min(scenario_ns, needed_ns) if scenario_ns else needed_ns)

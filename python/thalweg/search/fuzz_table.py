@@ -138,10 +138,15 @@ def _failures(document: Document, table: FuzzTable, errors: list[ThalwegError]) 
             failures.append(failure)
         except TermError as error:
             errors.append(_error(document, ("fails", name), error.message, error.expected, error.hint))
-    if any(failure.window_s or failure.after_s for failure in failures) and document.raw.get("sample_interval") == "0s":
+    if any(failure.window_s or failure.after_s for failure in failures) and _is_unsampled(document):
         expected = "a sample_interval above 0, for measures within a window"
         errors.append(_error(document, ("fails",), "nothing is sampled", expected, 'sample_interval = "50ms"'))
     return failures
+
+
+def _is_unsampled(document: Document) -> bool:
+    interval = document.raw.get("sample_interval")
+    return isinstance(interval, str) and quantities.time(interval) == 0
 
 
 def _ranges(

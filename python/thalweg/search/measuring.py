@@ -28,7 +28,7 @@ Values = Mapping[Term, Mapping[At, float]]
 
 
 class Interrupted(Exception):
-    """The engine was interrupted by a signal."""
+    """A run was interrupted before its end."""
 
 
 @dataclass(frozen=True)

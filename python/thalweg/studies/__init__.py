@@ -3,7 +3,7 @@
     study = load(find("itc18-mixed-workload"))
     planned = plan(study, engine, capabilities, quick=True)
     run(planned, folder(study, "sim", RUNS, quick=True), runner)
-    planned.judged["large-cubic-yields"].verdict
+    planned.judged["large-cubic-collapses-beside-bbr-bursts"].verdict
 
 docs/reference/studies.md describes the contents of a study's folder.
 """

@@ -197,6 +197,13 @@ def test_a_closed_pipe_is_not_an_error(thalweg: Thalweg) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
+def test_an_error_that_nobody_reads_is_not_a_traceback(thalweg: Thalweg) -> None:
+    command = f'"{sys.executable}" -m thalweg check missing.toml --json | true; exit ${{PIPESTATUS[0]}}'
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (Exit.USAGE, "")
+
+
 def test_a_closed_standard_output_is_not_an_error(thalweg: Thalweg) -> None:
     command = f'"{sys.executable}" -m thalweg check race.toml >&-'
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -172,3 +172,13 @@ def test_a_table_as_a_value_of_the_sweep_is_refused_with_what_works() -> None:
 def test_a_name_in_a_table_as_a_value_of_the_sweep_is_written_alone() -> None:
     error = mistake(PATHS, SCENARIO.replace('rows = ["paths.csv"]', '"path.queue" = ["fifo", { name = "codel" }]'))
     assert error.hint == 'write the name alone: "codel"'
+
+
+def test_a_setting_of_a_key_of_the_rows_is_a_mistake() -> None:
+    load()
+    with pytest.raises(ThalwegErrors) as raised:
+        scenario.load("x.toml", {"path.rate": "5Mbps"})
+    (error,) = raised.value.errors
+    assert error.message == "`path.rate` is set twice: by a column of a file of rows, and by a setting"
+    assert position(error) == ("paths.csv", 1)
+    assert scenario.load("x.toml", {"path.jitter": "1ms"}).swept

@@ -67,9 +67,13 @@ impl Reader<'_> {
             let line = line(&mut text).map_err(|error| wrong(file, Some(number), &error.to_string()))?;
             Ok::<_, Problem>(line.map(|line| (number, line)))
         };
-        let Some((_, first)) = next()? else { return Ok(()) };
+        let mut head = next()?;
+        while head.as_ref().is_some_and(|(_, line)| line.starts_with('#')) {
+            head = next()?;
+        }
+        let Some((number, first)) = head else { return Ok(()) };
         if first.contains('\t') {
-            let mut line = Some((1, first));
+            let mut line = Some((number, first));
             while let Some((number, text)) = line {
                 self.route(&text).map_err(|why| wrong(file, Some(number), &why))?;
                 line = next()?;
@@ -313,8 +317,8 @@ mod tests {
 
     #[test]
     fn routeviews_lines_maxmind_locations_and_directories_are_read() {
-        let routes = "198.51.100.0\t24\t64500_64501\n203.0.113.0\t25\t64502\n";
-        let blocks = "network,geoname_id\n192.0.2.0/24,77\n";
+        let routes = "# of today\n198.51.100.0\t24\t64500_64501\n203.0.113.0\t25\t64502\n";
+        let blocks = "# of today\nnetwork,geoname_id\n192.0.2.0/24,77\n";
         let locations = "geoname_id,locale_code,country_iso_code\n77,en,NL\n";
         let files = [("routes.txt", routes), ("Blocks-IPv4.csv", blocks), ("Locations-en.csv", locations)];
         let places = table(&files, "", &["as", "country"]).unwrap();

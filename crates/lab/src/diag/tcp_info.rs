@@ -45,10 +45,8 @@ pub struct TcpInfo {
     pub min_rtt_us: Option<u64>,
     /// Acknowledged payload bytes; one too low for the side that accepted the connection.
     pub acked_bytes: u64,
-    /// Payload bytes sent, including retransmissions.
+    /// Payload bytes sent, without retransmissions.
     pub bytes_sent: u64,
-    /// Payload bytes retransmitted.
-    pub bytes_retransmitted: u64,
     /// Payload bytes written to the socket and not yet sent.
     pub notsent_bytes: u64,
     /// Data segments sent, including retransmissions.
@@ -157,7 +155,7 @@ impl TcpInfo {
         let state = u8_at(bytes, 0)?;
         let is_app_limited = u8_at(bytes, APP_LIMITED.0)? & APP_LIMITED.1 != 0;
         let (unacked, sacked, lost, retransmitted) = (u32(24)?, u32(28)?, u32(32)?, u32(36)?);
-        let bytes_sent = u64(200)?;
+        let bytes_sent = u64(200)?.saturating_sub(u64(208)?);
         let sequence_numbers = 1 + u64::from(state == FIN_WAIT2 || state == TIME_WAIT);
         Some(TcpInfo {
             state,
@@ -174,7 +172,6 @@ impl TcpInfo {
             min_rtt_us: u32(148).filter(|rtt| *rtt != u64::from(u32::MAX)),
             acked_bytes: u64(120)?.saturating_sub(sequence_numbers).min(bytes_sent),
             bytes_sent,
-            bytes_retransmitted: u64(208)?,
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
             retransmits: u32(100)?,

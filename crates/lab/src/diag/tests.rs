@@ -99,6 +99,7 @@ fn a_connection_is_parsed_from_its_message() {
         (192, 90),
         (196, 7),
         (200, 3000),
+        (208, 500),
     ];
     body.extend(attribute(2, &structure(232, &numbers)));
     body.extend(attribute(4, b"bbr\0"));
@@ -111,6 +112,7 @@ fn a_connection_is_parsed_from_its_message() {
     assert_eq!(socket.info.inflight_packets, 20 - 4 - 3 + 1);
     assert_eq!((socket.info.cwnd_packets, socket.info.ssthresh_packets), (33, None));
     assert_eq!(socket.info.acked_bytes, 1000);
+    assert_eq!(socket.info.bytes_sent, 2500, "without retransmissions");
     assert_eq!(socket.info.marked_segments, 7);
     assert_eq!(socket.info.timeouts, None, "this kernel does not have them");
     let bw_bps = 8 * ((1 << 32) + 125_000);

@@ -44,6 +44,9 @@ DIGIT_BITS = 4
 
 GZIP = b"\x1f\x8b"
 
+_Line = tuple[tuple[str, ...], str, tuple[str, ...], int]
+"""Names of columns, the network, its values, the line number."""
+
 EXPECTED = "CSV with a column `network`, or lines of RouteViews: address, length, AS"
 HINT = "for example the heading network,asn,country and the row 192.0.2.0/24,64496,DE"
 
@@ -165,20 +168,21 @@ def _files(place: Path) -> list[Path]:
     ]
 
 
-def _lines(file: Path) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
-    """Yield the lines of a file: names of columns, the network, its values, the line number."""
+def _lines(file: Path) -> Iterator[_Line]:
+    """Yield the lines of a file."""
     with _opened(file) as text:
         try:
-            first = text.readline()
-            if "\t" in first:
-                yield from _routeviews(first, text)
-            else:
-                yield from _csv(file, first, text)
+            number = 1
+            while (first := text.readline()).startswith("#"):
+                number += 1
+            read = _routeviews(first, text) if "\t" in first else _csv(file, first, text, number)
+            for columns, network, attributes, line in read:
+                yield columns, network, attributes, line + number - 1
         except (UnicodeDecodeError, csv.Error, EOFError, OSError) as error:
             raise _wrong(file, None, f"it is not text: {_reason(error)}") from None
 
 
-def _routeviews(first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
+def _routeviews(first: str, text: IO[str]) -> Iterator[_Line]:
     number = 0
     for number, line in enumerate(_after(first, text), 1):
         fields = line.split()
@@ -187,10 +191,10 @@ def _routeviews(first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], st
             yield (AS,), network, (autonomous_system(fields[-1]),), number
 
 
-def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
+def _csv(file: Path, first: str, text: IO[str], number: int) -> Iterator[_Line]:
     heading = [name.strip().lower() for name in next(csv.reader([first.removeprefix("\ufeff")]), [])]
     if NETWORK not in heading:
-        raise _wrong(file, 1, f"no column `{NETWORK}` in the heading")
+        raise _wrong(file, number, f"no column `{NETWORK}` in the heading")
     places = _places(file) if GEONAME in heading else {}
     named = [COUNTRY if name == GEONAME and places else NAMES.get(name, name) for name in heading]
     named = [f"{name}_" if name in RESERVED else name for name in named]
@@ -199,13 +203,13 @@ def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...
     taken = [column for column, name in enumerate(named) if column != at and name and named.index(name) == column]
     columns = tuple(named[column] for column in taken)
     if not columns:
-        raise _wrong(file, 1, "it has no attributes of its networks")
+        raise _wrong(file, number, "it has no attributes of its networks")
     reader = csv.reader(text)
     for fields in reader:
         if not fields:
             continue
         if len(fields) != len(heading):
-            raise _wrong(file, reader.line_num + 1, f"{len(fields)} fields; the heading has {len(heading)}")
+            raise _wrong(file, reader.line_num + number, f"{len(fields)} fields; the heading has {len(heading)}")
         values = tuple(_value(columns[i], fields[column], places) for i, column in enumerate(taken))
         yield columns, fields[at], values, reader.line_num + 1
 

@@ -24,9 +24,10 @@ SOURCES = {
 
 def is_recorded(run: Run, measure: str) -> bool:
     """Return whether any complete experiment has the inputs of the measure."""
-    if measure not in SOURCES:
+    source = SOURCES.get(measure.removesuffix(UP))
+    if source is None:
         return True
-    table, column = SOURCES[measure]
+    table, column = source
     return bool(run.collect(run.scan(table).select(pl.col(column).is_not_null().any())).item())
 
 

@@ -101,13 +101,15 @@ def rates(run: Run) -> pl.DataFrame:
 
 def base_rtts(run: Run) -> pl.DataFrame:
     """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s (null
-    where it changes), max_rtt_s (the larger of the initial one and the sum of the largest delays that profiles set).
+    where it changes), max_rtt_s (the sum of the largest delays of both directions).
     """
     points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = []
     for number, point in points.items():
         delays_ns = _delay_changes(point, run.plan)
-        max_rtt_ns = max(point["rtt_ns"], sum(max(changes, default=0) for changes in delays_ns))
+        own_delays_ns = [point[link]["delay_ns"] for link in LINKS.values()]
+        largest_ns = [max([own, *changes]) for own, changes in zip(own_delays_ns, delays_ns, strict=True)]
+        max_rtt_ns = max(point["rtt_ns"], sum(largest_ns))
         for flow in point["flows"]:
             max_rtt_s = (max_rtt_ns + flow["extra_rtt_ns"]) / SECOND_NS
             base_rtt_s = None if any(delays_ns) else max_rtt_s

@@ -1,7 +1,8 @@
 """Colours of congestion controls; those of cubic, bbr and reno are the same in every report.
 
 Most hues are those of Okabe and Ito ("Color Universal Design", 2008), which are distinguishable with any colour vision.
-They are darkened for a light page and lightened for a dark one to reach a contrast of 3:1 (WCAG 2.2, 1.4.11).
+Where necessary, they are darkened for a light page or lightened for a dark one to reach a contrast of 3:1 (WCAG 2.2,
+1.4.11).
 """
 
 from collections.abc import Iterable

@@ -11,10 +11,10 @@ digits. Their columns depend on the kind:
 | series | t_s, value, flow | a curve over time per flow; per connection with a column `line` that distinguishes them |
 | parallel | x, y, line, text, end | lines over the axes x, crossed at y (0 to 1); rows with an `end` are labels |
 
-All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
-a heatmap also choice (the value of a selection list for which a cell is shown). A missing column has one value
-everywhere. x (and y of a heatmap) may be numbers or texts: numbers are in ascending order, texts in order of appearance
-or of their type (Enum).
+All kinds except heatmap may have the column series (a line or a group of bars), and all except parallel panel (a part
+of the figure) and engine; a heatmap also choice (the value of a selection list for which a cell is shown). A missing
+column has one value everywhere. x (and y of a heatmap) may be numbers or texts: numbers are in ascending order, texts
+in order of appearance or of their type (Enum).
 """
 
 from collections.abc import Mapping

@@ -25,7 +25,7 @@ def trace_names(plan: PlanDocument, command: Sequence[str]) -> dict[str, str]:
 
 
 def _name(key: str, plan: PlanDocument, command: Sequence[str]) -> str | None:
-    for word in command:
+    for word in reversed(command):
         address, equals, text = word.removeprefix("--set=").partition("=")
         if equals and address == key:
             return text.strip("\"'")

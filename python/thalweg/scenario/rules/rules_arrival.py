@@ -59,7 +59,7 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
     _loss(path, FORWARD, "nothing arrives", mistakes)
     _loss(reverse, REVERSE, "no ACK arrives, so nothing counts as delivered", mistakes)
     end = values.quantity(raw, "duration", quantities.time)
-    rtt = values.quantity(path, "rtt", quantities.time)
+    rtt = _smallest_rtt(path)
     links = Carrier.of(path, folder), Carrier.of(reverse, folder)
     if not end or not rtt or links[0] is None or links[1] is None:
         return
@@ -76,6 +76,13 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             _stops(flow, index, course.rtt_ns, mistakes)
         elif not course.delivers(start, _first_bytes(flow), end):
             _too_late(flow, index, start, course, end, mistakes)
+
+
+def _smallest_rtt(path: Raw) -> int | None:
+    """Return the smallest RTT that the path has at any time; None if `rtt` is missing or malformed."""
+    rtt = values.quantity(path, "rtt", quantities.time)
+    steps = [values.quantity(step, "rtt", quantities.time) for _, step in values.tables(path, "steps")]
+    return None if rtt is None else min([rtt, *(step for step in steps if step is not None)])
 
 
 def _loss(link: Raw, key_path: KeyPath, effect: str, mistakes: Mistakes) -> None:

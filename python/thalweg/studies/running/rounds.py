@@ -57,7 +57,8 @@ class Schedule:
             points = {point for name, point in judgement.looked_at if name == part}
             judged_points |= points
             open_ |= {point for name, point in judgement.unsure if name == part}
-            if claim.judge.tolerance is None or claim.value.measure not in MEASURES:
+            of_study = any(side is not None and side.measure not in MEASURES for side in (claim.value, claim.against))
+            if claim.judge.tolerance is None or of_study:
                 # A measure defined by the study compares points repetition by repetition, so all points need the same
                 # repetitions.
                 without_end |= points

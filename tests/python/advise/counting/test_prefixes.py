@@ -115,7 +115,7 @@ def test_lookups_agree_with_the_ipaddress_module(duckdb_lookup: Duck, tmp_path: 
 def test_routeviews_lines_are_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None:
     file = tmp_path / "routeviews.pfx2as.gz"
     file.write_bytes(
-        gzip.compress(b"192.0.2.0\t24\t64496\n198.51.100.0\t24\t64497_64498\n2001:db8::\t32\t64499,64500\n")
+        gzip.compress(b"# of today\n192.0.2.0\t24\t64496\n198.51.100.0\t24\t64497_64498\n2001:db8::\t32\t64499,64500\n")
     )
     assert columns(file) == {"as"}
     networks = duckdb_lookup.find(file, ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
