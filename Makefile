@@ -46,7 +46,7 @@ test-under-load: ## the same, three times in a row, while four processes burn CP
 test-setup:
 	@tools/bootstrap system lints browser java slurm image kernel bpf prometheus nginx
 
-# Rust is compiled while Python's packages are downloaded, which keeps all processors busy.
+# Rust is compiled while Python's packages are downloaded.
 .PHONY: test-build
 test-build:
 	@tools/together '$(CARGO) test $(RELEASE) --no-run' 'tools/bootstrap venv spark'
@@ -84,8 +84,7 @@ test-rust: setup ## Rust tests and doc examples
 AGENT = thalweg-agent thalweg-lockstep
 RUST_PARTS = '$(CARGO) test --release $(AGENT:%=--package %)' '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)'
 
-# Most tests wait for programs that they start, so five parts run in parallel. Most tests of real kernels are in the
-# first part, which has priority.
+# Most tests wait for programs that they start, so five parts run in parallel.
 ADVICE = tests/python/advise
 COUNTED = tests/python/advise/counting tests/python/studies tests/repository/test_policy_outcomes.py
 COMPUTED = $(addprefix tests/python/,analysis plan records report scenario search synth)
@@ -97,13 +96,13 @@ test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
 	@tools/together $(PYTHON_PARTS)
 
-# The studies, whose time does not matter, have the lowest priority.
+# The studies have the lowest priority, unless THALWEG_NICE is set.
 .PHONY: test-all
 test-all: setup
 	@tools/bootstrap bpf spark
 	@tools/together $(PYTHON_PARTS) $(RUST_PARTS) 'nice -n $${THALWEG_NICE-10} $(MAKE) studies'
 
-# Tests whose names contain "fuzz" try random input for about a second each; here for FUZZ_SECONDS.
+# Rust tests whose names contain "fuzz" try random input for about a second each; here for FUZZ_SECONDS.
 .PHONY: fuzz
 fuzz: setup ## try random and hostile input for ten minutes, on every parser (FUZZ_SECONDS=60 for each driver)
 	@tools/bootstrap bpf

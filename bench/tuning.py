@@ -12,8 +12,8 @@ algorithm, so any gain is due to the agent's choice among reno, cubic and bbr. T
 algorithm alone. The client's nftables drops packets, a token bucket limits the rate and the buffer, and a program
 delays packets. All run on one machine, whose speed limits paths without a configured rate.
 
-Requirements: after the 20th connection in cases where BBR is better, 80 % use BBR, and their mean goodput is at most
-5 % below that of BBR alone. In the case without loss, the mean goodput of all connections is at most 3 % below the best
+Requirements after the 20th connection: in cases where BBR is better, 80 % use BBR, and their mean goodput is at most
+5 % below that of BBR alone; in the case without loss, the mean goodput of all connections is at most 3 % below the best
 algorithm's. If a path becomes lossy, the agent adapts within 30 connections. Held-out connections do not count; the
 cost of exploration is reported separately.
 """

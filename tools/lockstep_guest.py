@@ -4,8 +4,8 @@
     .venv/bin/python tools/lockstep_guest.py           some minutes; no root, no KVM
     .venv/bin/python tools/lockstep_guest.py --scene lossy
 
-The recorder calls functions of the kernel's DCTCP module, which few machines have. The recorder and the engine
-therefore run in a guest with a kernel from `thalweg kernel fetch`. The guest's time is virtual, so that load of the
+The recorder calls functions of the kernel's DCTCP module. The recorder and the engine run in a guest with a kernel
+from `thalweg kernel fetch`, which has the module. The guest's time is virtual, so that load of the
 machine does not affect the recordings. docs/concepts/fidelity.md describes them.
 """
 
@@ -33,7 +33,7 @@ thalweg-lockstep --algorithm dctcp --engine /bin/thalweg-engine --out /results @
     touch /results/failed
 """
 INSTRUCTION_NS = 1
-"""Virtual nanoseconds per instruction. At 4 ns, forwarding in the scene `fast` takes longer than its packets allow."""
+"""Virtual nanoseconds per instruction. At 4 ns, forwarding a packet in the scene `fast` takes longer than sending it."""
 
 
 def why_not(kernel: GuestKernel | None, programs: list[Path]) -> str | None:

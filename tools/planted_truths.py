@@ -196,7 +196,7 @@ def _trial(truth: str, parts: Sequence[Part], question: Question) -> Trial:
 
 
 def _engine() -> DuckDb:
-    """Return an engine with one thread, because a second thread saves little time with so few rows."""
+    """Return an engine with one thread."""
     return DuckDb(threads=1)
 
 

@@ -6,7 +6,7 @@
  *                                          until it is killed
  *
  * If packets arrive faster than an interface sends them, the relay's socket buffer fills, and further packets are
- * dropped, as by a full queue. The relay can forward about 100,000 packets per second.
+ * dropped, as by a full queue.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -12,7 +12,7 @@ LOOK_EVERY_S = 0.005
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU time, memory and standard output of a process."""
+    """Times, peak memory and standard output of a process."""
 
     cpu_s: float
     wall_s: float
@@ -27,7 +27,7 @@ def of_checkout(command: Sequence[str | Path], checkout: Path) -> list[str | Pat
 
 def run(command: Sequence[str | Path]) -> Cost:
     """Run a command until it exits. If it fails, exit with its standard error."""
-    # As for users, Python keeps its bytecode: compiling all modules anew doubles the time of a command.
+    # As for users, Python keeps its bytecode.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = [str(word) for word in command]
     start = time.monotonic()

@@ -124,7 +124,7 @@ main(int count, char** values)
 
     // The same settings as thalweg's hosts: full-sized segments, SACK, an initial window of ten segments, a minimum RTO
     // of 200 ms, and socket buffers that do not limit a flow: four times the path's capacity, or forty times a flow's
-    // share of it if there are more than ten flows. Larger buffers would only cost ns-3 time and memory.
+    // share of it if there are more than ten flows, plus 1 MiB.
     const uint64_t bdpBytes = rateBps / 8 * (2 * delayNs + longestExtraNs) / 1000000000;
     const uint64_t socketBytes = 4 * (bdpBytes + bufferBytes) * 10 / std::max<uint64_t>(10, flows) + (1 << 20);
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));

@@ -40,7 +40,7 @@ http {{
     }}
 }}
 """
-"""Configuration of nginx: a page from a file, and a log line per request, as in Debian's default."""
+"""Configuration of nginx: a page from a file, and a log line per request."""
 CERTIFICATE = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -days 1"
 SOURCES = Path(__file__).resolve().parent.parent / "agent"
 AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent"))))

@@ -44,7 +44,7 @@ class Price:
     calls_per_connection: float
     ns_per_call: float
     measuring_ns_per_call: float | None
-    """Cost of an empty program per call; None if it could not be attached."""
+    """Cost of an empty program per call; None if clang or bpftool is missing."""
     ns_per_connection: list[float]
     """Cost of the program per connection, in each window."""
     net_ns_per_connection: list[float] | None

@@ -9,9 +9,8 @@ recorded cgroup. Other load of the machine affects both equally; comparing minut
 take hours on a virtual machine with varying load. The client and both servers are pinned to their CPU, because sharing
 a CPU has a larger effect than the recorder.
 
-With an idle CPU, the measure is wall-clock time: the relative increase of a connection's duration, and therefore the
-decrease of sequential requests per second. The recorder's process can then run on the idle CPU, as on a server with
-spare capacity.
+With an idle CPU, the measure is wall-clock time: the relative increase of a connection's duration. The recorder's
+process can then run on the idle CPU, as on a server with spare capacity.
 
 With all CPUs busy, the measure is CPU time: of both ends, of the kernel's work for them, and of the recorder's process.
 On a saturated machine, connections per second are the available CPU time divided by the CPU time per connection. The
@@ -22,8 +21,8 @@ A hypervisor that runs other guests may not report the stolen time, which then c
 process. Groups of four batches (recorded, not, not, recorded) in which one batch takes at least twice the median CPU
 time are excluded and counted, because a recorder does not delay a process by milliseconds.
 
-Limitations: the measurement does not include the kernel's check whether a program is attached to a connection (some
-tens of ns for each of four calls), nor cache misses that the recorder's process causes for both servers.
+Limitations: the measurement does not include the kernel's check whether a program is attached to a connection, nor
+cache misses that the recorder's process causes for both servers.
 """
 
 import math
@@ -92,7 +91,7 @@ GOALS = {"slowdown_nginx_busy": 0.04, "slowdown_nginx_busy_low": 0.03}
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two servers, with its clients."""
+    """All recorded servers or all others, with their clients."""
 
     answered: int
     clients_ns: int
@@ -118,9 +117,9 @@ class Window:
     process_ns: int
     """CPU time of the recorder's process."""
     idle: float
-    """Fraction of time in which a CPU was idle."""
+    """Idle fraction of the CPU time of all CPUs."""
     stolen: float
-    """Fraction of time stolen by the hypervisor."""
+    """Fraction of the CPU time of all CPUs that the hypervisor has stolen."""
 
     def process_us(self) -> float:
         """Return the process's CPU time per connection."""

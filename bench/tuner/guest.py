@@ -101,7 +101,7 @@ def libraries_of(program: Path) -> set[Path]:
 
 
 def unpacked(module: Path) -> bytes:
-    """Return the content of a module, which newer distributions compress."""
+    """Return the content of a module, which may be compressed with xz."""
     if module.exists():
         return module.read_bytes()
     return lzma.decompress(module.with_name(f"{module.name}.xz").read_bytes())

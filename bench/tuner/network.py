@@ -173,7 +173,7 @@ class Tuner:
         return run(str(AGENT), "tune", "status", "--socket", self.socket)
 
     def end(self) -> None:
-        """Stop the agent with SIGTERM, as an administrator does."""
+        """Stop the agent with SIGTERM."""
         if self.process.returncode is None:
             self.process.terminate()
             self.process.communicate()

@@ -1,4 +1,4 @@
-"""A server that sends BYTES bytes to each client and closes the connection, without socket options.
+"""A server that sends BYTES bytes to each client and closes the connection; it sets no algorithm.
 
     serve.py ADDRESS PORT BYTES
 

@@ -1,5 +1,5 @@
 """A disposable copy of this machine: its file system below an overlay in memory, in a mount namespace that is removed
-after the test. The overlay contains all changes of the test.
+after the test. The overlay contains all changes of the test, except those in /run, /proc, /sys and /dev.
 """
 
 import subprocess

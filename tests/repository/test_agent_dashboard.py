@@ -35,7 +35,7 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 SIZES = (20_000, 400_000, 3_000_000)
 
 COMPARED = 8
-"""Number of simultaneous connections for which the agent may choose; about half are held out for a comparison."""
+"""Number of connections per round for which the agent may choose; about half are held out for a comparison."""
 
 
 def program(name: str) -> str:
@@ -197,7 +197,7 @@ def test_every_query_returns_data(prometheus: str, cgroup: Path) -> None:
 
     def all_are_answered() -> bool:
         carry(cgroup)
-        # A rate needs two scrapes and a counter that increased between them; a quantile without samples is NaN.
+        # A rate needs two scrapes; a quantile without samples is NaN.
         missing[:] = [query for query in missing if not any(map(math.isfinite, values(prometheus, query)))]
         return not missing
 

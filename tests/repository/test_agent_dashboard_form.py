@@ -14,8 +14,7 @@ PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel[
 VARIABLES: list[dict[str, Any]] = DASHBOARD["templating"]["list"]
 
 SCHEMAS = range(36, 42)
-"""Supported schema versions: from the first with data sources by type and uid (Grafana 8.5) to those of Grafana 12's
-classic dashboards. Grafana migrates older versions on import.
+"""Accepted schema versions, from the first with data sources by type and uid. Grafana migrates older versions on import.
 """
 WIDTH = 24
 """Number of columns of Grafana's grid."""

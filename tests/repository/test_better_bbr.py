@@ -1,4 +1,4 @@
-"""The study better-bbr uses the paths that its command draws, and its search finds the documented candidate."""
+"""The study better-bbr uses the paths that its command draws, and the documented winner of a search is chosen."""
 
 import better_bbr
 import pytest

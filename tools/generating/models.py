@@ -6,7 +6,7 @@ enumerations (`oneOf` of constants), tagged variants (`oneOf` of objects with a 
 `minLength`, are ignored. A property with `x-left-out` is omitted if it has its default, as in Rust.
 
 datamodel-code-generator is not used: it confuses these formats with its own (`"format": "time"` becomes
-`datetime.time`), makes a root model of every enumeration, and loses the tags of variants.
+`datetime.time`).
 """
 
 import re

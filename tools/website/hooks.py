@@ -94,7 +94,7 @@ def with_story(markdown: str, root: Path = ROOT) -> str:
 
 
 def rewrite(markdown: str, uri: str) -> str:
-    """Return a page's Markdown with the links that leave docs/ changed.
+    """Return a page's Markdown with its relative links changed to paths on the site.
 
     Args:
         markdown: The text of the page.

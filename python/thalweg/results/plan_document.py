@@ -89,6 +89,7 @@ class LinkDocument(TypedDict):
     queue: QueueDocument
     loss: LossDocument
     duplicate: float
+    delay_ns: int
     jitter_ns: int
     allow_reordering: NotRequired[bool]
     reorder: float
