@@ -7,9 +7,9 @@
 
 bpftune-tcp-conn(8) shows two tables with the choices of its tuner for connections between two network namespaces, with
 10 % loss (netem) and without. The measurement runs in a guest with a kernel from `thalweg kernel fetch`, which has all
-four algorithms. The guest's default is cubic, and the application does not set an algorithm. Each table is measured with three policies: `bayes`, the agent's default; `bpftune`, which
-implements bpftune's policy; and `bpftune` without the rule that switches connections with losses above 1/64 to BBR
-immediately, so that it has to learn.
+four algorithms. Its default is cubic, and the application does not set an algorithm. Each table is measured with three
+policies: `bayes`, the agent's default; `bpftune`, which implements bpftune's policy; and `bpftune` without the rule
+that switches connections with losses above 1/64 to BBR immediately, so that it has to learn.
 
 The path is declared as a data centre, because elsewhere the agent does not choose dctcp.
 """

@@ -33,7 +33,7 @@ thalweg-lockstep --algorithm dctcp --engine /bin/thalweg-engine --out /results @
     touch /results/failed
 """
 INSTRUCTION_NS = 1
-"""Virtual nanoseconds per instruction. At 4 ns, forwarding a packet in the scene `fast` takes longer than sending it."""
+"""Virtual nanoseconds per instruction. At 4 ns, the guest is too slow for the packets of the scene `fast`."""
 
 
 def why_not(kernel: GuestKernel | None, programs: list[Path]) -> str | None:

@@ -20,7 +20,7 @@ class BadFleet:
     good: dict[Path, int] = field(default_factory=dict)
     """Valid files, with their numbers of rows."""
     bad: dict[Path, str] = field(default_factory=dict)
-    """Unreadable files, each with a word of the reason."""
+    """Files that must be left out, each with words of the reason."""
     copies: list[Path] = field(default_factory=list)
     """Files whose rows are also in another file."""
     damaged: list[Path] = field(default_factory=list)

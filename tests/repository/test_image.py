@@ -1,7 +1,7 @@
 """The container image runs as an ordinary user, with the exit codes of checks.
 
-Packages that `thalweg run --no-report` does not load are excluded from the image of this test, which is half as large;
-`test_wheel` tests the full set. The user has a range of subordinate user ids, as distributions assign to every user.
+Packages that `thalweg run --no-report` does not load are excluded from the image of this test; `test_wheel` tests the
+full set. The user has a range of subordinate user ids.
 """
 
 import os

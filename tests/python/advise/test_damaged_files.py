@@ -59,7 +59,7 @@ def flipped(content: bytes, flip: tuple[bool, int, int]) -> bytes:
 
 
 def run_subprocess(command: str, place: Path) -> tuple[int, str]:
-    """Run `thalweg COMMAND PLACE` in a separate process, which may abort; return its exit code and its report."""
+    """Run `thalweg COMMAND PLACE` in a separate process, which may abort; return its exit code and standard error."""
     words = [sys.executable, "-m", "thalweg", command, str(place)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
@@ -135,7 +135,7 @@ def test_a_polars_panic_becomes_a_command_error(tmp_path: Path, command: str) ->
 def test_a_negative_value_count_in_a_parquet_page_names_the_file(records: tuple[Path, bytes]) -> None:
     folder, content = records
     bad = folder / "bad.parquet"
-    # polars allocates exabytes for it, and aborts.
+    # polars would try to allocate exabytes for it, and abort.
     bad.write_bytes(flipped(content, (False, SIGN_OF_A_COUNT, 0)))
     code, text = run_subprocess("records", folder)
     assert code == Exit.FAILED, text

@@ -1,4 +1,4 @@
-"""The temporary folder for data larger than memory is removed, however the command exits."""
+"""The temporary folder for data larger than memory is removed; after SIGKILL, by the next command."""
 
 import signal
 import subprocess

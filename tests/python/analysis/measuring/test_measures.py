@@ -1,4 +1,4 @@
-"""What is known of each measure."""
+"""Direction in which each measure is better."""
 
 from thalweg.analysis import MEASURES
 

@@ -1,4 +1,4 @@
-"""Quantities derived from a plan: numeric path properties, and harm."""
+"""Numeric path properties derived from a plan, and harm."""
 
 from pathlib import Path
 from typing import Any
