@@ -131,7 +131,7 @@ def fake_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start Chromium without network access."""
+    """Start Chromium without background network requests."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         pytest.fail("pages are tested in Chromium, which is missing here: type `apt-get install chromium`")

@@ -131,7 +131,7 @@ made.write()
 
 
 def wait(behaviour: str) -> None:
-    """Wait until a signal arrives, and count the signals."""
+    """Log each SIGINT, and exit at the first one, except if the behaviour is `ignore`."""
 
     def stop(number: int, frame: object) -> None:
         with Path("asked").open("a") as log:

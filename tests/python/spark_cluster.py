@@ -40,7 +40,7 @@ def spark_cluster() -> str:
     """Return the address of a cluster that starts and ends with its session.
 
     Master and workers are threads of the driver, and executors are processes. A standalone cluster would need three
-    more Java processes, whose start takes longer than the tests.
+    more Java processes.
     """
     if why := missing():
         if os.environ.get("THALWEG_CI"):

@@ -159,10 +159,10 @@ pub struct Shell {
     /// Command line to run at the other end, with `sh -c`.
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<OsString>,
-    /// TCP service of this machine that is made reachable at the other end; may be given several times.
+    /// Engine kernel: TCP service of this machine that is made reachable at the other end; may be given several times.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub reach: Vec<SocketAddr>,
-    /// Record all packets.
+    /// Engine kernel: record all packets.
     #[arg(long)]
     pub pcap: bool,
     /// Do not show the status of the path.
@@ -171,7 +171,7 @@ pub struct Shell {
     /// File to write events to, a JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// The command and its arguments [default: $SHELL].
+    /// The command and its arguments; required for the engine uml [default: $SHELL].
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }

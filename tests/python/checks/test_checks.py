@@ -55,6 +55,7 @@ MISTAKES = {
     "an infinite rate": ("goodput(ours) < 1e400Mbps", "`1e400Mbps` has no value: a number in it is not", "a finite"),
     "a logarithm of 0": ("share(ours) > log(0)", "`log(0)` has no value: a root, logarithm or power", "a finite"),
     "min of one value": ("min(share(ours)) > 0.5", "`min` has the wrong number of arguments", "goodput(ours)"),
+    "a long sum": ("goodput(ours) > 0bps" + " + 1bps" * 1500, "is not arithmetic", "goodput"),
     "a placeholder": ("_0 > goodput(ours)", "there is no measure `_0`", "goodput"),
 }
 

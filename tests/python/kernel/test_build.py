@@ -164,7 +164,7 @@ def test_an_invalid_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, too
 
 @pytest.fixture
 def slow(tree: Path) -> Path:
-    """Return the tree with an object that takes longer than any test and writes a file when it starts."""
+    """Return the tree with a build step that takes longer than any test and writes its pid into a file."""
     makefile = (tree / "Makefile").read_text()
     (tree / "Makefile").write_text(
         makefile.replace("linux:", "linux:\n\techo $$$$ > $(O)/../../slow; exec sleep 1000\n")
@@ -173,7 +173,7 @@ def slow(tree: Path) -> Path:
 
 
 def start_build(tree: Path, cache: Path) -> tuple[subprocess.Popen[str], int]:
-    """Start a build as a user does; return it, and the pid of the object's process."""
+    """Start a build as a user does; return it, and the pid of its slow step."""
     command = [sys.executable, "-m", "thalweg", "kernel", "build", "--source", str(tree)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     build = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

@@ -16,7 +16,7 @@ OLD = "#ifdef FP_XSTATE_MAGIC1\n\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n#else\n"
 
 @pytest.fixture
 def old(tree: Path) -> Path:
-    """Return a tree with a constant size."""
+    """Return a tree whose number of bytes for registers is the constant in `OLD`."""
     (tree / registers.PLACE).parent.mkdir(parents=True)
     (tree / registers.PLACE).write_text(OLD)
     return tree

@@ -1,4 +1,4 @@
-"""Which files and rows are read: each once, and every exclusion is reported."""
+"""Which files and rows are read: each once; files that are left out are reported, except unfinished ones."""
 
 import contextlib
 import os

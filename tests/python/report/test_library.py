@@ -8,7 +8,7 @@ from thalweg.report import library
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a separate package folder, with a short script."""
+    """Use a separate file for the cached script, and a short script."""
     file = tmp_path / "library.js"
     monkeypatch.setattr(library, "BUNDLE", file)
     monkeypatch.setattr(library, "_bundled", lambda: "made(now)\n")

@@ -21,7 +21,7 @@ from thalweg.report.text.words import flow_sentences, path_sentences, traffic_se
 from thalweg.results import open_run
 
 MAX_BYTES = 5_000_000
-"""Maximum size of a page, so that it can be sent by mail."""
+"""Maximum size of a page."""
 
 
 class Text(HTMLParser):

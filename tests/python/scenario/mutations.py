@@ -45,7 +45,7 @@ def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def addresses(raw: Raw) -> list[str]:
-    """Return the addresses of all keys of the schema and of the scenario, with the names of its flows and hosts."""
+    """Return the addresses of all keys of the schema, with the names of the scenario's flows, and malformed ones."""
     flows = raw.get("flow") if isinstance(raw.get("flow"), list) else []
     names = [str(flow.get("name")) for flow in flows if isinstance(flow, dict)]
 

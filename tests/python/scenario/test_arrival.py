@@ -120,6 +120,7 @@ def test_a_trace_line_mistaken_for_a_rate_is_explained(tmp_path: Path) -> None:
             '[path]\nloss = {model = "gilbert-elliott", p = 0.5, r = 0.5, loss_good = 1.0, loss_bad = 0.5}\n',
         ),
         GOOD.replace("10s", "100ms"),
+        GOOD.replace('rtt = "40ms"', 'rtt = "6s"\nsteps = [{at = "0s", rtt = "6s"}, {at = "1s", rtt = "20ms"}]'),
         GOOD + 'start = "9.9s"\n',
         GOOD + 'stop = "45ms"\n',
         GOOD + '[path.reverse]\ntrace = "fast.trace"\nbuffer = "10packets"\n',

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 
 SECONDS = float(os.environ.get("THALWEG_FUZZ_SECONDS", "0"))
 EXAMPLES = 100
-"""Number of mutations in a batch, which takes two to three seconds."""
+"""Number of mutated scenarios in a batch."""
 
 
 def originals() -> Originals:
@@ -58,7 +58,7 @@ def explained_or_planned(raw: dict[str, Any]) -> None:
 
 
 def batch(number: int) -> Callable[[], None]:
-    """Return a test of EXAMPLES mutations; each number produces different ones."""
+    """Return a test of EXAMPLES mutated scenarios; each number produces different ones."""
 
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @seed(number)

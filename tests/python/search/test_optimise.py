@@ -23,7 +23,7 @@ Thalweg = Callable[..., Any]
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
 WITHIN_S = 240
-"""Timeout for a search of the tests on a busy machine; it usually takes ten seconds."""
+"""Timeout of a search."""
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ pub enum Detail {
     /// All columns, and interim rows of open connections
     #[default]
     Full,
-    /// Only rows of closed connections and of transfers, with the columns that `tune` and `thalweg advise` need
+    /// Only rows of closed connections and of transfers, with the columns that `thalweg advise` needs
     Low,
 }
 

@@ -45,7 +45,7 @@ pub struct Options {
     /// Only connections of this cgroup (v2) and its descendants are recorded (and tuned), instead of the whole machine
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
-    /// Sampling ratio: record one in N connections; `tune` chooses for all of them
+    /// Sampling ratio: record one in N connections; `tune` chooses for all of them, and learns from the recorded ones
     #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = one_in)]
     pub sample: u64,
     /// Level of detail per connection [default: full]
@@ -60,16 +60,16 @@ pub struct Options {
     /// Time with an empty send queue that ends a transfer
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = time)]
     pub idle_gap: Duration,
-    /// Interval between writes; kill -9 loses the rows since the last one
+    /// Interval between writes, each to a new file; kill -9 loses the rows since the last one
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub flush: Duration,
-    /// Time span of a record file
+    /// Time after which new files are merged into one
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time)]
     pub rotate: Duration,
-    /// Size at which a new record file starts, even before --rotate
+    /// Total size of new files at which they are merged even before --rotate
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub rotate_size: Bytes,
-    /// Total size limit; the oldest files are deleted first
+    /// Total size limit, at least twice --rotate-size; the oldest files are deleted first
     #[arg(long, value_name = "SIZE", default_value = "10GB")]
     pub max_size: Bytes,
     /// Interval between rows of an open connection, with --detail full
@@ -85,7 +85,7 @@ pub struct Options {
     /// Do not serve metrics
     #[arg(long, conflicts_with = "listen")]
     pub no_metrics: bool,
-    /// Control socket, used by `status` and `top`
+    /// Control socket for queries, such as `status` and `top`
     #[arg(long, value_name = "PATH", default_value = socket::DEFAULT)]
     pub socket: PathBuf,
 }

@@ -30,7 +30,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME|FILE")]
     pub policy: Option<String>,
     /// Two to eight algorithms to choose from, including the system's default [default: those in
-    /// net.ipv4.tcp_allowed_congestion_control that need no ECN]
+    /// net.ipv4.tcp_allowed_congestion_control; of these, dctcp and prague only with an override `data_center`]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub arms: Option<Vec<String>>,
     /// Share of connections that keep the system's default, for comparison; at most 0.01 (guard.least_holdout) for
@@ -40,7 +40,7 @@ pub struct Options {
     /// Decide and record, but set no algorithm
     #[arg(long)]
     pub dry_run: bool,
-    /// Also choose for loopback, private and link-local addresses
+    /// Also choose for peers with loopback, link-local, private or carrier-NAT (100.64.0.0/10) addresses
     #[arg(long)]
     pub private: bool,
     /// Time for which the kernel continues to choose if this process is killed or crashes; 0s: none [default: 5min]

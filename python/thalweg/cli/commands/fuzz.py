@@ -55,7 +55,7 @@ def command(
     The table [fuzz] of the scenario names failures, and the conditions that may cause them. Of the failing candidates
     (sets of conditions), at most three per failure are reduced to fewer and milder conditions that still fail, run
     again on another engine, and written as scenarios with a sentence that describes the failure. A page shows each of
-    these runs over time beside one without the conditions.
+    these scenarios over time, on --engine, beside a run without the conditions.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """

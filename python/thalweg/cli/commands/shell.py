@@ -45,11 +45,11 @@ def command(
         option(
             "--reach",
             "HOST:PORT",
-            "TCP service on this machine's loopback that becomes reachable at the other end, on the same port; can be"
-            " repeated.",
+            "kernel: TCP service on this machine's loopback that becomes reachable at the other end, on the same port;"
+            " can be repeated.",
         ),
     ] = None,
-    pcap: Annotated[bool, typer.Option("--pcap", help="Write all packets to the run directory.")] = False,
+    pcap: Annotated[bool, typer.Option("--pcap", help="kernel: write all packets to the run directory.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-shell-TIME]")] = None,
     overrides: Overrides = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
@@ -58,7 +58,7 @@ def command(
     """Run a shell or a command on the path of a scenario.
 
     The command runs at one end of the path, as on a host of its own; its traffic to $THALWEG_SERVER, the other end,
-    crosses the path. The flows of the scenario do not run. Needs no root.
+    crosses the path. The flows of the scenario do not run. A swept key needs one value, by --set. Needs no root.
 
     Ends with a table of the connections and the paths of the run directory and the report, and with the exit code of
     the command.

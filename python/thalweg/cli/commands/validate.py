@@ -56,10 +56,10 @@ def command(
 ) -> None:
     """Compare two engines on a grid of scenarios.
 
-    Prints the error of the first engine against the second, per point (cell) and overall: goodput, utilisation,
-    retransmits, mean RTT, share and completion time, each the median over repetitions; where they disagree most; and
-    whether the project's accuracy goals are met. docs/reference/validation.md defines the scenarios, the errors and the
-    goals.
+    Prints the error of the first engine against the second, per flow at a point (cell) and overall: goodput,
+    utilisation, retransmits, mean RTT, share and completion time, each the median over repetitions; where they disagree
+    most; and whether the project's accuracy goals are met. docs/reference/validation.md defines the scenarios, the
+    errors and the goals.
 
     The same command resumes an interrupted run; finished experiments are not run again.
     """

@@ -98,7 +98,7 @@ def command(
         option(
             "--cluster",
             "NAME",
-            "Resampled unit: prefix-hour, prefix, hour or pair (of periods). [default: by --design]",
+            "Resampled unit: prefix-hour, prefix, hour or pair (of periods). [default: by --design and --by]",
         ),
     ] = None,
     without_receiver_limited: Annotated[

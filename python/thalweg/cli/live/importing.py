@@ -56,7 +56,9 @@ def command(
     format_string: Annotated[
         str | None,
         option(
-            "--format-string", "TEXT", "nginx, varnish, haproxy: format of the log. [default: the server's default]"
+            "--format-string",
+            "TEXT",
+            "nginx, varnish, haproxy: format of the log. [default: combined; varnishncsa's default; httplog or tcplog]",
         ),
     ] = None,
     config: Annotated[

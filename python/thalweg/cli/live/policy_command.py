@@ -69,8 +69,8 @@ def simulate(
 ) -> None:
     """Simulate policies on a population of paths.
 
-    All policies are simulated on the same populations: destinations with paths of several kinds, some of which change,
-    and in a quarter of them a sending host that is short of CPU for a while. The result of a connection with each
+    All policies are simulated on the same populations: a sending host, which in a quarter of them is short of CPU for a
+    while, and destinations with paths of several kinds, some of which change. The result of a connection with each
     algorithm was simulated packet by packet. Regret is what a connection loses against the best algorithm of its path
     at that time, in per cent of time or rate. All columns are explained in docs/concepts/policies.md.
     """

@@ -28,9 +28,10 @@ def command(
 ) -> None:
     """Summarise records of live servers.
 
-    Reads the files of `thalweg-agent record` and `thalweg import` from any number of machines. Prints the number of
-    connections and transfers by algorithm, how connections ended, the distributions of goodput, completion times, RTTs,
-    retransmissions and queues, and which columns are missing. The columns are described in docs/reference/records.md.
+    Reads the files of `thalweg-agent record` and `thalweg import` from any number of machines. Prints by algorithm the
+    number of connections and transfers, quantiles of goodput, completion times, RTTs and queues, and the mean
+    retransmit ratio; also how connections ended, and which columns are empty. docs/reference/records.md describes the
+    columns.
     """
     from thalweg.records import summary_of
     from thalweg.records.where import conditions, text

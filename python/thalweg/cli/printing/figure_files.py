@@ -5,7 +5,7 @@ from typing import Annotated
 from thalweg.cli.options import option
 from thalweg.errors import Exit, ThalwegError
 
-Form = Annotated[str | None, option("--format", "FORMAT", "Format of the figures: svg, png or pdf. [default: svg]")]
+Form = Annotated[str | None, option("--format", "FORMAT", "Format of --figures: svg, png or pdf. [default: svg]")]
 
 DEFAULT = "svg"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import SyntheticRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import Run, open_run
 
@@ -56,6 +56,18 @@ def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> N
     synthetic = SyntheticRun(tmp_path, [experiment()])
     synthetic.transfer(0, 0)
     for connection, start_us in ((1, 950_000), (2, 905_000)):  # two round trips are 90 ms
+        synthetic.transfer(
+            0, 0, connection=connection, start_us=start_us, acked_bytes=0, completed=False, size_bytes=1000
+        )
+    assert measure_of(open_run(synthetic.write()), "starved") == 1.0
+
+
+def test_a_connection_without_time_for_the_largest_round_trip_has_not_starved(tmp_path: Path) -> None:
+    points = [{"at_ns": 500_000_000, "rate_bps": None, "delay_ns": 300_000_000, "loss": None}]
+    planned = experiment(forward=link(profile="p"))
+    synthetic = SyntheticRun(tmp_path, [planned], profiles={"p": {"period_ns": None, "points": points}})
+    synthetic.transfer(0, 0)
+    for connection, start_us in ((1, 370_000), (2, 350_000)):  # two round trips are 645 ms
         synthetic.transfer(
             0, 0, connection=connection, start_us=start_us, acked_bytes=0, completed=False, size_bytes=1000
         )

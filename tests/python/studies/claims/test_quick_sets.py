@@ -50,8 +50,8 @@ def engines() -> dict[str, Engine]:
 
 
 def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[str, int]]:
-    """Return the buffer and the repetition of each experiment that an engine runs of a part; empty if the engine is
-    missing.
+    """Return the buffer and the repetition of each experiment that an engine runs of a part; empty if the engine
+    cannot run it.
     """
     all_engines = engines()
     plan = prepare(study, part, replace(all_engines[name], available=True), all_engines, quick=quick).plan
