@@ -18,7 +18,7 @@ def _measured(value: float) -> dict[str, float]:
 
 
 def figures() -> list[Figure]:
-    """Return a figure of each kind, in panels, with several lines, engines and a theoretical curve."""
+    """Return a figure of each kind; some have panels, several lines or engines, or a theoretical curve."""
     return [
         Figure(
             "times", "Completion time of medium flows", "lines", pl.DataFrame(_times()), paper="Figure 2",

@@ -1,6 +1,4 @@
-"""The kernel that `thalweg kernel build` has built from the distribution's source is complete, and its time
-is virtual.
-"""
+"""The kernel that `thalweg kernel build` has built is complete, and its time is virtual."""
 
 import contextlib
 import gzip
@@ -15,7 +13,7 @@ from thalweg.kernel import Kernel, store
 from thalweg.kernel.fragment import Fragment
 
 WITHIN_S = 120
-"""Timeout for a guest in seconds; it usually takes one or two."""
+"""Timeout of a guest, in seconds."""
 
 HOUR_S = 3600
 

@@ -10,7 +10,7 @@ from thalweg.scratch import Scratch
 
 
 def left(parent: Path, name: str) -> Path:
-    """Create a folder as left by a process that was killed while removing it."""
+    """Create an empty, unlocked folder."""
     folder = parent / name
     folder.mkdir()
     return folder

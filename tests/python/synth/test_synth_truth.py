@@ -14,7 +14,7 @@ from thalweg.synth.truths import Mixture
 HOUR_US = 3_600_000_000
 
 NOISE = 0.06
-"""Standard error of the median of some thousand transfers, whose logarithms have a spread of 1.5."""
+"""Relative tolerance for the median of some thousand transfers."""
 
 
 def truths(folder: Path) -> dict[tuple[str, str], dict[str, float]]:

@@ -19,9 +19,7 @@ def engine_of(name: str) -> str:
 
 
 LIMITS_S = {"quick": 4 * 60, "full": 60 * 60}
-"""Maximum total time of all studies on the simulator, on two cores: the quick sets run with every change,
-the full sets only occasionally.
-"""
+"""Maximum recorded time of all studies on the simulator, in seconds; the quick sets are part of `make test`."""
 
 
 EARLIER = {("sim", "full"): "3"}
