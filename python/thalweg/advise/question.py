@@ -84,7 +84,7 @@ class Question:
     """All inputs of an answer, except the records and the table of networks.
 
     Raises:
-        ThalwegError: If the arms are the same, or a dimension is named twice.
+        ThalwegError: If the arms are the same, a dimension is named twice, or the cluster does not fit the design.
     """
 
     treatment: str = "bbr"
@@ -117,6 +117,13 @@ class Question:
             )
         if len(set(self.segments)) != len(self.segments):
             raise ThalwegError("twice", "a dimension is named twice", place="--by", found=", ".join(self.segments))
+        if self.cluster == "pair" and self.design.name != "switchback":
+            raise ThalwegError(
+                "bad-cluster",
+                f"pairs of periods exist only in a switchback; the design is {self.design.name}",
+                place="--cluster",
+                expected=f"--cluster {CLUSTERS[self.design.name]}, or --design switchback",
+            )
 
     @property
     def clusters(self) -> ClusterName:

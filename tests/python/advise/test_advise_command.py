@@ -88,6 +88,8 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
         (["--by", "colour"], "the records have no column `colour`"),
         (["--by", "rtt", "--by", "rtt"], "a dimension is named twice"),
         (["--memory", "soon"], "DuckDB cannot be started"),
+        (["--memory", "1GB", "--spark", "spark://127.0.0.1:7077"], "--memory limits queries on this machine"),
+        (["--cluster", "pair"], "pairs of periods exist only in a switchback; the design is ab"),
         (["--treatment", "cubic"], "`cubic` cannot be compared with itself"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -76,6 +76,8 @@ def test_without_a_command_help_is_printed(thalweg: Thalweg) -> None:
         ["check", "race.toml", "--jsn"],
         ["run", "race.toml", "--threads", "0"],
         ["run", "race.toml", "--seed", "x"],
+        ["run", "race.toml", "--shards", "3"],
+        ["doctor", "--seconds", "3"],
         ["results"],
         ["report"],
         ["schema", "--plan", "--columns"],

@@ -13,6 +13,7 @@ import typer
 
 from thalweg import __version__, engine
 from thalweg.cli.commands import doctor_live
+from thalweg.cli.options import option
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError
 
@@ -49,8 +50,8 @@ def command(
         ),
     ] = False,
     seconds: Annotated[
-        int, typer.Option("--seconds", metavar="N", min=1, max=600, help="Duration of --live in seconds.")
-    ] = doctor_live.SECONDS,
+        int | None, option("--seconds", "N", "Duration of --live in seconds. [default: 5]", min=1, max=600)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check whether this machine meets the requirements.
@@ -63,7 +64,15 @@ def command(
     If there are such connections, the exit code is 1.
     """
     if live:
-        raise typer.Exit(doctor_live.monitor(seconds, as_json=as_json))
+        raise typer.Exit(doctor_live.monitor(seconds or doctor_live.SECONDS, as_json=as_json))
+    if seconds is not None:
+        raise ThalwegError(
+            "bad-usage",
+            "--seconds applies only to --live",
+            place="--seconds",
+            found=str(seconds),
+            hint=f"thalweg doctor --live --seconds {seconds}",
+        )
     findings = list(_findings())
     if as_json:
         output.data_json({"version": __version__, "findings": [asdict(finding) for finding in findings]})

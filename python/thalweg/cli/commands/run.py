@@ -67,6 +67,14 @@ def command(
     as with too few repetitions.
     """
     executors.check(executor)
+    if shards is not None and executor == executors.DEFAULT:
+        raise ThalwegError(
+            "bad-usage",
+            "--shards divides a plan among the machines of a cluster, and the run is on this one",
+            place="--shards",
+            found=str(shards),
+            hint=f"--executor slurm --shards {shards}",
+        )
     guest_kernel.choose(kernel, modules, engine_name)
     plan, capabilities = prepare(file, engine_name, overrides or [], seed, repetitions)
     wanted_checks = _checks(plan, bounds)

@@ -117,8 +117,9 @@ def command(
         option("--spark", "MASTER", "Run the queries on a Spark cluster: spark://host:7077."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory of queries, above which they use the disk.")
-    ] = "2.7GB",
+        str | None,
+        option("--memory", "SIZE", "Memory of queries, above which they use the disk. [default: 2.7GB]"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Find where an algorithm helps and where it hurts.
@@ -144,6 +145,14 @@ def command(
         where=conditions(where or ()),
         segments=tuple(name.strip() for names in by for name in names.split(",")) if by else DEFAULT_SEGMENTS,
     )
+    if spark and memory:
+        raise ThalwegError(
+            "bad-usage",
+            "--memory limits queries on this machine, and --spark runs them on a cluster",
+            place="--memory",
+            found=memory,
+            expected="one of the two",
+        )
     answer = advise(places, question, table=prefixes, engine=lambda: _engine(spark, memory))
     written_policy = _write(answer, policy) if policy else None
     if out is not None:
@@ -170,10 +179,12 @@ def _show(answer: "Answer", written: list[Path]) -> None:
         output.data("\n".join(["", *map(str, written)]))
 
 
-def _engine(spark: str | None, memory: str) -> "QueryEngine":
+def _engine(spark: str | None, memory: str | None) -> "QueryEngine":
     from thalweg.advise import DuckDb, Spark
 
-    return Spark(spark) if spark else DuckDb(memory)
+    if spark:
+        return Spark(spark)
+    return DuckDb(memory) if memory else DuckDb()
 
 
 def _write(answer: "Answer", file: Path) -> Path | None:
