@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +87,13 @@ def command(
     if quiet:
         arguments.append("--quiet")
     arguments += ["--", *words] if words else []
-    ended = hold(plan, directory, binary=capabilities.binary, arguments=arguments, command=typed.words())
+    try:
+        ended = hold(plan, directory, binary=capabilities.binary, arguments=arguments, command=typed.words())
+    except ThalwegError:
+        if out is None:
+            with suppress(OSError):  # files that explain the failure stay
+                directory.rmdir()
+        raise
     if ended.was_held:
         report = _write_report(directory) if with_report and ended.connections else None
         if not quiet:

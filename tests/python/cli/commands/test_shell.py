@@ -43,6 +43,13 @@ def words(out: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "thalweg", "shell", str(SCENARIO), "--out", str(out), "--no-report", *options]
 
 
+def test_a_refused_session_leaves_no_directory(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "thalweg", "shell", str(SCENARIO), "--engine", "sim", "--", "true"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert not any((tmp_path / "runs").glob("*"))
+
+
 def wait_until(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not holds():
